@@ -1,0 +1,37 @@
+# Everything runs from a bare checkout: Python >= 3.11, make and pip suffice.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint bench nightly clean help
+
+help:            ## list the targets
+	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $(STAMP)
+
+demo: $(STAMP)   ## the main job on a small table, from calibration to audit
+	$(BIN)/sfumato demo
+
+test: $(STAMP)   ## every test that must be green before a change lands
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(STAMP)   ## ruff and pyright
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/pyright
+
+bench: $(STAMP)  ## side by side with peers; prints ratios
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python -m benchmarks
+
+nightly: $(STAMP) ## the long checks
+	$(BIN)/python -m pytest -n 2 -q -m slow
+
+clean:           ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,63 @@
+"""Meaning: domains, adjacency, guarantees, events, and how they compose. Imports nothing else of sfumato but errors."""
+
+from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
+from sfumato.core.domain import Categories, Domain, Interval
+from sfumato.core.event import (
+    BoxEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NormGammaEvent,
+    RandomizedResponseEvent,
+    Repeated,
+    SelectionEvent,
+)
+from sfumato.core.fisher import AttackerError, attacker_error
+from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
+from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
+from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
+from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.schema import Schema
+
+__all__ = [
+    "ADD_REMOVE",
+    "REPLACE_ONE",
+    "ZCDP",
+    "Adjacency",
+    "ApproxDP",
+    "AttackerError",
+    "BoxEvent",
+    "BoxNoise",
+    "Categories",
+    "ComposedDP",
+    "Domain",
+    "Event",
+    "GaussianDP",
+    "GaussianEvent",
+    "GaussianNoise",
+    "Guarantee",
+    "Interval",
+    "LaplaceEvent",
+    "LaplaceNoise",
+    "NoGuarantee",
+    "Noise",
+    "NormGammaEvent",
+    "Partition",
+    "PureDP",
+    "RandomizedResponseEvent",
+    "RenyiDP",
+    "Repeated",
+    "Schema",
+    "SelectionEvent",
+    "WorstOf",
+    "attacker_error",
+    "compose",
+    "event_from_dict",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_scale",
+    "guarantee_from_dict",
+    "parallel",
+]

@@ -1,0 +1,58 @@
+"""The few checks every privacy parameter passes, so that messages read alike.
+
+In:   a number and its name.
+Out:  the number as a float, or PrivacyParameterError.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+from sfumato.errors import PrivacyParameterError
+
+__all__ = ["at_least_zero", "number", "positive", "probability", "round_down", "round_up"]
+
+
+def number(value: object, name: str) -> float:
+    """`value` as a finite float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise PrivacyParameterError(f"{name} must be a number, not {type(value).__name__}. Nothing was spent.")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not math.isfinite(result):
+        raise PrivacyParameterError(f"{name} must be finite, not {result}. Nothing was spent.")
+    return result
+
+
+def positive(value: object, name: str, hint: str = "") -> float:
+    result = number(value, name)
+    if result <= 0:
+        raise PrivacyParameterError(f"{name} must be greater than 0, not {result}. {hint}Nothing was spent.")
+    return result
+
+
+def at_least_zero(value: object, name: str) -> float:
+    result = number(value, name)
+    if result < 0:
+        raise PrivacyParameterError(f"{name} must be at least 0, not {result}. Nothing was spent.")
+    return result
+
+
+def probability(value: object, name: str = "delta") -> float:
+    """A probability in [0, 1)."""
+    result = number(value, name)
+    if not 0 <= result < 1:
+        raise PrivacyParameterError(f"{name} must lie in [0, 1), not {result}. Nothing was spent.")
+    return result
+
+
+def round_up(value: float, relative: float = 1e-12) -> float:
+    """A slightly larger number: floating-point error in a privacy number must never favour us."""
+    return math.nextafter(value * (1 + relative), math.inf) if math.isfinite(value) and value > 0 else value
+
+
+def round_down(value: float, relative: float = 1e-12) -> float:
+    return math.nextafter(value * (1 - relative), 0.0) if math.isfinite(value) and value > 0 else value

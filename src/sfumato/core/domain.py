@@ -1,0 +1,349 @@
+"""What may stand in a column, said in public: an interval of numbers or a list of categories.
+
+    Domain (abstract)
+    ├── Interval    numbers between two public bounds
+    └── Categories  one of a public list of strings, integers or booleans
+
+In:   public bounds and lists, written down by a person who did not look at the data.
+Out:  `place`: every value of a private column put inside the domain, or a refusal.
+Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py).
+
+A value outside an interval is clipped in silence: to count or to show how many would publish a private number.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.core.tables import as_column
+from sfumato.errors import DataError, SchemaError
+
+__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text"]
+
+Scalar = str | int | bool
+
+
+class Domain(ABC):
+    """The public description of one column. Final classes: Interval, Categories."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """How many numbers encode one value."""
+
+    @abstractmethod
+    def feature_names(self, name: str) -> tuple[str, ...]:
+        """A label for each of these numbers when the column is called `name`."""
+
+    @abstractmethod
+    def place(self, column: Any, name: str) -> NDArray[Any]:
+        """Every value of a private column put inside the domain. `name` is used in refusals."""
+
+    @abstractmethod
+    def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
+        """Write the encoding, entries in [0, scale], into `target`, which holds zeros of shape (rows, features)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Interval(Domain):
+    """Numbers from `low` to `high`. Values outside, ±inf too, are clipped; missing values and NaN become `null`.
+
+    With `null=None` a column with missing values is refused.
+
+    >>> Interval(0, 110, null=0).place(np.array([34.0, 250.0, np.nan]), "age")
+    array([ 34., 110.,   0.])
+    """
+
+    kind: ClassVar[str] = "interval"
+
+    low: float
+    high: float
+    null: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, checked_number(getattr(self, end), f"Interval: {end}"))
+        if not self.low < self.high:
+            raise SchemaError(f"Interval: low must be below high, and {self.low!r} is not below {self.high!r}.")
+        if not math.isfinite(self.width):
+            raise SchemaError(f"Interval: the width from {self.low!r} to {self.high!r} is too large for a float.")
+        if self.null is not None:
+            object.__setattr__(self, "null", checked_number(self.null, "Interval: null"))
+            if not self.low <= self.null <= self.high:
+                raise SchemaError(f"Interval: null={self.null!r} lies outside [{self.low!r}, {self.high!r}].")
+
+    @property
+    def width(self) -> float:
+        """high - low: how far one value can move."""
+        return self.high - self.low
+
+    @property
+    def features(self) -> int:
+        """One number."""
+        return 1
+
+    def feature_names(self, name: str) -> tuple[str, ...]:
+        """The column's own name."""
+        return (name,)
+
+    def place(self, column: Any, name: str) -> NDArray[np.float64]:
+        """The values in their own unit, clipped, missing ones put at `null`."""
+        arrow = as_column(column, name)
+        if not _holds_numbers(arrow.type) and not _all_missing(arrow):
+            raise _wrong_type(arrow.type, name, "an interval needs numbers")
+        # safe=False: an int64 beyond 2**53 is rounded to the nearest float instead of quoted in an Arrow error.
+        values = arrow.cast(pa.float64(), safe=False).to_numpy() if _holds_numbers(arrow.type) else _nans(arrow)
+        missing = np.isnan(values)
+        placed = np.clip(values, self.low, self.high)
+        if missing.any():
+            if self.null is None:
+                raise _missing(name, f"null=… (a number in [{self.low!r}, {self.high!r}])")
+            placed[missing] = self.null
+        return placed
+
+    def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
+        """(value - low) / width: rounding is monotone, so the quotient never leaves [0, 1]."""
+        placed = self.place(column, name)
+        placed -= self.low
+        placed /= self.width
+        np.multiply(placed, scale, out=target[:, 0])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Categories(Domain):
+    """One of the listed values: all strings, all integers or all booleans, in the order given.
+
+    `unknown` and `null` are members of the list that receive unlisted and missing values; with None such
+    data is refused. Booleans and integers are different: True is not 1.
+
+    >>> Categories(["f", "m"], unknown="m").place(np.array(["m", "x", "f"]), "sex")
+    array([1, 1, 0])
+    """
+
+    kind: ClassVar[str] = "categories"
+
+    values: tuple[Scalar, ...]
+    unknown: Scalar | None = field(default=None, kw_only=True)
+    null: Scalar | None = field(default=None, kw_only=True)
+    # Takes part in equality, because to Python (True, False) == (1, 0).
+    scalar: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = _checked_values(self.values)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "scalar", type(values[0]).__name__)
+        for role in ("unknown", "null"):
+            object.__setattr__(self, role, self._member(getattr(self, role), role))
+
+    def _member(self, value: Any, role: str) -> Scalar | None:
+        if value is None:
+            return None
+        member = _checked_scalar(value)
+        if type(member) is not type(self.values[0]) or member not in self.values:
+            raise SchemaError(f"Categories: {role}={member!r} is not one of the values {_shown(self.values)}.")
+        return member
+
+    @property
+    def features(self) -> int:
+        """One number per category."""
+        return len(self.values)
+
+    def feature_names(self, name: str) -> tuple[str, ...]:
+        """name=value for each category."""
+        return tuple(f"{name}={value}" for value in self.values)
+
+    def place(self, column: Any, name: str) -> NDArray[np.int64]:
+        """The position of each value in `values`."""
+        arrow = as_column(column, name)
+        if _all_missing(arrow):
+            arrow = pa.chunked_array([pa.nulls(len(arrow), _ARROW_TYPES[self.scalar])])
+        elif not _HOLDS[self.scalar](arrow.type):
+            raise _wrong_type(arrow.type, name, f"its categories are of type {self.scalar}")
+        arrow = _comparable(arrow)
+        codes = self._codes(arrow)
+        missing = arrow.is_null(nan_is_null=True).to_numpy()
+        self._put(codes, missing, self.null, _missing(name, self._way("null")))
+        self._put(codes, codes < 0, self.unknown, _unlisted(name, self._way("unknown")))
+        return codes
+
+    def _codes(self, arrow: pa.ChunkedArray) -> NDArray[np.int64]:
+        """Positions in `values`, -1 for whatever is not listed."""
+        # A category the column's type cannot express (300 in an int8 column) cannot occur in it either.
+        expressed = [(code, value) for code, value in enumerate(self.values) if _fits(value, arrow.type)]
+        # Arrow refuses 2**54 as a float although it is one, so the integers are converted here.
+        convert = float if pa.types.is_floating(arrow.type) else _unchanged
+        listed = pa.array([convert(value) for _, value in expressed], type=arrow.type)
+        options = pc.SetLookupOptions(value_set=listed, skip_nulls=True)
+        found = pc.call_function("index_in", [arrow], options).fill_null(-1).to_numpy()
+        # Position -1 is the last entry, so "not found" maps to the -1 appended there.
+        return np.array([code for code, _ in expressed] + [-1], dtype=np.int64)[found]
+
+    def _put(
+        self, codes: NDArray[np.int64], where: NDArray[np.bool_], member: Scalar | None, refusal: DataError
+    ) -> None:
+        if not where.any():
+            return
+        if member is None:
+            raise refusal
+        codes[where] = self.values.index(member)
+
+    def _way(self, role: str) -> str:
+        return f"{role}=… (one of {_shown(self.values)})"
+
+    def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
+        """One-hot: `scale` at the category's position, zero elsewhere."""
+        codes = self.place(column, name)
+        target[np.arange(len(codes)), codes] = scale
+
+
+def checked_number(value: Any, what: str) -> float:
+    """A finite float, or a SchemaError that starts with `what`; booleans are not numbers here.
+
+    >>> checked_number(3, "norm")
+    3.0
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise SchemaError(f"{what} must be a number, not {type(value).__name__}.")
+    with suppress(OverflowError):
+        if math.isfinite(value):
+            return float(value)
+    raise SchemaError(f"{what} must be a finite number.")
+
+
+def checked_text(value: str, what: str) -> str:
+    """Text that can be written as UTF-8; a lone surrogate cannot be stored in TOML or Arrow.
+
+    >>> checked_text("âge", "column name")
+    'âge'
+    """
+    with suppress(UnicodeEncodeError):
+        value.encode("utf-8")
+        return str.__str__(value)
+    raise SchemaError(f"{what}: {value!r} holds a lone surrogate, which is not text.")
+
+
+def _checked_values(values: Any) -> tuple[Scalar, ...]:
+    if isinstance(values, (str, bytes, Set)) or not isinstance(values, Iterable):
+        raise SchemaError(f"Categories: values must be an ordered list, not a {type(values).__name__}.")
+    checked = tuple(_checked_scalar(value) for value in values)
+    if not checked:
+        raise SchemaError("Categories: at least one value is needed.")
+    if len({type(value) for value in checked}) > 1:
+        raise SchemaError("Categories: values must be all strings, all integers or all booleans, not a mixture.")
+    seen: set[Scalar] = set()
+    for value in checked:
+        if value in seen:
+            raise SchemaError(f"Categories: {value!r} is listed more than once.")
+        seen.add(value)
+    return checked
+
+
+def _checked_scalar(value: Any) -> Scalar:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise SchemaError("Categories: an integer must fit in 64 bits; write larger ones as strings.")
+        return int(value)
+    if isinstance(value, str):
+        return checked_text(value, "Categories")
+    raise SchemaError(f"Categories: a value must be a string, an integer or a boolean, not {type(value).__name__}.")
+
+
+def _shown(values: tuple[Scalar, ...]) -> str:
+    shown = ", ".join(repr(value) for value in values[:8])
+    return f"{shown}, …" if len(values) > 8 else shown
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    return _holds_integers(kind) or pa.types.is_boolean(kind)
+
+
+def _holds_integers(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _holds_strings(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+_HOLDS = {"str": _holds_strings, "int": _holds_integers, "bool": pa.types.is_boolean}
+_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+
+
+def _all_missing(column: pa.ChunkedArray) -> bool:
+    # A column without one value has whatever type its maker fell back to, so its type says nothing.
+    return column.null_count == len(column)
+
+
+def _nans(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.full(len(column), np.nan)
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A type Arrow can look up exactly."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        # Adding zero turns -0.0 into 0.0, which Arrow's hash tells apart.
+        return pc.call_function("add", [column.cast(pa.float64()), pa.scalar(0.0)])
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    return column
+
+
+def _unchanged(value: Scalar) -> Scalar:
+    return value
+
+
+def _fits(value: Scalar, kind: pa.DataType) -> bool:
+    if pa.types.is_floating(kind):
+        return int(float(value)) == value
+    with suppress(pa.ArrowException, OverflowError):
+        pa.scalar(value, type=kind)
+        return True
+    return False
+
+
+def _wrong_type(kind: pa.DataType, name: str, need: str) -> DataError:
+    if pa.types.is_temporal(kind):
+        way = "Turn it into a number, such as days since a public date, and declare that interval."
+    else:
+        way = "Convert the column, or declare a domain of its type."
+    return DataError(f"Column {name!r} is of type {_family(kind)} and {need}. {way} Nothing was spent.")
+
+
+def _family(kind: pa.DataType) -> str:
+    # The full name of a nested or extension type can hold field names and parameters that nobody declared.
+    simple = pa.types.is_primitive(kind) or _holds_strings(kind) or pa.types.is_decimal(kind)
+    return str(kind) if simple else str(kind).split("<", 1)[0].split("[", 1)[0]
+
+
+def _missing(name: str, way: str) -> DataError:
+    return DataError(
+        f"Column {name!r} has missing values and no place is declared for them. Declare {way}. Nothing was spent."
+    )
+
+
+def _unlisted(name: str, way: str) -> DataError:
+    return DataError(
+        f"Column {name!r} has values that are not among its categories and no place is declared for them. "
+        f"Declare {way}, or list them. Nothing was spent."
+    )

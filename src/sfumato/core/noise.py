@@ -1,0 +1,159 @@
+"""Laws of additive noise on one number: density, variance, Fisher information.
+
+In:   the parameters of a law.
+Out:  what a reader of noisy data may know about the noise; nothing here is random.
+Not here: drawing (mechanisms/), what the laws promise (core/event.py).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import ndtr
+
+from sfumato.core.checks import at_least_zero, positive
+
+__all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise"]
+
+
+@dataclass(frozen=True)
+class Noise(ABC):
+    """A symmetric law with mean zero. Abstract."""
+
+    @abstractmethod
+    def variance(self) -> float: ...
+
+    @abstractmethod
+    def fisher_information(self) -> float:
+        """Information about a shift: ∫ (p'/p)² p."""
+
+    @abstractmethod
+    def density(self, values: Any) -> np.ndarray: ...
+
+    @abstractmethod
+    def cdf(self, values: Any) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Noise):
+    """N(0, scale²).
+
+    >>> GaussianNoise(2.0).fisher_information()
+    0.25
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive(self.scale, "scale")
+
+    def variance(self) -> float:
+        return self.scale**2
+
+    def fisher_information(self) -> float:
+        return 1 / self.scale**2
+
+    def density(self, values: Any) -> np.ndarray:
+        ratio = np.asarray(values, dtype=float) / self.scale
+        return np.exp(-0.5 * ratio**2) / (self.scale * math.sqrt(2 * math.pi))
+
+    def cdf(self, values: Any) -> np.ndarray:
+        return np.asarray(ndtr(np.asarray(values, dtype=float) / self.scale))
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(Noise):
+    """Density exp(-|n|/scale)/(2 scale): variance 2 scale², information 1/scale²."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive(self.scale, "scale")
+
+    def variance(self) -> float:
+        return 2 * self.scale**2
+
+    def fisher_information(self) -> float:
+        return 1 / self.scale**2
+
+    def density(self, values: Any) -> np.ndarray:
+        return np.exp(-np.abs(np.asarray(values, dtype=float)) / self.scale) / (2 * self.scale)
+
+    def cdf(self, values: Any) -> np.ndarray:
+        ratio = np.asarray(values, dtype=float) / self.scale
+        tail = 0.5 * np.exp(-np.abs(ratio))
+        return np.where(ratio < 0, tail, 1 - tail)
+
+
+@dataclass(frozen=True)
+class BoxNoise(Noise):
+    """Noise that never leaves [-half_width, half_width] and has the least information plus `stiffness`·variance.
+
+    The density is u² with u the ground state of -u'' + (stiffness/4) n² u = E u, u = 0 at the walls: a harmonic
+    oscillator in a box (Farokhi 2020, Cor. 2.7, with the eigenvalue condition put right).
+    4E = information + stiffness·variance.
+
+    >>> round(BoxNoise(1.0).fisher_information() / math.pi**2, 6)
+    1.0
+    """
+
+    half_width: float
+    stiffness: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(self.half_width, "half_width")
+        at_least_zero(self.stiffness, "stiffness")
+
+    @cached_property
+    def _ground_state(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Frequencies and coefficients on cos((k-½)πt), k = 1 …, t = n/half_width, and the mean of t².
+
+        This is the even Dirichlet basis, so the coefficients fall off exponentially.
+        """
+        strength = self.stiffness / 4 * self.half_width**4
+        size = 48 + 4 * math.ceil(strength**0.25)
+        frequency = (np.arange(1, size + 1) - 0.5) * math.pi
+        sums, differences = np.add.outer(frequency, frequency), np.subtract.outer(frequency, frequency)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # ∫_{-1}^{1} t² cos(at) dt for a a multiple of π, and 2/3 for a = 0.
+            square = np.where(differences == 0, 1 / 3, 2 * np.cos(differences) / differences**2)
+        square = square + 2 * np.cos(sums) / sums**2
+        np.fill_diagonal(square, 1 / 3 + 2 * np.cos(2 * frequency) / (2 * frequency) ** 2)
+        matrix = np.diag(frequency**2) + strength * square
+        vector = eigh(matrix, subset_by_index=[0, 0])[1][:, 0]
+        return frequency, vector * np.sign(vector.sum()), float(vector @ square @ vector)
+
+    def variance(self) -> float:
+        return self.half_width**2 * self._ground_state[2]
+
+    def fisher_information(self) -> float:
+        frequency, vector, _ = self._ground_state
+        return 4 * float(np.sum((frequency * vector) ** 2)) / self.half_width**2
+
+    def density(self, values: Any) -> np.ndarray:
+        frequency, vector, _ = self._ground_state
+        place = np.asarray(values, dtype=float) / self.half_width
+        state = np.cos(np.multiply.outer(place, frequency)) @ vector
+        return np.where(np.abs(place) < 1, state**2, 0.0) / self.half_width
+
+    def cdf(self, values: Any) -> np.ndarray:
+        """∫ u² term by term: products of cosines integrate to sines."""
+        frequency, vector, _ = self._ground_state
+        place = np.clip(np.asarray(values, dtype=float) / self.half_width, -1.0, 1.0)
+        pairs = np.multiply.outer(vector, vector)
+        sums, differences = np.add.outer(frequency, frequency), np.subtract.outer(frequency, frequency)
+        spectrum: dict[int, float] = {}
+        for multiple, weight in ((sums, pairs / 2), (differences, pairs / 2)):
+            keys = np.rint(np.abs(multiple) / math.pi).astype(int)
+            for key, total in enumerate(np.bincount(keys.ravel(), weights=weight.ravel())):
+                spectrum[key] = spectrum.get(key, 0.0) + float(total)
+        result = spectrum.pop(0) * (place + 1)
+        for key, total in spectrum.items():
+            result = result + total * (np.sin(key * math.pi * place) / (key * math.pi))
+        return np.clip(result, 0.0, 1.0)

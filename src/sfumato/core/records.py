@@ -1,0 +1,71 @@
+"""Events and guarantees from their plain records: the inverse of `to_dict`.
+
+In:   dictionaries, for instance from a certificate or a ledger.
+Out:  Event, Repeated and Guarantee values; CertificateError names what cannot be read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.core import event as events
+from sfumato.core import guarantee as guarantees
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.compose import ComposedDP, Part, WorstOf
+from sfumato.errors import CertificateError
+
+__all__ = ["event_from_dict", "guarantee_from_dict"]
+
+
+def _final_classes(base: type) -> dict[str, type]:
+    return {final.__name__: final for final in base.__subclasses__()}
+
+
+def _adjacency(record: Mapping[str, Any]) -> Adjacency | None:
+    stated = record.get("adjacency")
+    return Adjacency.from_dict(stated) if stated else None
+
+
+def event_from_dict(record: Mapping[str, Any]) -> events.Event | events.Repeated:
+    """The event a record describes.
+
+    >>> from sfumato.core.adjacency import REPLACE_ONE
+    >>> given = events.GaussianEvent(1.0, 2.0, adjacency=REPLACE_ONE)
+    >>> event_from_dict(given.to_dict()) == given
+    True
+    """
+    try:
+        fields = dict(record)
+        kind = fields.pop("kind")
+        if kind == "Repeated":
+            inner = event_from_dict(fields["event"])
+            if isinstance(inner, events.Repeated):
+                raise CertificateError("A repeated event repeats itself; write one count.")
+            return events.Repeated(inner, fields["count"])
+        final = _final_classes(events.Event)[kind]
+        if set(fields) != {item.name for item in dataclasses.fields(final)}:
+            raise CertificateError(f"Event {kind} has unknown or missing fields.")
+        return final(**{**fields, "adjacency": _adjacency(record)})
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CertificateError(f"An event record cannot be read: {error}.") from error
+
+
+def guarantee_from_dict(record: Mapping[str, Any]) -> guarantees.Guarantee:
+    """The guarantee a record describes.
+
+    >>> guarantee_from_dict(guarantees.ApproxDP(1.0, 1e-6).to_dict())
+    ApproxDP(adjacency=None, eps=1.0, delta_=1e-06)
+    """
+    try:
+        fields = dict(record)
+        kind, adjacency = fields.pop("kind"), _adjacency(record)
+        fields.pop("adjacency", None)
+        if kind == "ComposedDP":
+            return ComposedDP(tuple(Part(*part) for part in fields["parts"]), adjacency=adjacency)
+        if kind == "WorstOf":
+            return WorstOf(tuple(guarantee_from_dict(item) for item in fields["guarantees"]), adjacency=adjacency)
+        return _final_classes(guarantees.Guarantee)[kind](**fields, adjacency=adjacency)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CertificateError(f"A guarantee record cannot be read: {error}.") from error

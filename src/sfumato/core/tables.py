@@ -1,0 +1,262 @@
+"""Tables of every common kind, read as Arrow and given back as they came.
+
+In:   a pandas or polars DataFrame, an Arrow Table, RecordBatch or stream, a dict of 1-D arrays,
+      a structured or a plain 2-D numpy array; the Schema that says which columns are meant.
+Out:  a pyarrow Table with exactly the declared columns, in schema order; `like` goes the other way.
+Not here: what the values may be (core/domain.py), numbers for a model (core/schema.py).
+
+pandas and polars are never imported here: a frame of theirs can only exist if its owner imported them.
+No message quotes a value or counts rows: both are private. Errors of Arrow do quote values, so they are
+dropped, not chained.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.errors import DataError, SchemaError
+
+if TYPE_CHECKING:
+    from sfumato.core.schema import Schema
+
+__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest"]
+
+Extra = Literal["refuse", "ignore"]
+
+_CONVERSION_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
+_KINDS = "a pandas or polars DataFrame, a pyarrow Table, a dict of 1-D arrays or a 2-D numpy array"
+
+
+def as_arrow(table: Any, schema: Schema, *, extra: Extra = "refuse") -> pa.Table:
+    """The declared columns of `table`, in schema order, as an Arrow table; their values are left as they are.
+
+    A column that is not declared is refused, or left out unread with `extra="ignore"`. A plain 2-D array has
+    no names: its columns are taken in schema order. The index of a pandas frame is not a column.
+
+    >>> from sfumato.core.domain import Interval
+    >>> from sfumato.core.schema import Schema
+    >>> schema = Schema({"age": Interval(0, 110)})
+    >>> as_arrow({"age": [34, 71], "name": ["Ada", "Bo"]}, schema, extra="ignore").column_names
+    ['age']
+    """
+    if extra not in ("refuse", "ignore"):
+        raise SchemaError("extra must be 'refuse' or 'ignore'.")
+    declared = list(schema.columns)
+    names, pick = _open(table, declared)
+    _check_names(names, declared, extra)
+    position = {name: at for at, name in enumerate(names)}
+    columns = [as_column(pick(position[name]), name) for name in declared]
+    if len({len(column) for column in columns}) > 1:
+        raise DataError("The columns of the table differ in length. Nothing was spent.")
+    return pa.Table.from_arrays(columns, names=declared)
+
+
+def as_column(values: Any, name: str) -> pa.ChunkedArray:
+    """One column as plain Arrow data: dictionaries decoded, NaN of numpy and pandas read as missing.
+
+    >>> as_column(["f", None, "f"], "sex").null_count
+    1
+    """
+    if isinstance(values, (str, bytes, Mapping)):
+        raise DataError(f"Column {name!r}: a column is a 1-D array or a list, not a {type(values).__name__}.")
+    if isinstance(values, np.ndarray):
+        values = _native(values, name)
+    with suppress(*_CONVERSION_ERRORS):
+        return _plain(_chunked(values))
+    # Raised after the handler, so that not even __context__ holds the Arrow error with its quoted value.
+    raise DataError(
+        f"Column {name!r} cannot be read as one Arrow type. Give every value the same type "
+        "(all numbers, all strings or all booleans). Nothing was spent."
+    )
+
+
+def like(original: Any, table: pa.Table) -> Any:
+    """`table` as the same kind of object as `original`: pandas for pandas, a dict of numpy arrays for a dict, …
+
+    Values are never cast back: noisy integers may be floats. Nothing but the kind is taken from
+    `original`; a pandas index, which may identify people, is replaced by 0, 1, 2, …. A stream gives a Table.
+
+    >>> like({"age": [34]}, pa.table({"age": [33.5]}))
+    {'age': array([33.5])}
+    """
+    if _is_frame(original, "pandas"):
+        return table.to_pandas()
+    if _is_frame(original, "polars"):
+        return sys.modules["polars"].DataFrame(table)
+    if isinstance(original, pa.RecordBatch):
+        columns = [_one_array(column) for column in table.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+    if hasattr(original, "__arrow_c_stream__"):
+        return table
+    if isinstance(original, Mapping):
+        return _as_arrays(table)
+    if isinstance(original, np.ndarray):
+        return _as_structured(original.dtype, table) if original.dtype.names else _as_matrix(original, table)
+    raise _unreadable(original)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """A hint naming the known word closest to `name`, or nothing when none is close.
+
+    >>> nearest("agee", ["age", "sex"])
+    " (did you mean 'age'?)"
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _is_frame(table: Any, library: str) -> bool:
+    return _is_of(table, library, "DataFrame")
+
+
+def _is_of(value: Any, library: str, kind: str) -> bool:
+    # An absent library cannot have made the value, so looking into sys.modules is enough.
+    known = getattr(sys.modules.get(library), kind, None)
+    return known is not None and isinstance(value, known)
+
+
+def _open(table: Any, declared: list[str]) -> tuple[list[str], Callable[[int], Any]]:
+    """The column names of a table and a way to pick one column; columns nobody picks are never converted."""
+    if _is_frame(table, "pandas"):
+        return [str(name) for name in table.columns], lambda position: table.iloc[:, position]
+    if _is_frame(table, "polars"):
+        return list(table.columns), table.to_series
+    if isinstance(table, Mapping):
+        columns = list(table.values())
+        return [str(name) for name in table], columns.__getitem__
+    if isinstance(table, np.ndarray):
+        return _open_array(table, declared)
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif hasattr(table, "__arrow_c_stream__"):
+        table = _read_stream(table)
+    if not isinstance(table, pa.Table):
+        raise _unreadable(table)
+    return table.column_names, table.column
+
+
+def _open_array(table: np.ndarray, declared: list[str]) -> tuple[list[str], Callable[[int], Any]]:
+    fields = table.dtype.names
+    if fields is not None:
+        if table.ndim != 1:
+            raise DataError(f"A structured array must have 1 dimension, this one has {table.ndim}.")
+        return list(fields), lambda position: table[fields[position]]
+    if table.ndim != 2:
+        raise DataError(f"A plain array must have 2 dimensions (rows, columns), this one has {table.ndim}.")
+    if table.shape[1] != len(declared):
+        raise SchemaError(
+            f"The array has {table.shape[1]} columns and the schema declares {len(declared)}. "
+            "Columns of a plain array are taken in schema order: pass exactly those. Nothing was spent."
+        )
+    return declared, lambda position: table[:, position]
+
+
+def _read_stream(table: Any) -> pa.Table:
+    with suppress(*_CONVERSION_ERRORS):
+        return pa.table(table)
+    raise DataError(f"The Arrow stream of this {type(table).__name__} cannot be read as a table. Nothing was spent.")
+
+
+def _unreadable(table: Any) -> DataError:
+    return DataError(f"A {type(table).__name__} is not a table we can read. Pass {_KINDS}.")
+
+
+def _check_names(names: list[str], declared: list[str], extra: Extra) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise SchemaError(f"The table has more than one column named {_listed(twice)}. Rename them.")
+    present, wanted = set(names), set(declared)
+    missing = [name for name in declared if name not in present]
+    undeclared = [name for name in names if name not in wanted]
+    if missing:
+        listed = ", ".join(f"{name!r}{nearest(name, undeclared)}" for name in missing)
+        raise SchemaError(
+            f"The table lacks the declared column {listed}. Rename it, or leave it out of the schema with "
+            "schema.without(…). Nothing was spent."
+        )
+    if undeclared and extra == "refuse":
+        raise SchemaError(
+            f"The table has columns the schema does not declare: {_listed(undeclared)}. Declare them, drop them, "
+            'or pass extra="ignore" to leave them unread. Nothing was spent.'
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _native(values: np.ndarray, name: str) -> np.ndarray:
+    """A 1-D array in the machine's byte order, the only one Arrow reads."""
+    if values.ndim != 1:
+        raise DataError(f"Column {name!r} must have 1 dimension, it has {values.ndim}.")
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _chunked(values: Any) -> pa.ChunkedArray:
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    # A pandas Series goes through pa.array, which alone reads its NaN as missing.
+    if hasattr(values, "__arrow_c_stream__") and not _is_of(values, "pandas", "Series"):
+        return pa.chunked_array(values)
+    array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values without dictionary, run-end or view encoding, which many Arrow kernels cannot take."""
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(
+            pa.chunked_array(
+                [pc.call_function("run_end_decode", [chunk]) for chunk in column.chunks], type=kind.value_type
+            )
+        )
+    if pa.types.is_dictionary(kind):
+        return pa.chunked_array([_decoded(chunk) for chunk in column.chunks], type=_without_view(kind.value_type))
+    return column if kind == _without_view(kind) else column.cast(_without_view(kind))
+
+
+def _decoded(chunk: Any) -> pa.Array:
+    words = chunk.dictionary.cast(_without_view(chunk.dictionary.type))
+    return pa.DictionaryArray.from_arrays(chunk.indices, words).dictionary_decode()
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if kind == pa.string_view() else kind
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _as_arrays(table: pa.Table) -> dict[str, np.ndarray]:
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _as_matrix(original: np.ndarray, table: pa.Table) -> np.ndarray:
+    if original.ndim != 2:
+        raise _unreadable(original)
+    arrays = list(_as_arrays(table).values())
+    return np.column_stack(arrays) if arrays else np.empty((table.num_rows, 0))
+
+
+def _as_structured(dtype: np.dtype, table: pa.Table) -> np.ndarray:
+    arrays = _as_arrays(table)
+    for name, array in arrays.items():
+        was_text = dtype.names is not None and name in dtype.names and dtype[name].kind == "U"
+        if was_text and table.column(name).null_count == 0:
+            arrays[name] = array.astype(np.str_)
+    records = np.empty(table.num_rows, dtype=[(name, array.dtype) for name, array in arrays.items()])
+    for name, array in arrays.items():
+        records[name] = array
+    return records

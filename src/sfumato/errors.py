@@ -1,0 +1,105 @@
+"""Every error sfumato raises, in one tree.
+
+    SfumatoError
+    ├── InputError                 what was given cannot be used (also a ValueError)
+    │   ├── PrivacyParameterError    ε, δ, sensitivity, adjacency
+    │   ├── SchemaError              a public description that contradicts itself or is missing
+    │   └── DataError                a table or array of the wrong kind
+    ├── LedgerError                the ledger file cannot be used
+    │   ├── LedgerLockedError        another process holds it
+    │   ├── LedgerCorruptError       it is not, or no longer, a ledger
+    │   ├── UnknownDatasetError      nothing was granted for this dataset
+    │   └── OverspendError           the grant does not cover the request
+    ├── CertificateError           a certificate that cannot be read
+    │   ├── CertificateVersionError  written by a newer sfumato
+    │   └── VerificationError        readable, and not true
+    └── UnprovedError              asked to certify something without a proof
+
+A message says where, what was asked, what is missing, what to do next, and that nothing was spent.
+It never quotes a private value.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CertificateError",
+    "CertificateVersionError",
+    "DataError",
+    "InputError",
+    "LedgerCorruptError",
+    "LedgerError",
+    "LedgerLockedError",
+    "OverspendError",
+    "PrivacyParameterError",
+    "SchemaError",
+    "SfumatoError",
+    "UnknownDatasetError",
+    "UnprovedError",
+    "VerificationError",
+]
+
+
+class SfumatoError(Exception):
+    """Anything sfumato refuses to do. Unless the message says otherwise nothing was run and nothing was spent."""
+
+
+class InputError(SfumatoError, ValueError):
+    """A value that cannot be used."""
+
+
+class PrivacyParameterError(InputError):
+    """A privacy parameter that is missing or meaningless."""
+
+
+class SchemaError(InputError):
+    """A public description of the data that is missing or contradicts itself."""
+
+
+class DataError(InputError):
+    """A table or array that does not fit what was declared. The message never contains its values."""
+
+
+class LedgerError(SfumatoError):
+    """The ledger cannot be used as asked."""
+
+
+class LedgerLockedError(LedgerError):
+    """Another process holds the ledger and did not let go in time."""
+
+
+class LedgerCorruptError(LedgerError):
+    """The file is not a ledger, or is damaged."""
+
+
+class UnknownDatasetError(LedgerError):
+    """Nothing was ever granted for this dataset and unit."""
+
+
+class OverspendError(LedgerError):
+    """The grant does not cover the request. Carries `requested`, `remaining` and `difference` as text for display."""
+
+    def __init__(self, message: str, *, requested: str, remaining: str, difference: str) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
+        self.difference = difference
+
+
+class CertificateError(SfumatoError):
+    """A certificate that cannot be read."""
+
+
+class CertificateVersionError(CertificateError):
+    """A certificate written by a newer sfumato."""
+
+
+class VerificationError(CertificateError):
+    """A certificate that was read and does not hold. `field` names the entry that is wrong."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class UnprovedError(SfumatoError):
+    """A certificate was asked for something that has no proof."""

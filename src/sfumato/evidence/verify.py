@@ -1,0 +1,323 @@
+"""Checks a certificate again, without the data and along a second road.
+
+In:   a certificate as an object, JSON text, a dict or a path; optionally the plan it says it followed.
+Out:  Verification: one (field, ok, sentence) per entry that was checked.
+Not here: issuing and storing certificates (core/certificate.py), composing guarantees (core/compose.py).
+Proof: docs/proofs/composition.md
+
+Nothing is taken over from the issuer: the JSON is parsed here, costs are derived from the event records in
+evidence/losses.py, and neither `core.compose` nor the views of a Guarantee are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.records import event_from_dict
+from sfumato.errors import SfumatoError, VerificationError
+from sfumato.evidence.losses import (
+    Concentrated,
+    Law,
+    Part,
+    event_parts,
+    guarantee_parts,
+    law_of,
+    required_proofs,
+    rule_for,
+    same,
+    unrepeated,
+)
+
+__all__ = ["Check", "Verification", "verify"]
+
+_SCHEMA_VERSION = 1
+_NOT_FOR_PUBLICATION = "A random_state was used: this result can be repeated and is not for publication."
+_FIELDS = {"adjacency", "claims", "composed", "created", "digest", "events", "guarantee", "notes", "plan_hash"}
+_FIELDS |= {"proofs", "publishable", "schema_version", "subject", "versions"}
+_DELTAS = (1e-8, 1e-6, 1e-5)
+_ARITHMETIC = 1e-10  # what floating point may cost δ in this file
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    SfumatoError,
+    TypeError,
+    ValueError,
+)
+
+Record = Mapping[str, Any]
+
+
+class Check(NamedTuple):
+    """One entry of a certificate and whether it holds."""
+
+    field: str
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked and what was found. True in a condition only if everything holds."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.ok)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False) -> Verification:
+    """Re-derives every number of `certificate` from its events; with `plan`, also that the plan is the one hashed.
+
+    A false or unreadable certificate gives a Verification with failures; with `strict` it raises VerificationError,
+    whose `field` is the first wrong entry. An edit that no other check explains is named "digest".
+
+    >>> verify("{}").failures[0]
+    Check(field='adjacency', ok=False, sentence='The entry is missing.')
+    """
+    try:
+        with np.errstate(all="ignore"):  # far tails underflow to the zeros they are; a NaN fails every check
+            result = Verification(tuple(_all_checks(_read(certificate), plan)))
+    except _MALFORMED as error:
+        result = Verification((Check("certificate", False, f"It cannot be read as a certificate: {error}."),))
+    if strict and result.failures:
+        field, _, sentence = result.failures[0]
+        raise VerificationError(f"The certificate does not hold. {field}: {sentence}", field=field)
+    return result
+
+
+def _hash(record: Any) -> str:
+    canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("an entry is given twice")
+    return dict(pairs)
+
+
+def _read(certificate: Any) -> dict[str, Any]:
+    text = certificate.to_json() if hasattr(certificate, "to_json") else certificate
+    if isinstance(text, Mapping):
+        text = json.dumps(text, allow_nan=False)
+    elif not (isinstance(text, str) and text.lstrip().startswith("{")):
+        text = Path(os.fspath(text)).read_text(encoding="utf-8")
+    record = json.loads(text, object_pairs_hook=_unique)
+    _hash(record)  # refuses NaN, infinity and broken Unicode
+    return record
+
+
+def _all_checks(record: dict[str, Any], plan: Record | None) -> Iterator[Check]:
+    version = record.get("schema_version", _SCHEMA_VERSION)
+    known = type(version) is int and version == _SCHEMA_VERSION
+    yield Check("schema_version", known, f"Version {version!r}; this verifier knows {_SCHEMA_VERSION}.")
+    strangers = sorted(_FIELDS ^ set(record)) if known else []
+    for name in strangers:
+        yield Check(name, False, "The entry is missing." if name in _FIELDS else "No such entry is known.")
+    if strangers or not known:
+        return
+    for name, (check, wrong) in _CHECKS.items():
+        try:
+            for field, holds in list(check(record)):
+                yield Check(field, bool(holds), "It holds." if holds else wrong)
+        except _MALFORMED as error:
+            yield Check(name, False, f"It cannot be verified: {type(error).__name__}: {error}.")
+    if plan is not None:
+        yield Check("plan_hash", record["plan_hash"] == _hash(plan), "Compared with the plan that was given.")
+    rest = {name: record[name] for name in record if name != "digest"}
+    yield Check("digest", record["digest"] == _hash(rest), "Compared with the text; it tells of any edit.")
+
+
+Findings = Iterator[tuple[str, bool]]
+
+
+def _claims_something(record: Record) -> bool:
+    return record["guarantee"]["kind"] != "NoGuarantee"
+
+
+def _check_events(record: Record) -> Findings:
+    for position, event in enumerate(record["events"]):
+        field = f"events[{position}]"
+        try:
+            yield field, event_from_dict(event).to_dict() == event and bool(rule_for(unrepeated(event)[0]))
+        except _MALFORMED:
+            yield field, False
+
+
+def _check_adjacency(record: Record) -> Findings:
+    places = {f"{name}.adjacency": record[name]["adjacency"] for name in ("composed", "guarantee")}
+    places["adjacency"] = record["adjacency"]
+    for position, event in enumerate(record["events"]):
+        places[f"events[{position}].adjacency"] = unrepeated(event)[0]["adjacency"]
+    # Where they differ, the rarest is named: it is the one that was changed.
+    usual = Counter(map(_hash, places.values())).most_common(1)[0][0]
+    for field, stated in places.items():
+        yield field, _hash(stated) == usual and (_is_adjacency(stated) if stated else not _claims_something(record))
+
+
+def _is_adjacency(stated: Record) -> bool:
+    try:
+        return Adjacency.from_dict(dict(stated)).to_dict() == stated
+    except _MALFORMED:
+        return False
+
+
+def _check_composed(record: Record) -> Findings:
+    if not _claims_something(record):
+        yield "composed", record["composed"] == record["guarantee"]
+        return
+    own = event_parts(record["events"])
+    if len(own) == 1 and own[0].times == 1 and own[0].kind == "laplace":
+        own = (own[0]._replace(kind="two-point"),)  # alone, its cost is stated as ε
+    yield "composed", _all_same(own, guarantee_parts(record["composed"]))
+
+
+def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
+    return len(own) == len(stated) and all(same(mine, theirs) for mine, theirs in zip(own, stated, strict=True))
+
+
+def _check_guarantee(record: Record) -> Findings:
+    guarantee, parts = record["guarantee"], event_parts(record["events"]) if _claims_something(record) else ()
+    match guarantee["kind"]:
+        case "NoGuarantee":
+            holds = isinstance(guarantee["reason"], str)
+        case "PureDP":
+            holds = law_of(parts).largest * (1 - 1e-12) <= guarantee["eps"]
+        case "ApproxDP":
+            holds = law_of(parts).delta(guarantee["eps"]) <= guarantee["delta"] * (1 + _ARITHMETIC)
+        case "GaussianDP":
+            holds = math.sqrt(math.fsum(map(_square_of_mu, parts))) * (1 - 1e-12) <= guarantee["mu"]
+        case "ZCDP":  # Bun & Steinke 2016, Prop. 1.6 and 3.3
+            bounded = not any(part.kind == "box" for part in parts)
+            holds = (
+                bounded
+                and math.fsum(part.times * part.value**2 / 2 for part in parts) * (1 - 1e-12) <= guarantee["rho"]
+            )
+        case _:
+            holds = _all_same(parts, guarantee_parts(guarantee))
+    yield "guarantee", holds
+
+
+def _square_of_mu(part: Part) -> float:
+    """ε-DP implies the μ whose trade-off curve meets the kink of its own; squares of μ add."""
+    if part.kind == "box":
+        return math.inf
+    one = part.value if part.kind == "gaussian" else 2 * float(ndtri(1 / (1 + math.exp(-part.value))))
+    return part.times * one**2
+
+
+def _check_claims(record: Record) -> Findings:
+    claims, guarantee = record["claims"], record["guarantee"]
+    if not _claims_something(record):
+        yield "claims", claims == {"advantage": None, "mu": None, "pairs": []}
+        return
+    parts = event_parts(record["events"])
+    match guarantee["kind"]:
+        case "ComposedDP":
+            boxes = any(part.kind == "box" for part in parts)  # issuer and verifier cut the box into different cells
+            laws = _Laws(law_of(parts), law_of(parts), 1 + (5e-2 if boxes else 1e-2), _rounding(parts))
+        case "ZCDP":
+            laws = _Laws(law_of(parts), Concentrated(guarantee["rho"]), 1 + 3e-3)
+        case _:
+            laws = _Laws(law_of(parts), law_of(guarantee_parts(guarantee)), 1 + 1e-6)
+    yield "claims", set(claims) == {"advantage", "mu", "pairs"}
+    wanted = {*_DELTAS, *([0.0] if math.isfinite(laws.stated.largest) else []), guarantee.get("delta", _DELTAS[0])}
+    yield "claims.pairs", [sorted(pair) for pair in claims["pairs"]] == [["delta", "epsilon"]] * len(wanted)
+    for position, (pair, delta) in enumerate(zip(claims["pairs"], sorted(wanted), strict=True)):
+        yield f"claims.pairs[{position}].delta", pair["delta"] == delta
+        yield f"claims.pairs[{position}].epsilon", laws.allow(pair["epsilon"], delta)
+    least, most = max(laws.events.delta(0.0), laws.stated.delta(0.0)), laws.stated.delta(-laws.rounding) * laws.slack
+    yield "claims.advantage", least * (1 - _ARITHMETIC) <= claims["advantage"] <= min(1.0, most)
+    if guarantee["kind"] == "GaussianDP":
+        yield "claims.mu", guarantee["mu"] <= claims["mu"] <= guarantee["mu"] * laws.slack
+    else:
+        yield "claims.mu", claims["mu"] is None
+
+
+class _Laws(NamedTuple):
+    """What the events give, what the guarantee states, and how far above it a number may lie and not be stale."""
+
+    events: Law
+    stated: Law | Concentrated
+    slack: float
+    rounding: float = 0.0
+
+    def allow(self, epsilon: Any, delta: float) -> bool:
+        """Whether (ε, δ) is true of the events, and what the guarantee says: neither less nor noticeably more."""
+        if epsilon == "infinity":
+            return isinstance(self.stated, Law) and self.stated.others.infinite > delta
+        if delta == 0:
+            least = max(self.events.largest, self.stated.largest) * (1 - 1e-12)
+            return least <= epsilon <= self.stated.largest * self.slack
+        most = delta * (1 + _ARITHMETIC)
+        true = max(self.events.delta(epsilon), self.stated.delta(epsilon)) <= most
+        return (
+            true and epsilon >= 0 and (epsilon == 0 or self.stated.delta(epsilon / self.slack - self.rounding) > most)
+        )
+
+
+def _rounding(parts: tuple[Part, ...]) -> float:
+    """What an issuer may add to ε who rounds each two-point or box loss up to a grid of at most 1e-4."""
+    reach = [40.0 if part.kind == "box" else part.value for part in parts]
+    longest = sum(size * part.times for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
+    finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
+    step = max(min(1e-4, finest), longest / 1e6)
+    return step * sum(part.times for part in parts if part.kind in ("two-point", "box"))
+
+
+def _check_proofs(record: Record) -> Findings:
+    named = all(re.fullmatch(r"[a-z][a-z0-9_]*", proof) for proof in record["proofs"])
+    missing = required_proofs(record["events"]) - set(record["proofs"]) if _claims_something(record) else ()
+    yield "proofs", named and not missing
+
+
+def _check_publishable(record: Record) -> Findings:
+    yield "publishable", record["publishable"] is (_NOT_FOR_PUBLICATION not in record["notes"])
+
+
+def _check_texts(record: Record) -> Findings:
+    for field in ("subject", "created"):
+        yield field, _is_words(record[field])
+    yield "notes", isinstance(record["notes"], list) and all(map(_is_words, record["notes"]))
+    yield "versions", isinstance(record["versions"], dict) and all(map(_is_words, record["versions"].values()))
+    yield "plan_hash", record["plan_hash"] is None or bool(re.fullmatch(r"[0-9a-f]{64}", str(record["plan_hash"])))
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+_CHECKS: dict[str, tuple[Callable[[Record], Findings], str]] = {
+    "events": (_check_events, "It cannot be verified: the event is not known or means nothing."),
+    "adjacency": (_check_adjacency, "The adjacency is missing or not the same everywhere."),
+    "composed": (_check_composed, "The events add up to another cost."),
+    "guarantee": (_check_guarantee, "The events do not imply it."),
+    "claims": (_check_claims, "It is not what the events and the guarantee give."),
+    "proofs": (_check_proofs, "A proof that the events rest on is not named."),
+    "publishable": (_check_publishable, "It contradicts the notes."),
+    "texts": (_check_texts, "It is not of the form it should have."),
+}

@@ -1,0 +1,419 @@
+"""What was spent on which dataset: reserve, run, commit. A crash can only over-count.
+
+In:   grants and costs, as guarantees, events or a plain ε.
+Out:  Reservation before the run, Balance and history at any time; OverspendError when a cost does not fit.
+Not here: the file and its hash chain (run/ledger_store.py), what fits (run/ledger_balance.py), commands
+      (run/ledger_commands.py).
+
+    reserve ──▶ reserved ──commit──▶ committed      both count, for ever
+                   └──────release──▶ released       only while no noise was drawn
+
+A reservation counts from the moment it is written, before anything is drawn. If the process dies after that, it goes on
+counting: nobody can know whether noise left the machine. Hand results out only after `commit` has returned.
+Nothing in the ledger is a private value. Dataset names, purposes and notes are the caller's words: keep it so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sfumato.core import (
+    REPLACE_ONE,
+    Adjacency,
+    ApproxDP,
+    Event,
+    Guarantee,
+    NoGuarantee,
+    PureDP,
+    Repeated,
+    WorstOf,
+    compose,
+)
+from sfumato.core.checks import at_least_zero, round_up
+from sfumato.errors import (
+    InputError,
+    LedgerCorruptError,
+    LedgerError,
+    OverspendError,
+    PrivacyParameterError,
+    UnknownDatasetError,
+)
+from sfumato.run.ledger_balance import GRANTABLE, Cost, amount_text, fits, left_text, missing_text, remaining
+from sfumato.run.ledger_records import Account, Balance, Books, LedgerRecord, Reservation, Standing, cost_records
+from sfumato.run.ledger_store import Draft, Entry, EntryStore, Head
+
+__all__ = ["Ledger"]
+
+AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Repeated]
+
+
+class Ledger:
+    """The budget of every dataset, in one SQLite file that several processes and threads may share.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(Path(folder.name) / "ledger.db")
+    >>> ledger.grant("survey", 1.0)
+    >>> with ledger.spending("survey", 0.4, purpose="mean age") as reservation:
+    ...     pass  # draw the noise here
+    >>> print(ledger.balance("survey"))
+    survey: granted 1-DP, spent 0.4-DP, left 0.6-DP, under replacing one record
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True) -> None:
+        """Open the ledger, or make it. `timeout` is how many seconds to wait for other processes.
+
+        The hash chain is checked from the first entry on; later operations check what was added since.
+        """
+        self.path = Path(path).expanduser()
+        self._lock = threading.RLock()
+        self._books = Books()
+        self._head = Head()
+        self._store = EntryStore(self.path, timeout=at_least_zero(timeout, "timeout"), create=create)
+        self._catch_up()
+        self._store.check_guards()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    @property
+    def head(self) -> str:
+        """Hash of the newest entry. Kept elsewhere, it proves later that no entry up to here was changed or removed."""
+        with self._lock:
+            self._catch_up()
+            return self._head.hash
+
+    def grant(
+        self, dataset: str, total: Guarantee | float, *, adjacency: Adjacency | None = None, note: str = ""
+    ) -> None:
+        """Set what may be spent on `dataset` in all. A plain number is a pure ε.
+
+        Under replacing one record, unless `total` or `adjacency` says otherwise. Granting again replaces the total;
+        a total below what is counted already is refused.
+        """
+        name, guarantee = _name(dataset, "dataset"), _grantable(total, adjacency)
+        who = guarantee.adjacency or REPLACE_ONE
+
+        def decide() -> Draft:
+            account = self._books.accounts.get((name, who.unit))
+            if account:
+                self._check_regrant(name, account, guarantee)
+            return Draft("grant", name, who.unit, None, {"total": guarantee.to_dict(), "note": _words(note, "note")})
+
+        self._append(decide)
+
+    def reserve(
+        self,
+        dataset: str,
+        cost: AnyCost,
+        *,
+        adjacency: Adjacency | None = None,
+        purpose: str = "",
+        key: str | None = None,
+        accept_no_guarantee: bool = False,
+    ) -> Reservation:
+        """Set `cost` aside, or raise OverspendError if everything counted together would not keep the grant.
+
+        A cost that does not say who is protected is read under the grant's adjacency; one that says otherwise is
+        refused. NoGuarantee is refused unless `accept_no_guarantee`; it is then recorded, shown, and part of no sum.
+
+        `key` names the run: asked again with the same key and cost, the open reservation is handed back, so that a
+        resumed run pays once. This is only right if nothing left the earlier attempt: publish after commit, and let one
+        process at a time use a key. A committed key is refused, because a second draw is a second cost.
+        """
+        items = _items(cost, adjacency, accept_no_guarantee)
+        identity = uuid.uuid4().hex
+        found: list[Reservation] = []
+
+        def decide() -> Draft | None:
+            account, who = self._account_for(dataset, items, adjacency)
+            holder = account.with_key(key)
+            if holder:
+                found.append(_resumed(holder, items))
+                return None
+            self._check_fits(dataset, items, account, purpose)
+            body = {
+                "cost": cost_records(items),
+                "adjacency": who.to_dict(),
+                "purpose": _words(purpose, "purpose"),
+                "key": None if key is None else _name(key, "key"),
+            }
+            return Draft("reserve", dataset, who.unit, identity, body)
+
+        self._append(decide)
+        return found[0] if found else self._standing(identity).reservation
+
+    def commit(self, reservation: Reservation) -> None:
+        """Record that the noise was drawn: the cost is spent for good. Publish only after this returned."""
+        self._settle(reservation, "commit")
+
+    def release(self, reservation: Reservation) -> None:
+        """Give the cost back. Only the caller knows whether noise was drawn: once it was, `commit` instead."""
+        self._settle(reservation, "release")
+
+    @contextmanager
+    def spending(self, dataset: str, cost: AnyCost, **options: Any) -> Iterator[Reservation]:
+        """Reserve before the block and commit after it; `options` are those of `reserve`.
+
+        If the block raises, the reservation stays counted: noise may have been drawn and seen, and an error must never
+        be a way to look for free. Whoever knows that nothing was drawn calls `ledger.release(reservation)` inside.
+        """
+        reservation = self.reserve(dataset, cost, **options)
+        yield reservation
+        if self._standing(reservation.id).state != "released":
+            self.commit(reservation)
+
+    def balance(self, dataset: str, unit: str = "record") -> Balance:
+        """Granted, spent, reserved and left for one dataset and unit."""
+        with self._lock:
+            self._catch_up()
+            account = self._account(dataset, unit)
+            spent, reserved, counted = account.items("committed"), account.items("reserved"), account.counted()
+            exposed = sum(one.promises_nothing and one.state != "released" for one in account.standings.values())
+        granted = account.granted
+        return Balance(
+            dataset,
+            unit,
+            granted,
+            compose(spent).under(granted.adjacency) if spent else None,
+            compose(reserved).under(granted.adjacency) if reserved else None,
+            remaining(counted, granted),
+            _delta_left(counted, granted),
+            exposed,
+        )
+
+    def history(self, dataset: str | None = None) -> list[LedgerRecord]:
+        """Every entry, oldest first, of one dataset or of all."""
+        with self._lock:
+            self._catch_up()
+            if dataset is not None and dataset not in self._names():
+                raise self._unknown(dataset)
+            return [record for record in self._books.history if dataset in (None, record.dataset)]
+
+    def datasets(self) -> list[tuple[str, str]]:
+        """(dataset, unit) of every grant, in order of their first grant."""
+        with self._lock:
+            self._catch_up()
+            return list(self._books.accounts)
+
+    # Decisions are taken on what has been read, and written only if nobody wrote in between: see run/ledger_store.py.
+
+    def _append(self, decide: Callable[[], Draft | None]) -> None:
+        with self._lock:
+            entry = None
+            while entry is None:
+                self._catch_up()
+                draft = decide()
+                if draft is None:
+                    return
+                entry = self._store.append(self._head, draft)
+            self._take_up(entry)  # not read back: a lock met now must not make a written entry look like a failure
+
+    def _catch_up(self) -> None:
+        self._store.follow(self._head, self._take_up)
+
+    def _take_up(self, entry: Entry) -> None:
+        try:
+            self._books.apply(entry)
+        except ValueError as error:
+            raise LedgerCorruptError(
+                f"{self.path}: row {entry.sequence} makes no sense ({error}). Nothing was spent. It was written by a "
+                "newer sfumato or by something else: upgrade sfumato, or restore the file from a backup."
+            ) from error
+        self._head = Head(entry.sequence, entry.hash)
+
+    def _settle(self, reservation: Reservation, action: str) -> None:
+        def decide() -> Draft:
+            standing = self._standing(reservation.id)
+            if standing.state != "reserved":
+                raise LedgerError(_settled_text(standing, action))
+            return Draft(action, reservation.dataset, standing.reservation.unit, reservation.id, {})
+
+        self._append(decide)
+
+    def _standing(self, identity: str) -> Standing:
+        with self._lock:
+            standing = self._books.standing(identity)
+            if standing is None:
+                raise LedgerError(
+                    f"{self.path.name} holds no reservation {identity[:8]}. Reserve in this ledger first, or open the "
+                    "ledger the reservation came from. Nothing changed."
+                )
+            return standing
+
+    def _account_for(
+        self, dataset: str, items: Sequence[Cost], adjacency: Adjacency | None
+    ) -> tuple[Account, Adjacency]:
+        stated = adjacency or compose(items).adjacency
+        account = self._account(dataset, stated.unit if stated else self._only_unit(dataset))
+        granted = account.granted.adjacency or REPLACE_ONE
+        if stated is not None and stated != granted:
+            raise PrivacyParameterError(
+                f"The cost is stated under {stated}, but {dataset} was granted {amount_text(account.granted)} under "
+                f"{granted}; the two do not add. Nothing was run and nothing was spent. State the cost under {granted}."
+            )
+        return account, granted
+
+    def _account(self, dataset: str, unit: str) -> Account:
+        account = self._books.accounts.get((dataset, unit))
+        if account is None:
+            raise self._unknown(dataset, unit)
+        return account
+
+    def _only_unit(self, dataset: str) -> str:
+        units = [unit for name, unit in self._books.accounts if name == dataset]
+        if len(units) > 1:
+            raise PrivacyParameterError(
+                f"{dataset} has grants for several units ({', '.join(units)}). Say which one pays: "
+                f"adjacency=Adjacency({units[0]!r}, …). Nothing was spent."
+            )
+        return units[0] if units else REPLACE_ONE.unit
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in self._books.accounts))
+
+    def _unknown(self, dataset: str, unit: str = "record") -> UnknownDatasetError:
+        units = [granted for name, granted in self._books.accounts if name == dataset]
+        close = difflib.get_close_matches(str(dataset), self._names(), n=1)
+        if units:
+            hint = f" It has a grant for the unit {', '.join(units)}."
+        else:
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+        command = f"sfumato ledger grant {shlex.quote(str(dataset))} --epsilon E --unit {shlex.quote(unit)}"
+        return UnknownDatasetError(
+            f"Nothing was ever granted for {dataset!r} (unit: {unit}) in {self.path.name}.{hint} Nothing was run and "
+            f"nothing was spent. Grant a budget first: `{command}`."
+        )
+
+    def _check_fits(self, dataset: str, items: Sequence[Cost], account: Account, purpose: str) -> None:
+        granted, counted = account.granted, account.counted()
+        cost = compose(items)
+        if isinstance(cost, NoGuarantee) or fits([*counted, *items], granted):
+            return
+        left = remaining(counted, granted)
+        requested, left_over = amount_text(cost), left_text(left, granted)
+        raise OverspendError(
+            f"{purpose or 'The run'}: asks for {requested} but {dataset} has {left_over} left in {self.path.name} "
+            f"(under {granted.adjacency}). Nothing was run and nothing was spent. Lower ε, drop a publication, or "
+            f"raise the grant with `sfumato ledger grant {shlex.quote(dataset)} …`.",
+            requested=requested,
+            remaining=left_over,
+            difference=missing_text(cost, left, granted),
+        )
+
+    def _check_regrant(self, dataset: str, account: Account, total: Guarantee) -> None:
+        counted = account.counted()
+        if counted and total.adjacency != account.granted.adjacency:
+            raise LedgerError(
+                f"{dataset} is accounted under {account.granted.adjacency}; what is spent cannot be carried over to "
+                f"{total.adjacency}. Nothing changed. Grant under {account.granted.adjacency}."
+            )
+        if not fits(counted, total):
+            raise LedgerError(
+                f"{dataset} cannot be granted {amount_text(total)}: {amount_text(compose(counted))} is spent or "
+                f"reserved already (under {total.adjacency}) and does not fit. Nothing changed; the grant stays "
+                f"{amount_text(account.granted)}. Grant at least what is counted, or release open reservations."
+            )
+
+
+def _name(text: object, what: str) -> str:
+    if not isinstance(text, str) or not text or text.strip() != text or not text.isprintable():
+        raise InputError(f"A {what} needs a name: one line of printable text without outer blanks. Nothing was spent.")
+    return text
+
+
+def _words(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"The {what} must be text, not {type(text).__name__}. Nothing was spent.")
+    return text
+
+
+def _grantable(total: Guarantee | float, adjacency: Adjacency | None) -> Guarantee:
+    guarantee = total if isinstance(total, Guarantee) else PureDP(total)
+    if not isinstance(guarantee, GRANTABLE):
+        raise PrivacyParameterError(
+            f"{guarantee.describe()} cannot be granted. Grant one of PureDP, ApproxDP, GaussianDP, ZCDP or RenyiDP."
+        )
+    if adjacency is not None and guarantee.adjacency not in (None, adjacency):
+        raise PrivacyParameterError(
+            f"The grant says {guarantee.adjacency} and the argument says {adjacency}. State one. Nothing changed."
+        )
+    who = adjacency or guarantee.adjacency or REPLACE_ONE
+    _name(who.unit, "unit")
+    return guarantee.under(who)
+
+
+def _items(cost: AnyCost, adjacency: Adjacency | None, accept_no_guarantee: bool) -> tuple[Cost, ...]:
+    given = cost if isinstance(cost, Sequence) and not isinstance(cost, str | bytes) else [cost]
+    items = tuple(item if isinstance(item, Event | Guarantee | Repeated) else PureDP(item) for item in given)  # type: ignore[arg-type]  # PureDP refuses what is no number
+    total = compose(items)
+    if adjacency is not None and total.adjacency not in (None, adjacency):
+        raise PrivacyParameterError(
+            f"The cost says {total.adjacency} and the argument says {adjacency}. State one. Nothing was spent."
+        )
+    if any(isinstance(item, WorstOf) for item in items):
+        raise PrivacyParameterError(
+            f"{total.describe()}: incomparable costs cannot be added to what comes later. Reserve one guarantee that "
+            "all of them keep, for example an ApproxDP. Nothing was spent."
+        )
+    if isinstance(total, NoGuarantee):
+        _check_no_guarantee(total, items, accept_no_guarantee)
+    return items
+
+
+def _check_no_guarantee(total: NoGuarantee, items: Sequence[Cost], accepted: bool) -> None:
+    if not accepted:
+        raise PrivacyParameterError(
+            f"{total.describe()}: no grant covers this. Nothing was run and nothing was spent. Use a mechanism with a "
+            "proof, or pass accept_no_guarantee=True to have it on record."
+        )
+    if not all(isinstance(item, NoGuarantee) for item in items):
+        raise PrivacyParameterError(
+            "Costs with and without a guarantee were given together. Reserve them one by one, so that the former "
+            "are counted. Nothing was spent."
+        )
+
+
+def _resumed(holder: Standing, items: Sequence[Cost]) -> Reservation:
+    if cost_records(holder.items) != cost_records(items):
+        raise LedgerError(
+            f"The key {holder.key!r} was used for {amount_text(holder.reservation.cost)}, not for "
+            f"{amount_text(compose(items))}. Nothing was run and nothing was spent. Use a new key for a new cost."
+        )
+    if holder.state == "committed":
+        raise LedgerError(
+            f"The run with key {holder.key!r} was committed: its noise was drawn. Drawing again is a new cost. Nothing "
+            "was run and nothing was spent. Use the earlier result, or a new key."
+        )
+    return holder.reservation
+
+
+def _settled_text(standing: Standing, action: str) -> str:
+    what = f"Reservation {standing.reservation.id[:8]} of {amount_text(standing.reservation.cost)}"
+    match standing.state, action:
+        case "committed", "commit":
+            return f"{what} is committed already. One reservation pays for one run: reserve again for another."
+        case "committed", _:
+            return f"{what} is committed: its noise was drawn and its cost cannot be taken back. Nothing changed."
+        case "released", "commit":
+            return (
+                f"{what} was released and no longer counts. If noise was drawn, do not publish it: reserve again "
+                "and draw anew."
+            )
+    return f"{what} is released already. Nothing changed."
+
+
+def _delta_left(counted: Sequence[Cost], granted: Guarantee) -> float | None:
+    if not isinstance(granted, ApproxDP):
+        return None
+    used = compose(counted).delta(granted.eps) if counted else 0.0
+    return max(0.0, granted.delta_ - round_up(used))

@@ -1,0 +1,203 @@
+"""What a ledger hands out, and how its entries are read.
+
+In:   entries of the ledger's file, in order.
+Out:  Reservation, Balance and LedgerRecord for callers; Account, the standing of one dataset and unit, for the ledger.
+Not here: the file (run/ledger_store.py), what fits (run/ledger_balance.py), the operations (run/ledger.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
+from sfumato.errors import CertificateError, InputError
+from sfumato.run.ledger_balance import Cost, amount_text, left_text
+from sfumato.run.ledger_store import Entry
+
+__all__ = ["Account", "Action", "Balance", "Books", "LedgerRecord", "Reservation", "Standing", "State", "cost_records"]
+
+Action = Literal["grant", "reserve", "commit", "release"]
+State = Literal["reserved", "committed", "released"]
+
+_STATE_AFTER: dict[str, State] = {"commit": "committed", "release": "released"}
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A cost set aside before the run. `cost` states its adjacency; it counts until it is released."""
+
+    id: str
+    dataset: str
+    unit: str
+    cost: Guarantee
+    created: datetime
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {self.cost} (reservation {self.id[:8]})"
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """One line of history. `amount` is the grant's total, or the cost of the reservation the line is about."""
+
+    sequence: int
+    created: datetime
+    action: Action
+    dataset: str
+    unit: str
+    amount: Guarantee
+    reservation: str | None
+    text: str
+    key: str | None
+    hash: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "created": self.created.isoformat(), "amount": self.amount.to_dict()}
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Where a dataset stands. `spent` is committed, `reserved` may still be; both count. None means nothing.
+
+    `remaining` can be reserved as it stands. `delta_left` is set for (ε, δ) grants: the δ not used at the granted ε.
+    `without_guarantee` counts releases that promised nothing: no number covers them.
+    """
+
+    dataset: str
+    unit: str
+    granted: Guarantee
+    spent: Guarantee | None
+    reserved: Guarantee | None
+    remaining: Guarantee | None
+    delta_left: float | None = None
+    without_guarantee: int = 0
+
+    @property
+    def adjacency(self) -> Adjacency:
+        assert self.granted.adjacency is not None  # a grant is always stored with one
+        return self.granted.adjacency
+
+    def __str__(self) -> str:
+        parts = [f"granted {amount_text(self.granted)}"]
+        parts += [f"spent {amount_text(self.spent) if self.spent else 'nothing'}"]
+        parts += [f"reserved {amount_text(self.reserved)}"] if self.reserved else []
+        parts += [f"left {left_text(self.remaining, self.granted)}"]
+        parts += [f"{self.without_guarantee} released with NO PRIVACY GUARANTEE"] if self.without_guarantee else []
+        return f"{self.dataset}: {', '.join(parts)}, under {self.adjacency}"
+
+
+@dataclass
+class Standing:
+    """One reservation as the newest entry left it."""
+
+    reservation: Reservation
+    items: tuple[Cost, ...]
+    key: str | None
+    purpose: str
+    state: State = "reserved"
+
+    @property
+    def promises_nothing(self) -> bool:
+        return isinstance(self.reservation.cost, NoGuarantee)
+
+
+@dataclass
+class Account:
+    """Everything recorded for one dataset and unit."""
+
+    granted: Guarantee
+    standings: dict[str, Standing] = field(default_factory=dict)
+
+    def items(self, *states: State) -> list[Cost]:
+        """The costs in these states, except those that promise nothing: no sum contains them."""
+        kept = (one for one in self.standings.values() if one.state in states and not one.promises_nothing)
+        return [item for one in kept for item in one.items]
+
+    def counted(self) -> list[Cost]:
+        return self.items("reserved", "committed")
+
+    def with_key(self, key: str | None) -> Standing | None:
+        """The reservation that holds `key` now; a released one has given it back."""
+        holders = (one for one in self.standings.values() if one.key == key and one.state != "released")
+        return next(holders, None) if key is not None else None
+
+
+def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:
+    return [item.to_dict() for item in items]
+
+
+def _cost(record: Mapping[str, Any]) -> Cost:
+    kind = str(record["kind"])
+    return event_from_dict(record) if kind == "Repeated" or kind.endswith("Event") else guarantee_from_dict(record)
+
+
+class Books:
+    """All accounts and the history, built entry by entry."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[tuple[str, str], Account] = {}
+        self.history: list[LedgerRecord] = []
+
+    def apply(self, entry: Entry) -> None:
+        """Take up one entry; ValueError says why it makes no sense."""
+        try:
+            match entry.action:
+                case "grant":
+                    self._grant(entry)
+                case "reserve":
+                    self._reserve(entry)
+                case _:
+                    self._settle(entry)
+        except (KeyError, TypeError, AttributeError, InputError, CertificateError) as error:
+            raise ValueError(f"{entry.action} cannot be read: {type(error).__name__}") from error
+
+    def standing(self, identity: str) -> Standing | None:
+        found = (account.standings.get(identity) for account in self.accounts.values())
+        return next((one for one in found if one is not None), None)
+
+    def _grant(self, entry: Entry) -> None:
+        total = guarantee_from_dict(entry.body["total"])
+        if total.adjacency is None or total.adjacency.unit != entry.unit:
+            raise ValueError("the grant does not say who is protected")
+        account = self.accounts.setdefault((entry.dataset, entry.unit), Account(total))
+        account.granted = total
+        self._remember(entry, total, entry.body["note"], None)
+
+    def _reserve(self, entry: Entry) -> None:
+        items = tuple(_cost(record) for record in entry.body["cost"])
+        adjacency = Adjacency.from_dict(entry.body["adjacency"])
+        cost = compose(items).under(adjacency)
+        key, purpose, identity = entry.body["key"], entry.body["purpose"], str(entry.reservation)
+        created = datetime.fromisoformat(entry.created)
+        reservation = Reservation(identity, entry.dataset, entry.unit, cost, created)
+        account = self.accounts[entry.dataset, entry.unit]
+        if identity in account.standings:
+            raise ValueError("a reservation was made twice")
+        account.standings[identity] = Standing(reservation, items, key, purpose)
+        self._remember(entry, cost, purpose, key)
+
+    def _settle(self, entry: Entry) -> None:
+        standing = self.accounts[entry.dataset, entry.unit].standings[str(entry.reservation)]
+        if standing.state != "reserved":
+            raise ValueError("a reservation was settled twice")
+        standing.state = _STATE_AFTER[entry.action]
+        self._remember(entry, standing.reservation.cost, standing.purpose, standing.key)
+
+    def _remember(self, entry: Entry, amount: Guarantee, text: str, key: str | None) -> None:
+        created = datetime.fromisoformat(entry.created)
+        record = LedgerRecord(
+            entry.sequence,
+            created,
+            entry.action,  # type: ignore[arg-type]  # the table checks it
+            entry.dataset,
+            entry.unit,
+            amount,
+            entry.reservation,
+            text,
+            key,
+            entry.hash,
+        )
+        self.history.append(record)

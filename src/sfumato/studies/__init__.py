@@ -1,0 +1,1 @@
+"""The main job and the papers' experiments as runnable studies."""

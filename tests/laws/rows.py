@@ -1,0 +1,97 @@
+"""One row for every mechanism: worst neighbours, a broken twin, and how to measure its error.
+
+Adding a mechanism without a row here makes discovery fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.core import REPLACE_ONE, ApproxDP, PureDP
+from sfumato.mechanisms import (
+    Box,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    NormGamma,
+    PermuteAndFlip,
+    RandomizedResponse,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    mechanism: Mechanism
+    neighbours: tuple[Any, Any]
+    #: The same mechanism with its noise scaled by a factor (for responses: ε divided by it).
+    scaled: Callable[[float], Mechanism]
+    #: Draws whose mean is `mechanism.error()`, or its square root for selections.
+    error_draws: Callable[[Mechanism, int], np.ndarray]
+    #: The δ at which the audit speaks of ε, where the mechanism has no finite ε at the usual ones.
+    audit_delta: float | None = None
+
+
+def squared(value: Any) -> Callable[[Mechanism, int], np.ndarray]:
+    return lambda mechanism, trials: ((mechanism.sample(value, trials) - np.asarray(value)) ** 2).reshape(trials, -1)
+
+
+def score_loss(worst_gap: float) -> Callable[[Mechanism, int], np.ndarray]:
+    def draws(mechanism: Any, trials: int) -> np.ndarray:
+        gap = worst_gap * ROWS[type(mechanism)].mechanism.scale  # type: ignore[attr-defined]
+        return mechanism.sample([gap, 0.0], trials) * gap
+
+    return draws
+
+
+PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-5)
+
+ROWS: dict[type[Mechanism], Row] = {
+    Box: Row(
+        Box(6.0, 1.0, REPLACE_ONE),
+        (0.0, 1.0),
+        lambda factor: Box(6.0 * factor, 1.0, REPLACE_ONE),
+        squared([5.0, -3.0]),
+        audit_delta=0.03,
+    ),
+    Gaussian: Row(
+        Gaussian.for_guarantee(APPROX, 2.0, REPLACE_ONE),
+        (np.zeros(4), np.ones(4)),
+        lambda factor: Gaussian(ROWS[Gaussian].mechanism.scale * factor, 2.0, REPLACE_ONE),  # type: ignore[attr-defined]
+        squared([5.0, -3.0]),
+    ),
+    Laplace: Row(
+        Laplace.for_guarantee(PURE, 3.0, REPLACE_ONE),
+        (0.0, 3.0),
+        lambda factor: Laplace(ROWS[Laplace].mechanism.scale * factor, 3.0, REPLACE_ONE),  # type: ignore[attr-defined]
+        squared([5.0, -3.0]),
+    ),
+    NormGamma: Row(
+        NormGamma.for_guarantee(PURE, 0.5, REPLACE_ONE, dimension=3),
+        (np.zeros(3), np.array([0.3, 0.0, 0.4])),
+        lambda factor: NormGamma(ROWS[NormGamma].mechanism.scale * factor, 0.5, REPLACE_ONE, 3),  # type: ignore[attr-defined]
+        squared([5.0, -3.0, 1.0]),
+    ),
+    PermuteAndFlip: Row(
+        PermuteAndFlip.for_guarantee(PURE, 1.0, REPLACE_ONE),
+        ([0.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
+        lambda factor: PermuteAndFlip(ROWS[PermuteAndFlip].mechanism.scale * factor, 1.0, REPLACE_ONE),  # type: ignore[attr-defined]
+        score_loss(1.0),
+    ),
+    Exponential: Row(
+        Exponential.for_guarantee(PURE, 1.0, REPLACE_ONE),
+        ([0.0, 1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0, 0.0]),
+        lambda factor: Exponential(ROWS[Exponential].mechanism.scale * factor, 1.0, REPLACE_ONE),  # type: ignore[attr-defined]
+        score_loss(1.2785),
+    ),
+    RandomizedResponse: Row(
+        RandomizedResponse.for_guarantee(PURE, 1.0, REPLACE_ONE, categories=4),
+        (0, 1),
+        lambda factor: RandomizedResponse.for_guarantee(PureDP(1.0 / factor), 1.0, REPLACE_ONE, categories=4),
+        lambda mechanism, trials: (mechanism.sample(2, trials) != 2).astype(float),
+    ),
+}

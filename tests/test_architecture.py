@@ -1,0 +1,96 @@
+"""The rooms and the arrows between them, drawn from the real imports."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import sfumato
+from sfumato import errors
+
+SOURCE = Path(sfumato.__file__).parent
+
+#: Which rooms a room may import from. `errors` is open to all; `evidence/verify.py` is stricter still.
+ALLOWED = {
+    "core": set(),
+    "mechanisms": {"core"},
+    "learn": {"core", "mechanisms"},
+    "release": {"core", "mechanisms"},
+    "run": {"core", "mechanisms", "learn", "release"},
+    "evidence": {"core", "mechanisms", "learn", "release", "run"},
+    "studies": {"core", "mechanisms", "learn", "release", "run", "evidence"},
+    "__main__": {"cli"},
+    "cli": {"core", "mechanisms", "learn", "release", "run", "evidence", "studies"},
+}
+
+
+#: Files that draw what is no privacy noise: public random features, simulations of public laws.
+PUBLIC_RANDOMNESS = {"learn/features.py", "learn/sample_size.py", "release/aware_moments.py"}
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return parts[0]
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "sfumato" else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("sfumato.")}
+    return found - {"errors"}
+
+
+def test_imports_point_one_way():
+    arrows = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        here = room(path)
+        if here in ("__init__", "errors"):
+            continue
+        assert here in ALLOWED, f"{path.name} is in a room the diagram does not know"
+        new = imported_rooms(path) - {here} - ALLOWED[here]
+        if new:
+            arrows[str(path.relative_to(SOURCE))] = sorted(new)
+    assert not arrows, f"new arrows in the diagram: {arrows}"
+
+
+def test_the_verifier_stands_on_core_alone():
+    for name in ("verify.py", "losses.py"):
+        assert imported_rooms(SOURCE / "evidence" / name) <= {"core", "evidence"}
+    text = (SOURCE / "evidence" / "verify.py").read_text() + (SOURCE / "evidence" / "losses.py").read_text()
+    others = {path.stem for path in (SOURCE / "evidence").glob("*.py")} - {"verify", "losses", "__init__"}
+    assert not [name for name in others if f"sfumato.evidence.{name}" in text]
+
+
+def test_only_mechanisms_draw_randomness():
+    """numpy's and Python's generators are for experiments; privacy noise comes from mechanisms/ alone."""
+    offenders = []
+    for path in SOURCE.rglob("*.py"):
+        if room(path) in ("mechanisms", "studies"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if named == "default_rng" or "random" in imported:
+                offenders.append(str(path.relative_to(SOURCE)))
+    assert set(offenders) <= PUBLIC_RANDOMNESS
+
+
+def test_files_stay_small():
+    long = {str(p.relative_to(SOURCE)): n for p in SOURCE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 550}
+    assert not long, f"these want to be two: {long}"
+
+
+def test_error_tree_is_complete():
+    """Every error is public, drawn in the module header, and descends from one root."""
+    classes = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert classes == set(errors.__all__)
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), errors.SfumatoError)
+        assert name in (errors.__doc__ or "")
