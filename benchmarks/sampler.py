@@ -54,9 +54,8 @@ def main() -> None:
         peer = opendp_nanoseconds(name, values[:PEER_VALUES])
         against = "OpenDP is not installed" if peer is None else f"{peer / ours:.0f} × OpenDP's speed"
         shown = "-" if peer is None else f"{peer:.0f} ns"
-        print(
-            f"{name:10}{ours:7.1f} ns{numpy_time:7.1f} ns{shown:>12}   {numpy_time / ours:.2f} of numpy's speed, {against}"
-        )
+        ratio = f"{numpy_time / ours:.2f} of numpy's speed, {against}"
+        print(f"{name:10}{ours:7.1f} ns{numpy_time:7.1f} ns{shown:>12}   {ratio}")
 
 
 if __name__ == "__main__":

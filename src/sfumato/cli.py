@@ -18,6 +18,7 @@ from rich.table import Table
 
 from sfumato.errors import SfumatoError
 from sfumato.run.ledger_commands import ledger_app
+from sfumato.run.release_command import release
 
 __all__ = ["app", "main"]
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("release")(release)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 
 

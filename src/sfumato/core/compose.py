@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
@@ -197,7 +197,9 @@ class ComposedDP(Guarantee):
         if plain is not None:
             total = f"({plain[0]:.6g}, {plain[1]:.6g})-DP" if plain[1] else f"{plain[0]:.6g}-DP"
             return f"{total} ({acts} acts composed)"
-        return f"({self.epsilon(1e-6):.6g}, 1e-06)-DP ({acts} acts composed)"
+        known = [(self.epsilon(delta), delta) for delta in (1e-6, 1e-3, 0.01, 0.1)]
+        epsilon, delta = next((pair for pair in known if math.isfinite(pair[0])), known[-1])
+        return f"({epsilon:.6g}, {delta:g})-DP ({acts} act{'s' if acts > 1 else ''} composed)"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -237,23 +239,31 @@ def _loss_distribution(parts: tuple[Part, ...]) -> Any:
                     *_box_masses(part.value, part.extra), value_discretization_interval=interval
                 )
             case _:
-                # Not from_privacy_parameters, which rounds +ε and -ε both up: a shift that adds up over repeats.
+                # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
                 one = privacy_loss_distribution.from_two_probability_mass_functions(
-                    *_two_point_masses(part.value, part.extra), value_discretization_interval=interval
+                    *_two_point_masses(part), value_discretization_interval=interval
                 )
-        several = one.self_compose(part.count) if part.count > 1 else one
+        several = one.self_compose(part.count) if part.count > 1 and part.kind != "two-point" else one
         total = several if total is None else total.compose(several)
     return total
 
 
-def _two_point_masses(eps: float, delta: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Log masses of the worst (ε, δ)-DP pair (Kairouz, Oh & Viswanath 2015, Thm 3.1)."""
-    likely, rest = -math.log1p(math.exp(-eps)), math.log1p(-delta)
-    upper = {"here": rest + likely, "there": rest + likely - eps}
-    lower = {"here": rest + likely - eps, "there": rest + likely}
-    if delta > 0:
-        upper["only here"] = lower["only there"] = math.log(delta)
-    return lower, upper
+def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
+    """Log masses of the worst (ε, δ)-DP pair, `count` times at once: a binomial law (Kairouz et al. 2015, Thm 3.1).
+
+    Taking all repeats in one step rounds the losses once, not `count` times.
+    """
+    wins = np.arange(part.count + 1.0)
+    ways = gammaln(part.count + 1.0) - gammaln(wins + 1) - gammaln(part.count - wins + 1)
+    base = ways - part.count * math.log1p(math.exp(-part.value)) + part.count * math.log1p(-part.extra)
+    upper, lower = base - (part.count - wins) * part.value, base - wins * part.value
+    kept = np.flatnonzero(np.maximum(upper, lower) > -700)  # what is left out is added to the mass at infinity
+    lost = max(0.0, 1 - float(np.exp(upper[kept]).sum()))
+    first = {int(k): float(lower[k]) for k in kept}
+    second = {int(k): float(upper[k]) for k in kept}
+    if lost > 1e-15 or part.extra > 0:
+        second[-1] = first[-2] = math.log(max(lost, 1e-300))
+    return first, second
 
 
 #: Cells in which the box law and its shifted copy are compared.

@@ -286,7 +286,9 @@ def _rounding(parts: tuple[Part, ...]) -> float:
     longest = sum(size * part.times for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
     finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
     step = max(min(1e-4, finest), longest / 1e6)
-    return step * sum(part.times for part in parts if part.kind in ("two-point", "box"))
+    return step * sum(
+        1 if part.kind == "two-point" else part.times for part in parts if part.kind in ("two-point", "box")
+    )
 
 
 def _check_proofs(record: Record) -> Findings:

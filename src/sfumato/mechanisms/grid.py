@@ -57,7 +57,7 @@ def check_dimension(declared: int | None, size: int) -> None:
 def to_cells(values: np.ndarray, grid: float) -> np.ndarray:
     """Nearest grid points as whole numbers; saturating, which no neighbour can exploit (clipping is 1-Lipschitz)."""
     with np.errstate(over="ignore"):
-        cells = values * (1 / grid)
+        cells = np.multiply(values, 1 / grid, out=np.empty(np.shape(values)))
     np.rint(cells, out=cells)
     np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL, out=cells)
     return cells.astype(np.int64)

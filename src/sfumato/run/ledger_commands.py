@@ -23,7 +23,7 @@ from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
 from sfumato.run.ledger_records import Balance, LedgerRecord
 
-__all__ = ["ledger_app"]
+__all__ = ["DEFAULT_LEDGER", "LedgerPath", "ledger_app"]
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -32,7 +32,7 @@ ledger_app = typer.Typer(
     add_completion=False,
 )
 
-_DEFAULT = Path("sfumato-ledger.db")
+DEFAULT_LEDGER = Path("sfumato-ledger.db")
 LedgerPath = Annotated[Path, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file.")]
 DatasetName = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 
@@ -43,7 +43,7 @@ class _Relation(StrEnum):
 
 
 @ledger_app.command()
-def show(dataset: DatasetName = None, ledger: LedgerPath = _DEFAULT) -> None:
+def show(dataset: DatasetName = None, ledger: LedgerPath = DEFAULT_LEDGER) -> None:
     """Granted, spent and left, for every dataset or one."""
     book = Ledger(ledger, create=False)
     if dataset is not None:
@@ -66,7 +66,7 @@ def grant(
     unit: Annotated[str, typer.Option(help="Who is protected: a record, a person, …")] = "record",
     relation: Annotated[_Relation, typer.Option(help="What counts as a change.")] = _Relation.REPLACE_ONE,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
-    ledger: LedgerPath = _DEFAULT,
+    ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Set what may be spent on a dataset in all; granting again replaces the total."""
     total = _total(epsilon, delta, mu, rho)
@@ -79,7 +79,7 @@ def grant(
 @ledger_app.command()
 def history(
     dataset: DatasetName = None,
-    ledger: LedgerPath = _DEFAULT,
+    ledger: LedgerPath = DEFAULT_LEDGER,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON list instead of a table.")] = False,
 ) -> None:
     """Every grant, reservation, commit and release, oldest first."""

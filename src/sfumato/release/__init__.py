@@ -1,0 +1,28 @@
+"""Publish a whole table, and learn from one that was published."""
+
+from sfumato.release.aware_linear import NoiseAwareLinearRegression
+from sfumato.release.aware_logistic import NoiseAwareLogisticRegression
+from sfumato.release.aware_moments import NoiseAwareMoments
+from sfumato.release.aware_svc import NoiseAwareSVC
+from sfumato.release.box import BoxRelease, WeakGuaranteeWarning
+from sfumato.release.gaussian import GaussianRelease
+from sfumato.release.laplace import LaplaceRelease
+from sfumato.release.noise import TableNoise
+from sfumato.release.obfuscated import ObfuscatedRelease
+from sfumato.release.result import TableRelease
+from sfumato.release.svm import RegularisedSVM
+
+__all__ = [
+    "BoxRelease",
+    "GaussianRelease",
+    "LaplaceRelease",
+    "NoiseAwareLinearRegression",
+    "NoiseAwareLogisticRegression",
+    "NoiseAwareMoments",
+    "NoiseAwareSVC",
+    "ObfuscatedRelease",
+    "RegularisedSVM",
+    "TableNoise",
+    "TableRelease",
+    "WeakGuaranteeWarning",
+]

@@ -1,0 +1,196 @@
+"""What is done to the columns of a table, record by record.
+
+In:   batches of an Arrow table and the public schema.
+Out:  published columns; the events of one record; the law of the noise.
+Not here: how much noise (the release classes), reading and writing files (run/).
+Proof: docs/proofs/table_release.md
+
+An act touches each record by itself (local privacy): the cost of a table is the cost of one record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.event import Event
+from sfumato.core.noise import GaussianNoise, LaplaceNoise, Noise
+from sfumato.core.schema import Schema
+from sfumato.mechanisms import Box, Gaussian, Laplace, RandomizedResponse
+from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.release.noise import ResponseNoise
+
+__all__ = ["Act", "AdditiveColumn", "GaussianBlock", "Respond", "interval", "seeded"]
+
+Columns = dict[str, Any]
+
+
+def seeded(mechanism: Any, *path: int) -> Any:
+    """The mechanism with a seed of its own for this batch and column, where it has a seed at all."""
+    if mechanism.random_state is None:
+        return mechanism
+    text = repr((mechanism.random_state, *path)).encode()
+    return replace(mechanism, random_state=int.from_bytes(hashlib.sha256(text).digest()[:8], "little"))
+
+
+def interval(schema: Schema, name: str) -> Interval:
+    domain = schema.columns[name]
+    assert isinstance(domain, Interval)
+    return domain
+
+
+class Act(ABC):
+    """One random act on some columns. Abstract."""
+
+    @abstractmethod
+    def events(self) -> list[Event]:
+        """What it costs one record."""
+
+    @abstractmethod
+    def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
+        """The published columns of a batch."""
+
+    def laws(self, schema: Schema) -> dict[str, Noise]:
+        """Marginal laws of additive noise, in the columns' own units."""
+        return {}
+
+    def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
+        return {}
+
+
+@dataclass(frozen=True)
+class GaussianBlock(Act):
+    """Jointly Gaussian noise on interval columns: x̄ = x + L z with z standard normal, in units of the public widths.
+
+    The noise is added where it is white: L⁻¹x is rounded to the grid, exact N(0, 1) noise is added on the grid, and
+    the sum is multiplied by L, which is post-processing. `mechanism` has scale 1 and the sensitivity of L⁻¹x over the
+    box. `one_hot` columns take part with one number per category.
+    """
+
+    columns: tuple[str, ...]
+    one_hot: tuple[str, ...]
+    factor: np.ndarray
+    mechanism: Gaussian
+
+    @property
+    def diagonal(self) -> bool:
+        return self.factor.ndim == 1
+
+    def events(self) -> list[Event]:
+        return [self.mechanism.event()]
+
+    def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
+        if self.diagonal:
+            return self._apply_by_column(table, schema, batch)
+        white = np.linalg.solve(self.factor, self._box(table, schema).T).T
+        noisy = seeded(self.mechanism, batch)(white) @ self.factor.T
+        return {
+            name: interval(schema, name).low + interval(schema, name).width * noisy[:, position]
+            for position, name in enumerate(self.columns)
+        }
+
+    def _apply_by_column(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
+        result: Columns = {}
+        for position, name in enumerate(self.columns):
+            domain = interval(schema, name)
+            scale = domain.width * float(self.factor[position])
+            white = domain.place(table[name], name)
+            white -= domain.low
+            white /= scale
+            noisy = seeded(self.mechanism, batch, position)(white)
+            noisy *= scale
+            noisy += domain.low
+            result[name] = noisy
+        position = len(self.columns)
+        for name in self.one_hot:
+            domain = schema.columns[name]
+            codes = domain.place(table[name], name)
+            for code, label in enumerate(domain.feature_names(name)):
+                scale = float(self.factor[position])
+                white = (codes == code) / scale
+                result[label] = seeded(self.mechanism, batch, position)(white) * scale
+                position += 1
+        return result
+
+    def _box(self, table: pa.Table, schema: Schema) -> np.ndarray:
+        domains = [(interval(schema, name), name) for name in self.columns]
+        return np.column_stack([(d.place(table[n], n) - d.low) / d.width for d, n in domains])
+
+    def covariance(self, schema: Schema) -> np.ndarray:
+        """Of the noise on `columns`, in their own units."""
+        factor = np.diag(self.factor[: len(self.columns)]) if self.diagonal else self.factor
+        scaled = np.diag([interval(schema, name).width for name in self.columns]) @ factor
+        return scaled @ scaled.T
+
+    def laws(self, schema: Schema) -> dict[str, Noise]:
+        variances = np.diag(self.covariance(schema))
+        laws: dict[str, Noise] = {
+            n: GaussianNoise(float(v) ** 0.5) for n, v in zip(self.columns, variances, strict=True)
+        }
+        names = [label for name in self.one_hot for label in schema.columns[name].feature_names(name)]
+        rest = self.factor[len(self.columns) :] if self.one_hot else []
+        return laws | {name: GaussianNoise(float(scale)) for name, scale in zip(names, rest, strict=True)}
+
+
+@dataclass(frozen=True)
+class AdditiveColumn(Act):
+    """Laplace or box noise on one interval column, in its own unit; `mechanism` has the width as its sensitivity."""
+
+    column: str
+    mechanism: Laplace | Box
+
+    def events(self) -> list[Event]:
+        return [self.mechanism.event()]
+
+    def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
+        domain = interval(schema, self.column)
+        # From the low end: the grid then starts at a public point and the numbers stay small.
+        values = domain.place(table[self.column], self.column) - domain.low
+        return {self.column: domain.low + _by_record(self.mechanism, self.column, batch)(values)}
+
+    def laws(self, schema: Schema) -> dict[str, Noise]:
+        mechanism = self.mechanism
+        return {self.column: mechanism.noise if isinstance(mechanism, Box) else LaplaceNoise(mechanism.scale)}
+
+
+def _by_record(mechanism: Mechanism, column: str, batch: int) -> Mechanism:
+    return seeded(mechanism, batch, *column.encode())
+
+
+@dataclass(frozen=True)
+class Respond(Act):
+    """Randomised answers for one categorical column."""
+
+    column: str
+    mechanism: RandomizedResponse
+
+    def events(self) -> list[Event]:
+        return [self.mechanism.event()]
+
+    def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
+        domain = schema.columns[self.column]
+        codes = _by_record(self.mechanism, self.column, batch)(domain.place(table[self.column], self.column))
+        return {self.column: _categories(domain, codes, table.schema.field(self.column).type)}
+
+    def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
+        domain = schema.columns[self.column]
+        assert isinstance(domain, Categories)
+        return {self.column: ResponseNoise(domain.values, self.mechanism.keep / self.mechanism.total)}
+
+
+def _categories(domain: Any, codes: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Category values of the type the column came in, where it can hold them."""
+    names = pa.array(list(domain.values))
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
+    values = names.take(pa.array(codes))
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values

@@ -1,0 +1,144 @@
+"""Least squares on a table whose noise is known.
+
+In:   a published table, its noise law, a numeric target.
+Out:  NoiseAwareLinearRegression, a scikit-learn regressor for clean inputs (and, on request, for noisy ones).
+Not here: reading tables and the shrinkage family (release/aware_common.py), classification (release/aware_logistic.py).
+
+The corrected normal equations (X̄ᵀX̄ - nΣ)β = X̄ᵀy are consistent (Fuller 1987, ch. 2; Loh & Wainwright 2012) and, left
+alone, worse than useless where noise drowns a direction. β_λ with λ between the sampling error √(p/n) and 1 joins
+them to plain least squares; λ minimises an estimate of the clean loss with its optimism removed (Takeuchi 1976), and
+leaves plain least squares only as far as the estimated gain exceeds 3/2 of its standard error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from sfumato.errors import DataError, InputError
+from sfumato.release.aware_common import NoiseLike, NoisyGram, fit_features
+from sfumato.release.noise import TableNoise
+
+__all__ = ["NoiseAwareLinearRegression", "choose_shrinkage"]
+
+Matrix = NDArray[np.float64]
+# Gains below this many standard errors may be an accident; staying with plain least squares costs nothing then.
+_CAUTION = 1.5
+
+
+class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
+    """Linear regression for clean inputs, learned from noisy ones.
+
+    `noise` is the TableNoise of a release, or a variance, or a covariance matrix in the order of X's columns.
+    `regularization` is "auto" or λ itself: 1 is plain least squares, 0 the full correction.
+    Fitted: `coef_` and `intercept_` for clean rows in the columns' own units (categories as indicators of all but the
+    first value, see `feature_names_out_`), `coef_noisy_` and `intercept_noisy_` for published rows, `shrinkage_` (λ),
+    `covariance_` (of the true features, positive semidefinite).
+
+    >>> generator = np.random.default_rng(0)
+    >>> truth = generator.normal(size=(20000, 1))
+    >>> noisy = truth + generator.normal(size=truth.shape)
+    >>> bool(abs(NoiseAwareLinearRegression(noise=1.0).fit(noisy, 3 * truth[:, 0]).coef_[0] - 3) < 0.1)
+    True
+    """
+
+    def __init__(
+        self, noise: NoiseLike = 0.0, regularization: Literal["auto"] | float = "auto", fit_intercept: bool = True
+    ) -> None:
+        self.noise = noise
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> NoiseAwareLinearRegression:
+        """Learn from the published table X and target y."""
+        if y is None:
+            raise InputError("NoiseAwareLinearRegression requires y to be passed, but the target y is None.")
+        self._features, published = fit_features(self, X, self.noise)
+        target = _numeric_target(y)
+        check_consistent_length(published, target)
+        rows = len(published)
+        centre = published.mean(axis=0) if self.fit_intercept else np.zeros(published.shape[1])
+        middle = float(target.mean()) if self.fit_intercept else 0.0
+        centred, response = published - centre, target - middle
+        noise = self._features.covariance(published)
+        gram = NoisyGram.of(centred.T @ centred / rows, noise, rows)
+        products = centred.T @ response / rows
+        corrected = products - _shared_noise(self.noise, self._features.encoded) / self._features.scale
+        self.shrinkage_ = self._shrinkage(gram, corrected, float(response @ response / rows), rows)
+        self.coef_, self.intercept_ = self._rule(gram.solve(corrected, self.shrinkage_), centre, middle)
+        self.coef_noisy_, self.intercept_noisy_ = self._rule(gram.solve(products, 1.0), centre, middle)
+        self.covariance_ = gram.repaired(noise) * np.outer(self._features.scale, self._features.scale)
+        self.feature_names_out_ = np.array(self._features.encoded, dtype=object)
+        return self
+
+    def predict(self, X: Any, noisy: bool = False) -> Matrix:
+        """Predictions for clean rows; with `noisy=True`, the best linear ones for rows with the published noise."""
+        check_is_fitted(self)
+        features = self._features
+        matrix = features.published(self, X) if noisy else features.clean(self, X)
+        matrix = matrix * features.scale + features.offset
+        coefficients, intercept = (self.coef_noisy_, self.intercept_noisy_) if noisy else (self.coef_, self.intercept_)
+        return matrix @ coefficients + intercept
+
+    def _shrinkage(self, gram: NoisyGram, products: Matrix, power: float, rows: int) -> float:
+        if isinstance(self.regularization, str):
+            if self.regularization != "auto":
+                raise InputError('regularization must be "auto" or a number from 0 to 1.')
+            return choose_shrinkage(gram, products, power, rows)
+        if not 0 <= self.regularization <= 1:
+            raise InputError(f"regularization must be from 0 (full correction) to 1 (none), not {self.regularization}.")
+        return float(self.regularization)
+
+    def _rule(self, coefficients: Matrix, centre: Matrix, middle: float) -> tuple[Matrix, float]:
+        own, intercept = self._features.in_own_unit(coefficients, middle - float(coefficients @ centre))
+        return own, intercept if self.fit_intercept else 0.0
+
+
+def choose_shrinkage(gram: NoisyGram, products: Matrix, power: float, rows: int) -> float:
+    """The λ of least estimated clean loss; `products` estimate E[xy], `power` is the mean square of the target.
+
+    For β = β_λ in the coordinates of `gram` the loss βᵀgβ - 2cᵀβ is too hopeful by 2·tr(G⁻¹V), where
+    V = ((g + 1)τ² + ββᵀ)/n is the sampling covariance of the corrected equations and τ² the noisy residual variance
+    (exact for Gaussian features and noise). Only n, Σ and second moments enter.
+    """
+    if not gram.signal.size or gram.floor >= 1:
+        return 1.0
+    known = gram.basis.T @ products
+    left = max(power - float(products @ gram.exact @ products), 1e-12 * power)
+    candidates = np.geomspace(1.0, gram.floor, 25)
+    signal = np.maximum(gram.signal, 0.0)
+    answers = np.array([known / gram.divisors(value) for value in candidates])
+    divisors = np.array([gram.divisors(value) for value in candidates])
+    residual = left + answers**2 @ (signal + 1) - 2 * answers @ known
+    residual = np.maximum(residual, 0.01 * left)
+    optimism = 2 * ((np.outer(residual, signal + 1) + answers**2) / divisors).sum(axis=1) / rows
+    loss = answers**2 @ signal - 2 * answers @ known + optimism
+    shared = left - answers[0] @ known - answers @ known + answers @ ((signal + 1) * answers[0])
+    # Variance of the difference of two squared Gaussian residuals, averaged over the rows.
+    spread = np.sqrt(np.maximum(2 * (residual[0] ** 2 + residual**2 - 2 * shared**2), 0.0) / rows)
+    best = int(np.argmin(loss))
+    if loss[best] + _CAUTION * spread[best] >= loss[0]:
+        best = int(np.argmin(loss + _CAUTION * spread))
+    return float(candidates[best])
+
+
+def _numeric_target(y: Any) -> Matrix:
+    values = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+    try:
+        numeric = values.astype(float)
+    except (TypeError, ValueError):
+        raise DataError("The target must be numeric.") from None
+    if not np.isfinite(numeric).all():
+        raise DataError("The target has missing (NaN) or infinite (inf) values.")
+    return numeric
+
+
+def _shared_noise(noise: NoiseLike, encoded: tuple[str, ...]) -> Matrix:
+    """Covariance of each column's noise with the noise of the label, where one release drew both."""
+    if not isinstance(noise, TableNoise) or noise.label is None or noise.label not in noise.columns:
+        return np.zeros(len(encoded))
+    return noise.covariance_of([*encoded, noise.label])[:-1, -1]

@@ -1,0 +1,116 @@
+"""Publish a whole table with noise that never leaves a box around each value.
+
+In:   a public schema, the box in units of the columns' widths, the trade-off λ.
+Out:  PreparedTable / TableRelease with a numeric δ(ε), which is often poor: a warning gives the Gaussian alternative.
+Not here: the law (core/noise.py), drawing it (mechanisms/box.py).
+Proof: docs/proofs/box.md, docs/proofs/table_release.md
+Reference: Farokhi 2020, Cor. 2.7 (lowest eigenpair; original coordinates).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from sfumato.core.checks import at_least_zero, positive
+from sfumato.core.compose import compose
+from sfumato.core.domain import Categories
+from sfumato.core.guarantee import GaussianDP, PureDP
+from sfumato.core.schema import Schema
+from sfumato.errors import PrivacyParameterError
+from sfumato.mechanisms import Box, RandomizedResponse
+from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
+from sfumato.release.label import label_act, label_notes
+from sfumato.release.table import FEATURES, RECORD, PreparedTable, TableReleaser, feature_columns
+
+__all__ = ["BoxRelease", "WeakGuaranteeWarning"]
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The guarantee is true and poor; the message has the numbers of a better choice."""
+
+
+@final
+@dataclass(frozen=True)
+class BoxRelease(TableReleaser):
+    """Adds noise within ±`half_width` column widths, of least Fisher information + λ·variance for its weight.
+
+    `clip=True` puts published values back into the public range at no cost in privacy. The box bounds the noise, not
+    the published value. Categorical columns are answered at random and share `category_epsilon` equally.
+
+    >>> from sfumato.core import Interval
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     out = BoxRelease(Schema({"age": Interval(0, 100)}), half_width=20.0).release({"age": [34.0, 61.0]})
+    >>> out.guarantee.delta(1.0) < 0.001
+    True
+    """
+
+    schema: Schema
+    half_width: float = 20.0
+    trade_off: float = 0.0
+    weights: Mapping[str, float] | None = None
+    label: str | None = None
+    label_epsilon: float | None = None
+    category_epsilon: float | None = None
+    clip: bool = False
+    random_state: int | None = None
+
+    def prepare(self) -> PreparedTable:
+        numbers, categories = feature_columns(self.schema, self.label)
+        positive(self.half_width, "half_width")
+        at_least_zero(self.trade_off, "trade_off")
+        if categories and self.category_epsilon is None:
+            raise PrivacyParameterError(
+                f"The categorical columns {', '.join(categories)} need a budget: say category_epsilon=…."
+            )
+        adjacency = RECORD if self.label is None or self.label_epsilon is not None else FEATURES
+        acts: list[Act] = [AdditiveColumn(name, self._noise(name, adjacency)) for name in numbers]
+        acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
+        features = compose([event for act in acts for event in act.events()])
+        warning = self._warn(numbers, features)
+        label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
+        return PreparedTable(
+            schema=self.schema,
+            acts=(*acts, *([label] if label else [])),
+            label=self.label,
+            label_is_raw=adjacency == FEATURES,
+            clip=self.clip,
+            subject=f"a table of {len(self.schema.columns)} columns, every record with box noise",
+            plan={"release": "box", "schema": self.schema.to_toml(), "half_width": self.half_width},
+            notes=(warning, *label_notes(self.label, self.label_epsilon, features)),
+            publishable=self.random_state is None,
+        )
+
+    def _noise(self, name: str, adjacency) -> Box:
+        """In the column's own unit: stiffness θλ in units of the width becomes θλ/width⁴."""
+        width = interval(self.schema, name).width
+        weight = positive((self.weights or {}).get(name, 1.0), f"the weight of {name}")
+        return Box(self.half_width * width, width, adjacency, weight * self.trade_off / width**4, self.random_state)
+
+    def _response(self, name: str, count: int, adjacency) -> RandomizedResponse:
+        domain = self.schema.columns[name]
+        assert isinstance(domain, Categories)
+        share = positive(self.category_epsilon, "category_epsilon") / count
+        return RandomizedResponse.for_guarantee(
+            PureDP(share), 1.0, adjacency, categories=max(2, len(domain.values)), random_state=self.random_state
+        )
+
+    def _warn(self, numbers: list[str], features) -> str:
+        """Beside the box, Gaussian noise of the same variance column by column."""
+        squares = [
+            interval(self.schema, name).width ** 2 / self._noise(name, RECORD).noise.variance() for name in numbers
+        ]
+        twin = GaussianDP(math.sqrt(sum(squares))) if squares else None
+        least = features.delta(30.0)
+        text = f"Box noise here: δ(1) = {features.delta(1.0):.3g} and never less than {least:.3g}, whatever ε."
+        if twin is not None:
+            text += (
+                f" Gaussian noise of the same variance: δ(1) = {twin.delta(1.0):.3g}, and at δ = 1e-6 "
+                f"ε = {twin.epsilon(1e-6):.3g}. GaussianRelease(…, clip=True) keeps values in range too."
+            )
+        warnings.warn(text, WeakGuaranteeWarning, stacklevel=4)
+        return text

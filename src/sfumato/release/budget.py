@@ -1,0 +1,77 @@
+"""Splitting one budget over the columns of a table so that the least is lost.
+
+In:   what each column loses as a function of its share, and a total.
+Out:  the shares. Public facts only: no data is looked at.
+Not here: the laws (mechanisms/), the certificate: the split is certified afterwards by composing the events.
+
+Shares are settled by a Lagrange multiplier: at price κ every column takes the share that minimises loss + κ·cost by
+itself, and κ is bisected until the costs add up. The cost of an ε-DP response next to Gaussian noise is measured by
+twice its Kullback-Leibler divergence, 2ε tanh(ε/2), which plays the part of μ²; a guide for the split, never a proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Share", "responder", "response_loss", "split"]
+
+Curve = Callable[[np.ndarray], np.ndarray]
+
+_SHARES = np.geomspace(1e-4, 60.0, 4000)
+
+
+def response_loss(categories: int, epsilon: np.ndarray) -> np.ndarray:
+    """Squared error, summed over the categories, of the unbiased estimate of a record's one-hot row.
+
+    With the true category kept at p and each other drawn at q, the indicator (1[y=j] - q)/(p - q) has variance
+    p(1-p)/(p-q)² for the true category and q(1-q)/(p-q)² for each other.
+
+    >>> response_loss(2, np.array([1.0, 10.0])).round(4)
+    array([1.8413e+00, 1.0000e-04])
+    """
+    shrink = np.exp(-epsilon)
+    keep = 1 / (1 + (categories - 1) * shrink)
+    move = keep * shrink
+    variance = keep * (1 - keep) + (categories - 1) * move * (1 - move)
+    return variance / (keep - move) ** 2
+
+
+def responder(name: str, categories: int, cost: Curve) -> Share:
+    return Share(name, lambda epsilon: response_loss(categories, epsilon), cost)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One taker of the budget: its loss and its cost at each of the shares it may get."""
+
+    name: str
+    loss: Curve
+    cost: Curve
+
+
+def split(takers: Sequence[Share], total: float) -> dict[str, float]:
+    """Shares whose costs add up to at most `total`, minimising the sum of losses.
+
+    >>> same = [Share(name, lambda e: 1 / e**2, lambda e: e) for name in "ab"]
+    >>> {name: round(share, 2) for name, share in split(same, 2.0).items()}
+    {'a': 1.0, 'b': 1.0}
+    """
+    losses = np.array([taker.loss(_SHARES) for taker in takers])
+    costs = np.array([taker.cost(_SHARES) for taker in takers])
+    rows = np.arange(len(takers))
+    low, high = -28.0, 28.0
+    for _ in range(60):
+        price = (low + high) / 2
+        best = np.argmin(losses + np.exp(price) * costs, axis=1)
+        low, high = (price, high) if costs[rows, best].sum() > total else (low, price)
+    best = np.argmin(losses + np.exp(high) * costs, axis=1)
+    # The shares lie on a grid: stretch them to use what is left.
+    shares = _SHARES[best]
+    stretched = shares * min(1.01, max(1.0, math.sqrt(total / costs[rows, best].sum())))
+    spent = sum(float(taker.cost(np.array(share))) for taker, share in zip(takers, stretched, strict=True))
+    chosen = stretched if spent <= total else shares
+    return {taker.name: float(share) for taker, share in zip(takers, chosen, strict=True)}

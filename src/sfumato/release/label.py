@@ -1,0 +1,49 @@
+"""What happens to the label: published as it is, and said so, or randomised with a budget of its own.
+
+In:   the schema, the label's name, its ε.
+Out:  an act or None, and the sentences that belong to it.
+"""
+
+from __future__ import annotations
+
+from sfumato.core.domain import Categories
+from sfumato.core.guarantee import Guarantee, PureDP
+from sfumato.core.schema import Schema
+from sfumato.errors import PrivacyParameterError, SchemaError
+from sfumato.mechanisms import Laplace, RandomizedResponse
+from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
+from sfumato.release.table import RECORD
+
+__all__ = ["label_act", "label_notes"]
+
+
+def label_act(schema: Schema, label: str | None, epsilon: float | None, random_state: int | None) -> Act | None:
+    """Randomised response for a category, Laplace noise for a number, nothing where no ε was given."""
+    if epsilon is None:
+        return None
+    if label is None:
+        raise PrivacyParameterError("label_epsilon was given without a label: say label='column'.")
+    wanted = PureDP(epsilon)
+    domain = schema.columns[label]
+    if isinstance(domain, Categories):
+        if len(domain.values) < 2:
+            raise SchemaError(f"The label {label} has a single category: there is nothing to learn or to hide.")
+        size = len(domain.values)
+        return Respond(
+            label,
+            RandomizedResponse.for_guarantee(wanted, 1.0, RECORD, categories=size, random_state=random_state),
+        )
+    width = interval(schema, label).width
+    noise = Laplace.for_guarantee(wanted, width, RECORD, dimension=1, random_state=random_state)
+    return AdditiveColumn(label, noise)
+
+
+def label_notes(label: str | None, epsilon: float | None, features: Guarantee) -> tuple[str, ...]:
+    if label is None:
+        return ()
+    if epsilon is None:
+        return (
+            f"The label {label} is published as it is: the guarantee covers the features of a record only. "
+            "Say label_epsilon=… to protect the whole record.",
+        )
+    return (f"Features alone: {features.describe()}; label alone: {epsilon:g}-DP; the guarantee is for both together.",)

@@ -1,0 +1,160 @@
+"""A prepared release: what will be done to each record, before any data is seen.
+
+In:   a schema and the acts a release class decided on.
+Out:  published batches, the guarantee, the noise law, the certificate.
+Not here: the decision (gaussian.py, laplace.py, box.py), files and ledgers (run/).
+Proof: docs/proofs/table_release.md
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.certificate import Certificate
+from sfumato.core.compose import compose
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.event import Event
+from sfumato.core.fisher import AttackerError, attacker_error
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.schema import Schema
+from sfumato.core.tables import as_arrow, like, nearest
+from sfumato.errors import DataError, SchemaError
+from sfumato.release.acts import Act, GaussianBlock
+from sfumato.release.noise import TableNoise
+from sfumato.release.result import TableRelease
+
+__all__ = ["FEATURES", "RECORD", "PreparedTable", "TableReleaser", "feature_columns"]
+
+#: Each record is protected as a whole; how many there are is public.
+RECORD = Adjacency("record", "replace-one")
+#: The label is published as it is: only the other columns are protected.
+FEATURES = Adjacency("record's features (its label is published as it is)", "replace-one")
+
+
+def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
+    """Interval and categorical feature columns, the label left out."""
+    if label is not None and label not in schema.columns:
+        raise SchemaError(f"The label {label!r} is not a column of the schema.{nearest(label, schema.columns)}")
+    features = {name: domain for name, domain in schema.columns.items() if name != label}
+    if not features:
+        raise SchemaError("Nothing is left to publish besides the label.")
+    numbers = [name for name, domain in features.items() if isinstance(domain, Interval)]
+    return numbers, [name for name, domain in features.items() if isinstance(domain, Categories)]
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """Everything decided, nothing drawn. Safe to print, and the same for every batch."""
+
+    schema: Schema
+    acts: tuple[Act, ...]
+    label: str | None
+    label_is_raw: bool
+    clip: bool
+    subject: str
+    plan: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    publishable: bool = True
+
+    @property
+    def events(self) -> list[Event]:
+        """What one record costs."""
+        return [event for act in self.acts for event in act.events()]
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return compose(self.events)
+
+    def apply(self, table: pa.Table, batch: int = 0) -> pa.Table:
+        """The published version of a batch; `batch` only keeps seeded experiments from repeating themselves."""
+        published: dict[str, Any] = {}
+        for act in self.acts:
+            published |= act.apply(table, self.schema, batch)
+        if self.clip:
+            for name, values in published.items():
+                domain = self.schema.columns.get(name)
+                if isinstance(domain, Interval):
+                    published[name] = np.clip(values, domain.low, domain.high)
+        ordered: dict[str, Any] = {}
+        for name in table.column_names:
+            if name in published:
+                ordered[name] = published[name]
+            elif name == self.label:
+                ordered[name] = self._raw_label(table)
+            else:  # one-hot noise puts several numbers in the place of a category
+                ordered |= {new: published[new] for new in self.schema.columns[name].feature_names(name)}
+        return pa.table(ordered)
+
+    def _raw_label(self, table: pa.Table) -> Any:
+        assert self.label is not None
+        domain = self.schema.columns[self.label]
+        if isinstance(domain, Interval):
+            return domain.place(table[self.label], self.label)
+        from sfumato.release.acts import _categories
+
+        return _categories(domain, domain.place(table[self.label], self.label), table.schema.field(self.label).type)
+
+    @cached_property
+    def noise(self) -> TableNoise:
+        laws = {name: law for act in self.acts for name, law in act.laws(self.schema).items()}
+        responses = {name: noise for act in self.acts for name, noise in act.responses(self.schema).items()}
+        covariance = np.diag([law.variance() for law in laws.values()])
+        for act in self.acts:
+            if isinstance(act, GaussianBlock) and not act.diagonal:
+                size = len(act.columns)
+                start = list(laws).index(act.columns[0])
+                covariance[start : start + size, start : start + size] = act.covariance(self.schema)
+        rows = tuple(tuple(float(cell) for cell in row) for row in covariance)
+        return TableNoise(self.schema, tuple(laws), tuple(laws.values()), rows, responses, self.label, self.clip)
+
+    @cached_property
+    def attacker(self) -> dict[str, AttackerError]:
+        """Cramér-Rao error per column, in its own unit."""
+        errors = {}
+        for name, law in zip(self.noise.columns, self.noise.laws, strict=True):
+            domain = self.schema.columns.get(name)
+            errors[name] = attacker_error(law, domain if isinstance(domain, Interval) else None)
+        return errors
+
+    def certificate(self) -> Certificate:
+        return Certificate.issue(
+            subject=self.subject,
+            events=self.events,
+            plan=self.plan,
+            proofs=["table_release", *dict.fromkeys(event.proof_id() for event in self.events)],
+            notes=self.notes,
+            publishable=self.publishable,
+        )
+
+
+class TableReleaser(ABC):
+    """What the release classes share: `prepare` decides, `release` does. Abstract."""
+
+    schema: Schema
+
+    @abstractmethod
+    def prepare(self) -> PreparedTable:
+        """Decide everything from public facts."""
+
+    def release(self, table: Any) -> TableRelease:
+        """Publish `table`: same columns, same kind of container, one noisy record for each."""
+        arrow = as_arrow(table, self.schema)
+        if arrow.num_rows == 0:
+            raise DataError("The table has no rows. Nothing was drawn and nothing was spent.")
+        prepared = self.prepare()
+        published = prepared.apply(arrow)
+        return TableRelease(
+            table=like(table, published),
+            noise=prepared.noise,
+            guarantee=prepared.guarantee,
+            certificate=prepared.certificate(),
+            attacker=prepared.attacker,
+            notes=prepared.notes,
+        )

@@ -1,0 +1,123 @@
+"""`sfumato release`: a table file in, a published folder out.
+
+In:   arguments.
+Out:  a call of run/tables.py with a progress bar.
+"""
+
+from __future__ import annotations
+
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sfumato.core.schema import Schema
+from sfumato.errors import PrivacyParameterError
+from sfumato.release.box import BoxRelease, WeakGuaranteeWarning
+from sfumato.release.gaussian import GaussianRelease
+from sfumato.release.laplace import LaplaceRelease
+from sfumato.release.table import PreparedTable
+from sfumato.run.files import TableFile
+from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+from sfumato.run.tables import release_file
+
+__all__ = ["release"]
+
+
+class _Method(StrEnum):
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+    BOX = "box"
+
+
+def release(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The private table: .parquet or .csv.")],
+    schema: Annotated[Path, typer.Option(help="Public bounds and categories of its columns (TOML).")],
+    out: Annotated[Path, typer.Option(help="New folder for the published table, its noise law and certificate.")],
+    epsilon: Annotated[float | None, typer.Option(help="ε for the features of one record.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ for the features of one record.")] = None,
+    method: Annotated[_Method, typer.Option(help="Which noise.")] = _Method.GAUSSIAN,
+    label: Annotated[str | None, typer.Option(help="The label column, published as it is unless it has an ε.")] = None,
+    label_epsilon: Annotated[float | None, typer.Option(help="ε for the label, on top of --epsilon.")] = None,
+    adversary_error: Annotated[
+        float | None, typer.Option(help="Instead of ε: an unbiased attacker's total squared error, in column widths.")
+    ] = None,
+    trade_off: Annotated[float | None, typer.Option(help="Instead of ε: λ of the optimal noise.")] = None,
+    category_epsilon: Annotated[
+        float | None, typer.Option(help="ε shared by categorical columns, without --epsilon.")
+    ] = None,
+    half_width: Annotated[float, typer.Option(help="For box noise: half the box, in column widths.")] = 20.0,
+    clip: Annotated[bool, typer.Option("--clip", help="Put published numbers back into their public range.")] = False,
+    ledger: LedgerPath = DEFAULT_LEDGER,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the dataset in the ledger; default: the file's name.")
+    ] = None,
+) -> None:
+    """Publish a whole table: every record with noise, streamed from file to file, charged and certified.
+
+    Example: sfumato release people.parquet --schema people.toml --epsilon 2 --delta 1e-6 --label income --out published
+    """
+    console = Console()
+    declared = Schema.read(schema)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", WeakGuaranteeWarning)
+        prepared = _prepare(
+            method, declared, epsilon, delta, label, label_epsilon, adversary_error, trade_off, category_epsilon,
+            half_width, clip,
+        )  # fmt: skip
+    for warning in caught:
+        console.print(f"[yellow]{warning.message}[/]", highlight=False)
+    file = TableFile.open(source)
+    with Progress(
+        TextColumn("releasing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("rows", total=file.row_count())
+        book = Ledger(ledger)
+        release_file(source, prepared, out, book, dataset or source.stem, progress=lambda rows: bar.advance(task, rows))
+    console.print(f"Published [bold]{out}[/]: table{source.suffix.lower()}, noise.json, certificate.json, README.txt")
+    console.print(f"Promise: {prepared.guarantee}", highlight=False)
+    for note in prepared.notes:
+        console.print(note, highlight=False)
+
+
+def _prepare(
+    method: _Method,
+    schema: Schema,
+    epsilon: float | None,
+    delta: float | None,
+    label: str | None,
+    label_epsilon: float | None,
+    adversary_error: float | None,
+    trade_off: float | None,
+    category_epsilon: float | None,
+    half_width: float,
+    clip: bool,
+) -> PreparedTable:
+    common = {"label": label, "label_epsilon": label_epsilon, "clip": clip}
+    if method is _Method.BOX:
+        return BoxRelease(
+            schema, half_width=half_width, trade_off=trade_off or 0.0, category_epsilon=category_epsilon, **common
+        ).prepare()
+    if method is _Method.LAPLACE:
+        if epsilon is None:
+            raise PrivacyParameterError("Laplace noise needs --epsilon. Nothing was drawn or spent.")
+        return LaplaceRelease(schema, epsilon=epsilon, delta=delta or 0.0, **common).prepare()
+    return GaussianRelease(
+        schema,
+        epsilon=epsilon,
+        delta=delta,
+        adversary_error=adversary_error,
+        trade_off=trade_off,
+        category_epsilon=category_epsilon,
+        **common,
+    ).prepare()

@@ -1,0 +1,203 @@
+"""Release a whole table from file to file: streamed, charged, certified, all or nothing.
+
+In:   a table file, a prepared release, a ledger.
+Out:  a new folder with the published table, its noise law, its certificate and a note for its readers.
+Not here: what noise (release/), the formats (run/files.py).
+
+The cost is reserved before the first batch is read and committed when the folder is complete. Whatever fails after
+noise was drawn leaves no output and keeps the charge.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.core.domain import Interval
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.tables import nearest
+from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
+from sfumato.release.table import PreparedTable
+from sfumato.run.files import TableFile
+from sfumato.run.ledger import Ledger
+
+__all__ = ["release_file"]
+
+Progress = Callable[[int], None]
+#: Numbers in a batch: small enough for the memory of a laptop, large enough for numpy.
+_BATCH_NUMBERS = 1 << 22
+
+
+def release_file(
+    source: Path,
+    prepared: PreparedTable,
+    out: Path,
+    ledger: Ledger,
+    dataset: str,
+    *,
+    progress: Progress = lambda rows: None,
+) -> Guarantee:
+    """Publish `source` into the new folder `out`; returns what was promised."""
+    file = TableFile.open(source)
+    columns = _checked_columns(file, prepared)
+    _check_target(out)
+    rows = max(1024, _BATCH_NUMBERS // max(1, len(columns)))
+    _check_values(file, prepared, columns, rows)
+    _grant_if_new(ledger, dataset, prepared.guarantee)
+    reservation = ledger.reserve(dataset, prepared.guarantee, purpose=f"whole-table release of {source.name}")
+    with _all_or_nothing(out) as folder:
+        count = _stream(file, prepared, columns, rows, folder / f"table{source.suffix.lower()}", progress)
+        if count == 0:
+            ledger.release(reservation)
+            raise DataError(f"{source.name} has no rows. Nothing was drawn and nothing was spent.")
+        file.check_unchanged()
+        _write_facts(prepared, folder, source, count)
+        ledger.commit(reservation)
+    return prepared.guarantee
+
+
+def _checked_columns(file: TableFile, prepared: PreparedTable) -> list[str]:
+    names, declared = file.column_names(), list(prepared.schema.columns)
+    missing = [name for name in declared if name not in names]
+    extra = [name for name in names if name not in declared]
+    if missing:
+        raise SchemaError(
+            f"{file.path.name} lacks the declared column(s) {', '.join(missing)}.{nearest(missing[0], names)} "
+            "Nothing was drawn or spent."
+        )
+    if extra:
+        raise SchemaError(
+            f"{file.path.name} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
+            "from the file: undeclared means not published. Nothing was drawn or spent."
+        )
+    return names
+
+
+def _check_target(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is not an empty folder: choose a new one with --out. Nothing was spent.")
+    if not out.resolve().parent.is_dir():
+        raise InputError(f"The folder {out.resolve().parent} does not exist. Nothing was spent.")
+
+
+def _check_values(file: TableFile, prepared: PreparedTable, columns: list[str], rows: int) -> None:
+    """Columns that could be refused are looked at before anything is charged."""
+    doubtful = [name for name in columns if _may_refuse(prepared.schema.columns[name])]
+    if not doubtful:
+        return
+    for batch in file.batches(prepared.schema, doubtful, rows):
+        for name in doubtful:
+            prepared.schema.columns[name].place(batch[name], name)
+
+
+def _may_refuse(domain) -> bool:
+    if isinstance(domain, Interval):
+        return domain.null is None
+    return domain.null is None or domain.unknown is None
+
+
+def _grant_if_new(ledger: Ledger, dataset: str, guarantee: Guarantee) -> None:
+    """A dataset nobody has granted anything for gets exactly this release: a second one must be granted by a person."""
+    assert guarantee.adjacency is not None
+    try:
+        ledger.balance(dataset, guarantee.adjacency.unit)
+    except UnknownDatasetError:
+        # A grant is a point, not a profile: state the composed guarantee at a usual δ.
+        total = guarantee if _grantable(guarantee) else _point(guarantee)
+        ledger.grant(dataset, total, note="granted by its first release")
+
+
+def _grantable(guarantee: Guarantee) -> bool:
+    return type(guarantee).__name__ in ("PureDP", "ApproxDP", "GaussianDP", "ZCDP")
+
+
+def _point(guarantee: Guarantee) -> Guarantee:
+    from sfumato.core.guarantee import ApproxDP, PureDP
+
+    pure = guarantee.epsilon(0.0)
+    if pure < 1e6:
+        return PureDP(pure * (1 + 1e-9), adjacency=guarantee.adjacency)
+    for delta in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9):
+        epsilon = guarantee.epsilon(delta)
+        if epsilon < 1e6:
+            return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=guarantee.adjacency)
+    raise InputError("This release promises next to nothing: widen the box or use GaussianRelease. Nothing was spent.")
+
+
+@contextmanager
+def _all_or_nothing(out: Path) -> Iterator[Path]:
+    """A hidden folder that becomes `out` in one step, or disappears."""
+    parent = out.resolve().parent
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=parent))
+    try:
+        yield folder
+        if out.exists():
+            out.rmdir()
+        folder.chmod(0o755)
+        folder.rename(out)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _stream(
+    file: TableFile, prepared: PreparedTable, columns: list[str], rows: int, target: Path, progress: Progress
+) -> int:
+    """Read and draw here, write in a second thread: the two cost about the same."""
+    waiting: queue.Queue[pa.Table | None] = queue.Queue(maxsize=2)
+    failure: list[BaseException] = []
+
+    def write() -> None:
+        with file.writer(target) as append:
+            while (table := waiting.get()) is not None:
+                try:
+                    if not failure:
+                        append(table)
+                except BaseException as error:
+                    failure.append(error)
+
+    writer = threading.Thread(target=write, name="table writer")
+    writer.start()
+    count = 0
+    try:
+        for number, batch in enumerate(file.batches(prepared.schema, columns, rows)):
+            if failure:
+                break
+            waiting.put(prepared.apply(batch, number))
+            count += batch.num_rows
+            progress(batch.num_rows)
+    finally:
+        waiting.put(None)
+        writer.join()
+    if failure:
+        raise DataError(
+            "The published table could not be written; nothing was published. The charge stays."
+        ) from failure[0]
+    return count
+
+
+def _write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
+    (folder / "noise.json").write_text(prepared.noise.to_json(), encoding="utf-8")
+    prepared.certificate().write(folder / "certificate.json")
+    lines = [
+        f"This folder holds a published version of a private table of {rows} records.",
+        f"Promise: {prepared.guarantee}.",
+        "",
+        "How wrong an attacker must be, column by column:",
+        *(f"  {name}: {error}" for name, error in prepared.attacker.items()),
+        "",
+        *prepared.notes,
+        "",
+        "Using it: the noise is public (noise.json). Ordinary models are biased by it; those of sfumato.release",
+        "(NoiseAwareLinearRegression, NoiseAwareLogisticRegression, NoiseAwareSVC, NoiseAwareMoments) take",
+        "TableNoise.from_json(noise.json) and correct for it at no cost in privacy.",
+        "Checking it: sfumato verify certificate.json",
+    ]
+    (folder / "README.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
