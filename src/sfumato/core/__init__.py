@@ -16,6 +16,7 @@ from sfumato.core.event import (
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
+from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
@@ -43,6 +44,8 @@ __all__ = [
     "NoGuarantee",
     "Noise",
     "NormGammaEvent",
+    "ObjectiveDP",
+    "ObjectivePerturbationEvent",
     "Partition",
     "PureDP",
     "RandomizedResponseEvent",

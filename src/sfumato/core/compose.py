@@ -37,21 +37,22 @@ from sfumato.core.guarantee import (
     RenyiDP,
     _order,
 )
+from sfumato.core.learning_event import ObjectiveDP, objective_curve, objective_loss
 from sfumato.core.noise import BoxNoise
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve, laplace_curve, two_point_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ComposedDP", "Part", "Partition", "WorstOf", "add_exactly", "compose", "parallel"]
 
-PartKind = Literal["gaussian", "laplace", "two-point", "box", "concentrated", "renyi"]
+PartKind = Literal["gaussian", "laplace", "two-point", "box", "objective", "concentrated", "renyi"]
 
 
 @dataclass(frozen=True, order=True)
 class Part:
     """The worst pair of outputs of one act, and how often it happened.
 
-    `value` is μ, ε, ε, the shift, ρ or ε by kind; `extra` is δ for "two-point", the strength for "box" and the order
-    for "renyi".
+    `value` is μ, ε, ε, the shift, μ, ρ or ε by kind; `extra` is δ for "two-point", the strength for "box", the shift
+    for "objective" and the order for "renyi".
     """
 
     kind: PartKind
@@ -94,6 +95,8 @@ class Part:
                 single = np.full_like(alpha, math.inf) if self.extra > 0 else two_point_curve(self.value, alpha)
             case "box":
                 single = np.full_like(alpha, math.inf)
+            case "objective":
+                single = objective_curve(self.value, self.extra, alpha)
             case "concentrated":
                 single = alpha * self.value
             case "renyi":
@@ -163,7 +166,7 @@ class ComposedDP(Guarantee):
 
     @property
     def _has_pair(self) -> bool:
-        return all(part.kind in ("gaussian", "laplace", "two-point", "box") for part in self.parts)
+        return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
 
     @property
     def _has_curve(self) -> bool:
@@ -238,6 +241,8 @@ def _loss_distribution(parts: tuple[Part, ...]) -> Any:
                 one = privacy_loss_distribution.from_two_probability_mass_functions(
                     *_box_masses(part.value, part.extra), value_discretization_interval=interval
                 )
+            case "objective":
+                one = _objective_distribution(part, interval)
             case _:
                 # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
                 one = privacy_loss_distribution.from_two_probability_mass_functions(
@@ -246,6 +251,17 @@ def _loss_distribution(parts: tuple[Part, ...]) -> Any:
         several = one.self_compose(part.count) if part.count > 1 and part.kind != "two-point" else one
         total = several if total is None else total.compose(several)
     return total
+
+
+def _objective_distribution(part: Part, interval: float) -> Any:
+    """Losses shift + max(0, L) of one run on the grid, the shift rounded up (docs/proofs/objective_perturbation.md)."""
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    grid = objective_loss(part.value, 0.0, interval)
+    lowest = math.ceil(part.extra / interval)
+    return privacy_loss_distribution.PrivacyLossDistribution(
+        pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
+    )
 
 
 def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
@@ -373,6 +389,8 @@ def _parts(item: Composable) -> list[Part]:
             return [Part("two-point", eps, delta)]
         case GaussianDP(mu=mu):
             return [Part("gaussian", mu)]
+        case ObjectiveDP(mu=mu, shift=shift, count=count):
+            return [Part("objective", mu, shift, count)]
         case ZCDP(rho=rho):
             return [Part("concentrated", rho)]
         case RenyiDP(alpha=alpha, eps=eps):
@@ -400,6 +418,8 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
         return ZCDP(add_exactly(concentrated), adjacency=adjacency)
     if gaussian:
         others.append(Part("gaussian", _root_of_sum(gaussian)))
+    if len(others) == 1 and others[0].kind == "objective":
+        return ObjectiveDP(others[0].value, others[0].extra, others[0].count, adjacency=adjacency)
     if len(others) == 1 and others[0].count == 1:
         return _single(others[0], adjacency)
     return ComposedDP(tuple(sorted(others)), adjacency=adjacency)

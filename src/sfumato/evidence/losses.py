@@ -66,6 +66,13 @@ def _moved(event: Record, cells: float) -> float:
     return (event["sensitivity"] + event["grid"] * cells) / event["scale"]
 
 
+def _objective_part(event: Record) -> Part:
+    """Moved noise and the change of variables: losses add to ε, or raise a Gaussian loss whose negative part is cut."""
+    moved = (2 if event["adjacency"]["relation"] == "replace-one" else 1) * event["slope"] / event["scale"]
+    shift = math.log1p(event["curvature"] / event["strength"])
+    return Part("objective", moved, shift) if event["noise"] == "gaussian" else Part("two-point", moved + shift)
+
+
 RULES: dict[str, Rule] = {
     "GaussianEvent": Rule(
         lambda _: "gaussian", lambda event: Part("gaussian", _moved(event, event["dimension"] ** 0.5))
@@ -89,6 +96,7 @@ RULES: dict[str, Rule] = {
             event["stiffness"] * event["half_width"] ** 4,
         ),
     ),
+    "ObjectivePerturbationEvent": Rule(lambda _: "objective_perturbation", _objective_part),
     "RandomizedResponseEvent": Rule(
         lambda _: "randomized_response",
         lambda event: Part("two-point", math.log1p((event["keep"] - event["move"]) / event["move"])),
@@ -138,6 +146,9 @@ def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 def same(own: Part, stated: Part) -> bool:
     """Equal but for rounding, which must not favour the issuer."""
     close = own.value * (1 - 1e-12) <= stated.value <= own.value * (1 + 1e-9)
+    if own.kind == stated.kind == "objective":  # its second number is computed too
+        close = close and own.delta * (1 - 1e-12) <= stated.delta <= own.delta * (1 + 1e-9)
+        own, stated = own._replace(delta=0.0), stated._replace(delta=0.0)
     return close and own._replace(value=0.0) == stated._replace(value=0.0)
 
 
@@ -149,6 +160,8 @@ def guarantee_parts(record: Record) -> tuple[Part, ...]:
             return (Part("two-point", record["eps"]),)
         case "ApproxDP":
             return (Part("two-point", record["eps"], record["delta"]),)
+        case "ObjectiveDP":
+            return (Part("objective", record["mu"], record["shift"], record["count"]),)
         case "ComposedDP":
             return _merged(Part(*part) for part in record["parts"])
     raise UnprovedError(f"A guarantee of kind {record['kind']!r} cannot be verified by this version of sfumato")
@@ -210,6 +223,18 @@ def _box(part: Part) -> _Spectrum:
     for _ in range(part.times - 1):
         total = _sum_of([total, one])
     return total
+
+
+def _objective(part: Part) -> _Spectrum:
+    """shift + max(0, L), L ~ N(μ²/2, μ²), many times; each cell's mass counts at its upper end."""
+    mu, width = part.value, part.value / 2000
+    edges = width * np.arange(math.ceil((mu * mu / 2 + 13 * mu) / width) + 1)
+    below = ndtr((edges - mu * mu / 2) / mu)
+    masses = np.append(below[0], np.diff(below))
+    size = part.times * (masses.size - 1) + 1
+    several = np.fft.irfft(np.fft.rfft(masses, _above(size)) ** part.times, _above(size))[:size]
+    infinite = part.times * float(ndtr(-(edges[-1] - mu * mu / 2) / mu))
+    return _trimmed(width * np.arange(size) + part.times * part.delta, several, infinite)
 
 
 def _above(size: int) -> int:
@@ -278,7 +303,12 @@ class Law(NamedTuple):
         return min(1.0, finite + self.others.infinite)
 
 
-_SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {"laplace": _laplace, "two-point": _two_points, "box": _box}
+_SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {
+    "laplace": _laplace,
+    "two-point": _two_points,
+    "box": _box,
+    "objective": _objective,
+}
 
 
 @lru_cache(maxsize=32)
@@ -288,7 +318,7 @@ def law_of(parts: tuple[Part, ...]) -> Law:
         raise UnprovedError(f"More than {_MOST_REPEATS} repeats of one act are not checked")
     mu = math.fsum(part.value for part in parts if part.kind == "gaussian")
     spectra = [_SPECTRA[part.kind](part) for part in others]
-    pure = not mu and not any(part.delta or part.kind == "box" for part in others)
+    pure = not mu and not any(part.delta or part.kind in ("box", "objective") for part in others)
     nothing = _Spectrum(np.zeros(1), np.ones(1), 0.0)
     return Law(
         mu, _sum_of(spectra or [nothing]), math.fsum(part.value * part.times for part in others) if pure else math.inf

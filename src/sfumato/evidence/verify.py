@@ -212,7 +212,7 @@ def _check_guarantee(record: Record) -> Findings:
         case "GaussianDP":
             holds = math.sqrt(math.fsum(map(_square_of_mu, parts))) * (1 - 1e-12) <= guarantee["mu"]
         case "ZCDP":  # Bun & Steinke 2016, Prop. 1.6 and 3.3
-            bounded = not any(part.kind == "box" for part in parts)
+            bounded = not any(part.kind in ("box", "objective") for part in parts)
             holds = (
                 bounded
                 and math.fsum(part.times * part.value**2 / 2 for part in parts) * (1 - 1e-12) <= guarantee["rho"]
@@ -224,7 +224,7 @@ def _check_guarantee(record: Record) -> Findings:
 
 def _square_of_mu(part: Part) -> float:
     """ε-DP implies the μ whose trade-off curve meets the kink of its own; squares of μ add."""
-    if part.kind == "box":
+    if part.kind in ("box", "objective"):
         return math.inf
     one = part.value if part.kind == "gaussian" else 2 * float(ndtri(1 / (1 + math.exp(-part.value))))
     return part.times * one**2

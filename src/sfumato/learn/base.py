@@ -1,0 +1,302 @@
+"""What the private linear classifiers share: checked input, the plan, one fit, words about it.
+
+In:   a table or matrix, labels, a budget.
+Out:  PrivateLinearClassifier (abstract): coef_, intercept_, guarantee_, certificate_, explain().
+Not here: how much noise (learn/calibration.py), solving (learn/newton.py), the losses (learn/losses.py).
+
+Nothing is spent before `_plan` has succeeded, and every check before it raises with nothing spent.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.checks import positive, probability
+from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
+from sfumato.learn.losses import Loss
+from sfumato.learn.newton import minimise
+from sfumato.learn.rows import UnitRows
+from sfumato.learn.seeds import seed_from
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
+
+
+class NothingLearnedWarning(UserWarning):
+    """The noise is expected to drown the signal; raised before anything is spent."""
+
+
+class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+    """A linear classifier trained once under a privacy budget. Abstract.
+
+    The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed
+    from the private data without noise: look at it, do not publish it.
+    """
+
+    epsilon: float
+    delta: float
+    method: str
+    regularization: Any
+    schema: Any
+    norm: float | None
+    adjacency: Adjacency
+    fit_intercept: Any
+    rows: Any
+    classes: Any
+    public_size: int | None
+    spend_on_bounds: float | None
+    random_state: Any
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss that is minimised."""
+
+    def _expanded(self, matrix: Any) -> Any:
+        """Features that training sees; the kernel approximation overrides nothing else."""
+        return matrix
+
+    def _constant(self) -> float:
+        """Size of the constant feature in rows of norm 1."""
+        return intercept_share(self.fit_intercept, self.schema)
+
+    def _stretches(self) -> bool:
+        """Whether short rows are lengthened in training; by default where the schema made the rows."""
+        if self.rows not in ("auto", "clip", "stretch"):
+            raise InputError("rows must be 'auto', 'clip' or 'stretch'. Nothing was spent.")
+        return self.rows == "stretch" or (self.rows == "auto" and self.schema is not None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # on 30 rows the noise wins
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearClassifier:
+        """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
+        refuse_extras(refused)
+        epsilon, delta = self._checked_budget()
+        matrix = checked_matrix(self, X, reset=True)
+        labels, self.classes_ = checked_labels(y, matrix.shape[0], declared_classes(self.classes))
+        seeds = seed_from(self.random_state)
+        bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
+        plan = self._plan(epsilon - bounds.epsilon, delta, matrix.shape[0], matrix.shape[1], len(self.classes_))
+        self._warn_if_hopeless(plan)
+        matrix = self._expanded(matrix)
+        budget = plan.budget
+        rows = UnitRows(
+            matrix,
+            self._row_norm(bounds.norm),
+            self._constant(),
+            stretch=self._stretches(),
+            nonzeros=budget.nonzeros if budget.law == "laplace" else None,
+        )
+        self._train(plan, rows, labels, seeds)
+        self._store(plan, rows, bounds)
+        return self
+
+    def _checked_budget(self) -> tuple[float, float]:
+        epsilon = positive(self.epsilon, "epsilon")
+        delta = probability(self.delta)
+        if not isinstance(self.adjacency, Adjacency):
+            raise PrivacyParameterError("adjacency must be REPLACE_ONE, ADD_REMOVE or an Adjacency. Nothing was spent.")
+        return epsilon, delta
+
+    def _size(self, rows: int) -> int:
+        """The public number of records: their true number under replace-one, a public guess under add-remove."""
+        if self.adjacency.relation == "replace-one":
+            return rows
+        if self.public_size is None:
+            raise PrivacyParameterError(
+                "Under adding or removing one record the number of records is private, and the regularisation must "
+                "not depend on it: pass public_size, a rough count known without the data. Nothing was spent."
+            )
+        return int(positive(self.public_size, "public_size"))
+
+    def _plan(self, epsilon: float, delta: float, rows: int, columns: int, classes: int) -> TrainingPlan:
+        width = self._columns(columns) + (self._constant() > 0)
+        models = 1 if classes <= 2 else classes
+        budget = Budget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
+        return plan_training(budget, self._loss(), self.method, self.regularization)  # type: ignore[arg-type]
+
+    def _nonzeros(self) -> int | None:
+        """How many entries of a row can differ from zero: one for each column of the schema, and the constant."""
+        return None if self.schema is None else len(self.schema.columns) + (self._constant() > 0)
+
+    def _columns(self, columns: int) -> int:
+        """How many features training sees for a table of so many columns."""
+        return columns
+
+    def _row_norm(self, norm: float) -> float:
+        """The norm bound of the features training sees."""
+        return norm
+
+    def plan_for(self, X: Any, classes: Any) -> TrainingPlan:
+        """What `fit` would do with a table of this shape: noise, strength, events. Looks at no value."""
+        epsilon, delta = self._checked_budget()
+        columns = self.schema.width if self.schema is not None else X.shape[1]
+        return self._plan(epsilon, delta, X.shape[0], columns, len(classes))
+
+    def learn_nothing(self, X: Any, classes: Any) -> PrivateLinearClassifier:
+        """A fitted model with coefficients zero, made from the shape of the table alone."""
+        plan = self.plan_for(X, classes)
+        self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
+        self.classes_ = np.asarray(classes)
+        bounds = Bounds(float(self.norm or 1.0), "that bound is public")
+        rows = UnitRows(
+            np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), self._constant()
+        )
+        self._weights, self.n_iter_ = (
+            np.zeros((plan.budget.models, rows.width)),
+            np.zeros(plan.budget.models, dtype=int),
+        )
+        self._store(plan, rows, bounds)
+        return self
+
+    def _warn_if_hopeless(self, plan: TrainingPlan) -> None:
+        """Before spending: coefficients no longer than (1 + …)/Λ·signal against noise of this length."""
+        budget = plan.budget
+        noise = plan.noise_length * plan.regularization  # as a gradient; the signal's gradient is at most 1
+        if noise > 1:
+            excess = plan.noise_length**2 * (plan.regularization + self._loss().largest_curvature) / 2
+            warnings.warn(
+                f"epsilon={budget.epsilon:g} for {budget.size} records and {budget.width} features: the noise is "
+                f"{noise:.2g} times as long as the strongest signal can be, and the expected excess loss reaches "
+                f"{excess:.2g}. Next to nothing can be learned. More records, fewer features, a larger epsilon or a "
+                "small delta help; nothing is spent yet.",
+                NothingLearnedWarning,
+                stacklevel=3,
+            )
+
+    def _train(self, plan: TrainingPlan, rows: UnitRows, labels: np.ndarray, seeds: Any) -> None:
+        solutions = np.empty((plan.budget.models, rows.width))
+        steps = []
+        for model in range(plan.budget.models):
+            positive_class = 1 if plan.budget.models == 1 else model
+            signs = np.where(labels == positive_class, 1.0, -1.0)
+            tilt = np.zeros(rows.width)
+            if plan.tilt is not None:
+                tilt = seeds.seeded(plan.tilt)(np.zeros(rows.width)) / plan.budget.size
+            found = minimise(rows, signs, self._loss(), plan.regularization, tilt, plan.budget.size, plan.tolerance)
+            solutions[model] = found.point
+            steps.append(found.steps)
+        if plan.masks_jointly:
+            released = seeds.seeded(plan.mask)(solutions)
+        else:
+            released = np.stack([seeds.seeded(plan.mask)(solution) for solution in solutions])
+        self._weights, self.n_iter_ = released, np.asarray(steps)
+
+    def _store(self, plan: TrainingPlan, rows: UnitRows, bounds: Bounds) -> None:
+        self._weights_constant = rows.constant
+        self._norm = self._row_norm(bounds.norm)
+        self.coef_ = self._weights[:, : rows.columns] * rows.largest
+        self.intercept_ = self._weights[:, -1] * rows.constant if rows.constant else np.zeros(plan.budget.models)
+        self.regularization_ = plan.regularization
+        self.plan_ = plan
+        self.bounds_ = bounds
+        self.guarantee_ = Budget(
+            float(self.epsilon), float(self.delta), self.adjacency, plan.budget.size, rows.width
+        ).promise()
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The machine-checkable record of what was drawn, without the data. Made on demand."""
+        check_is_fitted(self, "plan_")
+        from sfumato.core.certificate import Certificate
+
+        notes = [
+            f"{self.plan_.budget.size} records and {self.plan_.budget.width} features are public",
+            "the list of labels is public",
+        ]
+        return Certificate.issue(
+            subject=f"{type(self).__name__} with {self.plan_.method} perturbation",
+            events=[*self.bounds_.events, *self.plan_.events],
+            proofs=sorted({*self.bounds_.proofs, *self.plan_.proofs}),
+            notes=notes,
+            publishable=self.random_state is None,
+            guarantee=self.guarantee_,
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """X·coef_ + intercept_, with rows longer than the norm shortened to it as in training."""
+        check_is_fitted(self, "coef_")
+        matrix = self._expanded(checked_matrix(self, X, reset=False))
+        rows = UnitRows(matrix, self._norm, self._weights_constant)
+        scores = np.stack([rows.times(weights) for weights in self._weights], axis=1)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def explain(self) -> str:
+        """What was done, what it promises and what it cost in accuracy, in words."""
+        check_is_fitted(self, "plan_")
+        plan, budget = self.plan_, self.plan_.budget
+        how = (
+            "A random linear term was added to the training objective"
+            if plan.method == "objective"
+            else "Random noise was added to the exact solution"
+        )
+        law = {
+            "gaussian": "Gaussian",
+            "norm-gamma": "of density proportional to exp(-length)",
+            "laplace": "Laplace, since the schema makes rows sparse",
+        }[budget.law]
+        lines = [
+            f"{type(self).__name__}: {self.guarantee_}.",
+            f"{how}; the noise is {law} and its expected length in the coefficients is at most {plan.noise_length:.3g} "
+            f"for rows of norm 1.",
+            f"Regularisation {plan.regularization:.3g} "
+            + (
+                "by the public rule of size, width, epsilon and loss." if self.regularization == "auto" else "as given."
+            ),
+            f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
+            + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
+            "The intercept is a penalised constant feature."
+            if self._weights_constant
+            else "There is no intercept: none was asked for or the one-hot columns carry it.",
+            f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "
+            "hidden by noise of its own and counted.",
+        ]
+        if budget.models > 1:
+            lines.append(f"{budget.models} one-against-the-rest models share the budget.")
+        lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
+        if self.random_state is not None:
+            lines.append("A random_state was used: for experiments, not for publication.")
+        return "\n".join(lines)
+
+
+#: Share of the norm that a constant feature takes when nobody says otherwise.
+_DEFAULT_SHARE = 0.2
+
+
+def intercept_share(fit_intercept: Any, schema: Any) -> float:
+    """Size of the constant in rows of norm 1: a rule of the schema, never of the data.
+
+    One-hot columns add up to a constant already, so with a schema that has categories there is none. Otherwise the
+    constant is 0.2: it shortens the other features by 2 % only (a constant of 0.71, (x, 1)/√2, would cost 29 %).
+    A number in (0, 1) sets it.
+    """
+    if fit_intercept == "auto":
+        has_categories = schema is not None and any(domain.kind == "categories" for domain in schema.columns.values())
+        return 0.0 if has_categories else _DEFAULT_SHARE
+    if isinstance(fit_intercept, bool | np.bool_):
+        return _DEFAULT_SHARE if fit_intercept else 0.0
+    if isinstance(fit_intercept, int | float) and 0 < fit_intercept < 1 and math.isfinite(fit_intercept):
+        return float(fit_intercept)
+    raise InputError("fit_intercept must be 'auto', True, False or a share of the norm in (0, 1). Nothing was spent.")

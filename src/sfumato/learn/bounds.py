@@ -1,0 +1,80 @@
+"""The norm bound of a row: public, from the schema, or paid for.
+
+In:   what the user declared, the rows, a part of ε.
+Out:  Bounds: the norm, where it comes from, and the event if it was bought.
+Not here: clipping (learn/rows.py).
+Proof: docs/proofs/permute_and_flip.md (the choice), docs/proofs/output_perturbation.md (the score)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.checks import positive
+from sfumato.core.event import Event
+from sfumato.core.guarantee import PureDP
+from sfumato.errors import PrivacyParameterError, SchemaError
+from sfumato.learn.seeds import Seeds
+from sfumato.mechanisms import PermuteAndFlip
+
+__all__ = ["Bounds", "settle_bounds"]
+
+#: Candidate norms when one is bought: powers of √2, the same for everybody.
+_CANDIDATES = 2.0 ** (np.arange(-40, 61) / 2)
+#: The bought norm should cover this share of the rows.
+_COVERED = 0.9
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """`norm`, its `origin` in words, and what was paid for it."""
+
+    norm: float
+    origin: str
+    epsilon: float = 0.0
+    events: tuple[Event, ...] = ()
+    proofs: tuple[str, ...] = ()
+
+
+def settle_bounds(
+    matrix: Any, norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency, seeds: Seeds
+) -> Bounds:
+    """The declared norm; or, with norm=None, one chosen privately at the price `spend_on_bounds`."""
+    if norm is not None:
+        if isinstance(norm, str):
+            raise SchemaError(_NO_PUBLIC_BOUND)
+        return Bounds(positive(norm, "norm"), "that bound is public")
+    if schema is not None and schema.norm is not None:
+        return Bounds(schema.norm, "that bound is the schema's")
+    if spend is None:
+        raise SchemaError(_NO_PUBLIC_BOUND)
+    price = positive(spend, "spend_on_bounds")
+    if price >= epsilon:
+        raise PrivacyParameterError(
+            f"spend_on_bounds={price:g} leaves nothing of epsilon={epsilon:g} for training. Nothing was spent."
+        )
+    choose = PermuteAndFlip.for_guarantee(PureDP(price), 1.0, adjacency)
+    chosen = _CANDIDATES[seeds.seeded(choose)(_scores(matrix))]
+    origin = f"that bound was chosen privately at epsilon {price:g}"
+    return Bounds(float(chosen), origin, price, (choose.event(),), (choose.proof,))
+
+
+_NO_PUBLIC_BOUND = (
+    "No public norm: a bound taken from the data would publish its largest row. Pass norm=…, a schema with a norm, or "
+    "norm=None with spend_on_bounds=… (a part of epsilon). Nothing was spent."
+)
+
+
+def _scores(matrix: Any) -> np.ndarray:
+    """Minus how many rows the wanted share is missed by; one record moves every score by at most 1."""
+    if sparse.issparse(matrix):
+        norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    else:
+        norms = np.linalg.norm(matrix, axis=1)
+    covered = np.searchsorted(np.sort(norms), _CANDIDATES, side="right")
+    return -np.abs(covered - _COVERED * norms.size)

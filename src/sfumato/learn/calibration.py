@@ -1,0 +1,267 @@
+"""From a budget to noise: how strong to regularise, how much to perturb, what is recorded.
+
+In:   ε, δ, an adjacency, a public size, width, a loss, a method.
+Out:  TrainingPlan: strength, noise, solver tolerance and the events; made before any data is seen.
+Not here: solving (learn/newton.py), the profile itself (core/learning_event.py), bounds (learn/bounds.py).
+Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
+
+Rows have norm at most 1 and slopes are at most 1. "Mean form" divides the objective by the public size N:
+
+    (1/N) Σ loss + ½·Λ·‖f‖² + ⟨b, f⟩/N
+
+so the strong convexity of the sum is N·Λ. Replacing one record moves the gradient of the sum by at most 2, adding or
+removing one by at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.event import Event, Repeated
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
+from sfumato.errors import PrivacyParameterError
+from sfumato.learn.losses import Loss
+from sfumato.learn.newton import attainable_tolerance, farthest_solution
+from sfumato.mechanisms import Gaussian, Laplace, NormGamma
+
+__all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "plan_training"]
+
+Method = Literal["objective", "output"]
+Law = Literal["gaussian", "norm-gamma", "laplace"]
+
+#: What is kept back for the noise that hides the solver's residual.
+_RESIDUAL_EPSILON, _RESIDUAL_DELTA = 1 / 200, 1 / 100
+#: Length of useful coefficients for rows of norm 1 is this times noise^(-1/3); see `automatic_strength`.
+_TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
+#: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
+_AUTOMATIC_SHIFT, _LARGEST_SHIFT = 1 / 10, 1 / 2
+#: b is drawn on a grid this much finer than its scale asks for, since its rounding is hidden by the residual's noise.
+_FINER = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one training run may cost, who is protected, and the public size under which it is planned.
+
+    `nonzeros` bounds the entries of a row that are not zero, where the schema says so.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    size: int
+    width: int
+    models: int = 1
+    nonzeros: int | None = None
+
+    @property
+    def law(self) -> Law:
+        """Gaussian noise for δ > 0; else Laplace noise where rows are so sparse that it is shorter, else norm-gamma."""
+        if self.delta:
+            return "gaussian"
+        return "laplace" if self.nonzeros is not None and 2 * self.nonzeros < self.width else "norm-gamma"
+
+    @property
+    def slope(self) -> float:
+        """The largest norm of one record's gradient: L2, or L1 for Laplace noise (rows of norm 1, few entries)."""
+        return math.sqrt(self.nonzeros or 1) if self.law == "laplace" else 1.0
+
+    def noise_length(self, scale: float) -> float:
+        """Expected length of a noise vector."""
+        growth = {"gaussian": math.sqrt(self.width), "norm-gamma": self.width, "laplace": math.sqrt(2 * self.width)}
+        return scale * growth[self.law]
+
+    @property
+    def moved(self) -> int:
+        """By how many record's gradients neighbours differ."""
+        return 2 if self.adjacency.relation == "replace-one" else 1
+
+    def promise(self) -> Guarantee:
+        if self.delta:
+            return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        return PureDP(self.epsilon, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Everything that is settled before the data: the noise, the strength, the tolerance, and what it costs.
+
+    `tilt` draws b (None for output perturbation); `mask` is added to the solution and hides the solver's residual, or
+    the solution itself. `noise_length` is the expected length of the noise in the coefficients where the loss is flat.
+    """
+
+    method: Method
+    budget: Budget
+    regularization: float
+    tolerance: float
+    tilt: Gaussian | NormGamma | Laplace | None
+    mask: Gaussian | NormGamma
+    events: tuple[Event | Repeated, ...]
+    proofs: tuple[str, ...]
+    noise_length: float
+
+    @property
+    def masks_jointly(self) -> bool:
+        """Gaussian noise covers all models at once, norm-gamma noise one after the other."""
+        return isinstance(self.mask, Gaussian)
+
+
+def plan_training(
+    budget: Budget, loss: Loss, method: Method, regularization: float | Literal["auto"] = "auto"
+) -> TrainingPlan:
+    """The plan for `budget.models` jointly accounted linear models.
+
+    >>> from sfumato.core import REPLACE_ONE
+    >>> from sfumato.learn.losses import LogisticLoss
+    >>> plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, 10_000, 20), LogisticLoss(), "objective")
+    >>> round(plan.regularization, 5), plan.tolerance < 1e-9
+    (0.00024, True)
+    """
+    if method not in ("objective", "output"):
+        raise PrivacyParameterError(f"method must be 'objective' or 'output', not {method!r}. Nothing was spent.")
+    if regularization == "auto":
+        strength = automatic_strength(budget, loss, method)
+    elif isinstance(regularization, int | float) and 0 < regularization < math.inf:
+        strength = float(regularization)
+    else:
+        raise PrivacyParameterError("regularization must be 'auto' or a number greater than 0. Nothing was spent.")
+    return (_objective if method == "objective" else _output)(budget, loss, strength)
+
+
+def automatic_strength(budget: Budget, loss: Loss, method: Method = "objective") -> float:
+    """Λ for `regularization="auto"`: a rule of (size, width, ε, δ, loss, method, adjacency), never of the data.
+
+    Objective perturbation: in directions where the data says little, noise b costs E‖b‖²/(2N²Λ) and shrinking
+    coefficients of length F costs ΛF²/2; the sum is least at Λ = E‖b‖/(N·F). E‖b‖ is σ√d for Gaussian, d·scale
+    for norm-gamma and √(2d)·scale for Laplace noise. Where the data does say something, less noise allows longer
+    coefficients: F = 5·(E‖b‖/N)^(-1/3), so Λ = (E‖b‖/N)^(4/3)/5. The constants were fixed on loans, satellite images,
+    the shuttle and synthetic tables.
+    Hinge-like losses want margins of 1 where the logistic one wants several: F is smaller by √(¼/curvature).
+    Output perturbation: noise of length v/Λ costs (tr H/d)·v²/(2Λ²) with tr H ≤ curvature; the sum is least at
+    Λ³ = 2·curvature·v²/(d·F²), with F = 16.
+    Two floors: ln(1 + curvature/(N·Λ)) stays below a tenth of ε, and Λ above 1/(10·N).
+    """
+    if method == "output":
+        budget = replace(budget, nonzeros=None)
+    length = _unit_noise(budget)  # of b, or of the noise on the solution times N·Λ
+    share = length / budget.size
+    smaller = min(1.0, math.sqrt(0.25 / loss.largest_curvature))
+    if method == "objective":
+        strength = share ** (4 / 3) / (_TYPICAL_LENGTH * smaller)
+    else:
+        squares = share**2 / (budget.width * (_TYPICAL_FOR_OUTPUT * smaller) ** 2)
+        strength = (2 * loss.largest_curvature * squares) ** (1 / 3)
+    floor = loss.largest_curvature / (budget.size * _expm1(_AUTOMATIC_SHIFT * budget.epsilon / budget.models))
+    return max(strength, floor, 0.1 / budget.size)
+
+
+def _expm1(value: float) -> float:
+    return math.expm1(min(value, 40.0))  # beyond, the floor is nothing
+
+
+def _unit_noise(budget: Budget) -> float:
+    """Expected length of the noise that hides a change of `budget.moved`, by the whole ε and δ."""
+    models = budget.models
+    ratio = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(models) if budget.delta else budget.epsilon / models
+    return budget.noise_length(budget.moved * budget.slope / ratio)
+
+
+def _objective(budget: Budget, loss: Loss, strength: float) -> TrainingPlan:
+    epsilon, delta = budget.epsilon * (1 - _RESIDUAL_EPSILON), budget.delta * (1 - _RESIDUAL_DELTA)
+    curvature, models = loss.largest_curvature, budget.models
+    # Alg. 2 with the single factor: add what is missing for the change of variables to cost at most half of ε.
+    least = curvature / (budget.size * _expm1(_LARGEST_SHIFT * epsilon / models)) * (1 + 1e-12)
+    strength = max(strength, least)
+    shift = math.log1p(curvature / (budget.size * strength)) * (1 + 1e-12)
+    pure = (epsilon / models - shift) * (1 - 1e-12)
+    moved = _largest_mu(epsilon, delta, shift, models) if budget.delta else pure
+    scale = budget.moved * budget.slope / moved * (1 + 1e-12)
+    event = ObjectivePerturbationEvent(
+        budget.law, budget.slope, curvature, budget.size * strength, scale, adjacency=budget.adjacency
+    )
+    kind = {"gaussian": Gaussian, "norm-gamma": NormGamma, "laplace": Laplace}[budget.law]
+    tilt = kind(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.width)
+    length = budget.noise_length(scale)
+    tolerance = attainable_tolerance(budget.size, budget.width, curvature, strength, length / budget.size)
+    rounding = tilt.grid / 2 * math.sqrt(budget.width) / budget.size  # b on the grid, as a gradient
+    residual = (tolerance + rounding) / strength
+    reach = farthest_solution(strength, length / budget.size)
+    mask = _mask(budget, 2 * residual, reach, _RESIDUAL_EPSILON, _RESIDUAL_DELTA)
+    return TrainingPlan(
+        "objective",
+        budget,
+        strength,
+        tolerance,
+        tilt,
+        mask,
+        (_times(event, models), *_mask_events(mask, models)),
+        ("objective_perturbation", mask.proof),
+        length / (budget.size * strength),
+    )
+
+
+def _output(budget: Budget, loss: Loss, strength: float) -> TrainingPlan:
+    budget = replace(budget, nonzeros=None)  # the solution moves in any direction
+    tolerance = attainable_tolerance(budget.size, budget.width, loss.largest_curvature, strength, 0.0)
+    sensitivity = budget.moved / (budget.size * strength) + 2 * tolerance / strength
+    mask = _mask(budget, sensitivity, farthest_solution(strength, 0.0), 1.0, 1.0)
+    return TrainingPlan(
+        "output",
+        budget,
+        strength,
+        tolerance,
+        None,
+        mask,
+        _mask_events(mask, budget.models),
+        ("output_perturbation", mask.proof),
+        budget.noise_length(mask.scale),
+    )
+
+
+def _largest_mu(epsilon: float, delta: float, shift: float, models: int) -> float:
+    """The largest μ for which `models` runs with this shift are (ε, δ)-DP together."""
+    rest = epsilon - models * shift
+    if models == 1:
+        return gaussian_mu(rest, delta)
+    # max(0, L) costs more than L alone, so μ/√models is a little too much: come down to where the profile holds.
+    high = gaussian_mu(rest, delta) / math.sqrt(models)
+    low = high / 2
+    while ObjectiveDP(low, shift, models).delta(epsilon) > delta:
+        low, high = low / 2, low
+    for _ in range(14):
+        middle = (low + high) / 2
+        low, high = (middle, high) if ObjectiveDP(middle, shift, models).delta(epsilon) <= delta else (low, middle)
+    return low
+
+
+def _mask(
+    budget: Budget, sensitivity: float, reach: float, epsilon_share: float, delta_share: float
+) -> Gaussian | NormGamma:
+    """Noise for solutions that neighbours move by at most `sensitivity` each, at a share of the budget.
+
+    Solutions up to `reach` must fit the 62 bits of the noise's grid, so neither sensitivity nor scale is negligible.
+    """
+    sensitivity = max(sensitivity, reach * 2.0**-34)
+    if budget.delta:
+        mu = gaussian_mu(budget.epsilon * epsilon_share, budget.delta * delta_share)
+        joint = sensitivity * math.sqrt(budget.models) * (1 + 1e-14)
+        noise = Gaussian.for_guarantee(GaussianDP(mu), joint, budget.adjacency, dimension=budget.models * budget.width)
+        return replace(noise, scale=max(noise.scale * (1 + 1e-12), reach * 2.0**-30))
+    # A residual leaves a thousandth of its share, so that a verifier's grid finds the sum below ε with room to spare.
+    slack = 1e-3 if epsilon_share < 1 else 1e-12
+    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - slack))
+    noise = NormGamma.for_guarantee(promise, sensitivity, budget.adjacency, dimension=budget.width)
+    return replace(noise, scale=max(noise.scale, reach * 2.0**-30))
+
+
+def _mask_events(mask: Gaussian | NormGamma, models: int) -> tuple[Event | Repeated, ...]:
+    return (mask.event(),) if isinstance(mask, Gaussian) else (_times(mask.event(), models),)
+
+
+def _times(event: Event, count: int) -> Event | Repeated:
+    return event if count == 1 else Repeated(event, count)

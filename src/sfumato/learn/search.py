@@ -1,0 +1,256 @@
+"""Choosing hyper-parameters under a budget that covers the choice.
+
+In:   an estimator, a grid of parameters, ε, δ, a scheme.
+Out:  PrivateSearch: the best of the tried models, at a total cost stated in guarantee_.
+Not here: training (learn/base.py), the selection rule (mechanisms/permute_and_flip.py).
+Proof: docs/proofs/private_search.md
+
+"split": the rows are dealt by position into one part for each candidate and one for scoring. Training is parallel: a
+record lies in one part. Scoring counts mistakes on the last part and chooses by permute-and-flip.
+"random_stopping": a random number of runs on all rows, each with a candidate drawn at random and a noisy score of its
+own; the best is kept. The price does not grow with the number of candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import positive, probability
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, PureDP
+from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
+from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
+from sfumato.mechanisms import Gaussian, Laplace, PermuteAndFlip
+from sfumato.mechanisms.bits import Bits
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["PrivateSearch"]
+
+#: The noise of a score is at most one record in this many, where that is affordable.
+_SCORE_PRECISION = 200.0
+
+
+class _Price(NamedTuple):
+    """What one run of random stopping pays for training, and the noise on its score."""
+
+    epsilon: float
+    scorer: Gaussian | Laplace
+
+
+class PrivateSearch(ClassifierMixin, BaseEstimator):
+    """The best of `grid` for `estimator`, at a total cost of `epsilon` and `delta`.
+
+    `estimator` is a private classifier of this package; its own epsilon, delta and random_state are replaced.
+    `grid` maps parameter names to lists of values, as in scikit-learn.
+
+    >>> from sfumato.learn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (3000, 2))
+    >>> search = PrivateSearch(
+    ...     PrivateLogisticRegression(1.0), {"regularization": [0.001, 10.0]}, 4.0, 1e-6, random_state=0
+    ... ).fit(X, X[:, 0] > 0)
+    >>> print(search.guarantee_)
+    (4, 1e-06)-DP, under replacing one record
+    >>> search.score(X, X[:, 0] > 0) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Any,
+        epsilon: float,
+        delta: float = 0.0,
+        scheme: Literal["split", "random_stopping"] = "split",
+        *,
+        expected_runs: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scheme = scheme
+        self.expected_runs = expected_runs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateSearch:
+        """Search once; raises with nothing spent if anything does not fit."""
+        refuse_extras(refused)
+        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+        candidates = self._candidates()
+        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        declared = declared_classes(getattr(self.estimator, "classes", None))
+        _, self.classes_ = checked_labels(labels, _length(X), declared)
+        seeds = seed_from(self.random_state)
+        if self.scheme == "split":
+            self._split(X, labels, candidates, epsilon, delta, seeds)
+        elif self.scheme == "random_stopping":
+            self._random_stopping(X, labels, candidates, epsilon, delta, seeds)
+        else:
+            raise InputError("scheme must be 'split' or 'random_stopping'. Nothing was spent.")
+        promise = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+        self.guarantee_ = promise.under(self._adjacency)
+        return self
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        candidates = list(ParameterGrid(self.grid))
+        for name in ("epsilon", "delta", "adjacency", "random_state", "classes"):
+            if any(name in candidate for candidate in candidates):
+                raise PrivacyParameterError(f"{name} is not searched: it belongs to the promise. Nothing was spent.")
+        if getattr(self.estimator, "norm", 1.0) is None:
+            raise PrivacyParameterError("A search needs a public norm: norm=None is not priced. Nothing was spent.")
+        if not isinstance(self._adjacency, Adjacency):
+            raise PrivacyParameterError("The estimator needs an adjacency. Nothing was spent.")
+        return candidates
+
+    @property
+    def _adjacency(self) -> Adjacency:
+        return getattr(self.estimator, "adjacency", REPLACE_ONE)
+
+    def _model(self, candidate: dict[str, Any], epsilon: float, delta: float, seeds: Seeds) -> Any:
+        """A fresh estimator. The declared classes are set, so that a part that lacks one does not betray it."""
+        model: Any = clone(self.estimator)
+        return model.set_params(
+            **candidate, epsilon=epsilon, delta=delta, classes=self.classes_, random_state=seeds.next()
+        )
+
+    def _split(
+        self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
+    ) -> None:
+        """Alg. 4 of Chaudhuri et al. A record lies in one part only, so every step may use the whole budget."""
+        if self._adjacency.relation != "replace-one":
+            raise PrivacyParameterError(
+                "scheme='split' deals rows by position, which adding or removing a record would shift. "
+                "Use replace-one, or scheme='random_stopping'. Nothing was spent."
+            )
+        parts = [np.arange(len(labels))[start :: len(candidates) + 1] for start in range(len(candidates) + 1)]
+        scoring = parts.pop()
+        if min(len(part) for part in parts) < 2 or not len(scoring):
+            raise InputError("There are fewer rows than twice the candidates. Nothing was spent.")
+        models = [
+            self._model(candidate, epsilon, delta, seeds).fit(_take(X, part), labels[part])
+            for candidate, part in zip(candidates, parts, strict=True)
+        ]
+        held_out = _take(X, scoring)
+        right = [float(np.sum(model.predict(held_out) == labels[scoring])) for model in models]
+        choose = PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
+        best = seeds.seeded(choose)(right)
+        self._keep(models[best], candidates[best], len(candidates), choose.event())
+
+    def _random_stopping(
+        self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
+    ) -> None:
+        price = self._price(X, candidates, epsilon, delta)
+        best, best_score = None, -math.inf
+        bits = Bits(seeds.next())
+        runs = (poisson if delta else geometric)(self._runs, bits)
+        for _ in range(runs):
+            candidate = candidates[int(bits.below(len(candidates), 1)[0])]
+            model = self._model(candidate, price.epsilon, delta, seeds).fit(X, labels)
+            score = seeds.seeded(price.scorer)(float(np.sum(model.predict(X) == labels)))
+            if score > best_score:
+                best, best_score = (model, candidate), score
+        if best is None:  # Poisson(0): the price includes it
+            nothing = self._model(candidates[0], price.epsilon, delta, seeds)
+            best = (nothing.learn_nothing(X, self.classes_), candidates[0])
+        self.run_epsilon_ = price.epsilon
+        self._keep(*best, runs, price.scorer.event())
+
+    @property
+    def _runs(self) -> int:
+        runs = self.expected_runs
+        if not isinstance(runs, int | np.integer) or isinstance(runs, bool) or not 1 <= runs <= 100_000:
+            raise InputError("expected_runs must be a whole number from 1 to 100,000. Nothing was spent.")
+        return int(runs)
+
+    def _price(self, X: Any, candidates: list[dict[str, Any]], epsilon: float, delta: float) -> _Price:
+        """What one run may cost: the largest (ε₁, δ) for which the best of all runs stays within the budget."""
+        adjacency, silent = self._adjacency, Seeds(None)
+        size = self._model(candidates[0], epsilon, delta, silent).plan_for(X, self.classes_).budget.size
+        if delta == 0:
+            one = epsilon / 3 * (1 - 1e-12)
+            score = min(_SCORE_PRECISION / size, one / 10)
+            return _Price(one - score, Laplace.for_guarantee(PureDP(score), 1.0, adjacency, dimension=1))
+        scale = max(size / _SCORE_PRECISION, 10 / gaussian_mu(epsilon, delta))
+        scorer = Gaussian(scale, 1.0, adjacency, dimension=1)
+        low, high = 0.0, epsilon
+        for _ in range(16):
+            middle = (low + high) / 2
+            low, high = (
+                (middle, high) if self._affords(middle, X, candidates, epsilon, delta, scorer) else (low, middle)
+            )
+        if low == 0:
+            raise PrivacyParameterError(
+                f"epsilon={epsilon:g} and delta={delta:g} do not pay for {self._runs} runs. Nothing was spent."
+            )
+        return _Price(low, scorer)
+
+    def _affords(
+        self, one: float, X: Any, candidates: list[dict[str, Any]], epsilon: float, delta: float, scorer: Gaussian
+    ) -> bool:
+        events = {
+            self._model(candidate, one, delta, Seeds(None)).plan_for(X, self.classes_).events
+            for candidate in candidates
+        }
+        costs = [RunCost.of(each, scorer.event().guarantee().mu) for each in events]  # type: ignore[attr-defined]
+        return max(poisson_epsilon(cost, delta, self._runs) for cost in costs) <= epsilon
+
+    def _keep(self, model: Any, candidate: dict[str, Any], tried: int, scoring: Any) -> None:
+        self.best_estimator_, self.best_params_ = model, candidate
+        self.n_tried_, self._scoring = tried, scoring
+
+    @property
+    def certificate_(self) -> Certificate:
+        """For "split" that of the chosen model; "random_stopping" has no event that can be verified yet."""
+        check_is_fitted(self, "best_estimator_")
+        from sfumato.errors import UnprovedError
+
+        if self.scheme != "split":
+            raise UnprovedError(
+                "The cost of random stopping is cited (docs/proofs/private_search.md) and not re-derived by the "
+                "verifier: guarantee_ states it, no certificate does."
+            )
+        return self.best_estimator_.certificate_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)
+
+    def explain(self) -> str:
+        """What was tried and what all of it cost, in words."""
+        check_is_fitted(self, "best_estimator_")
+        how = (
+            f"{self.n_tried_} candidates were trained on parts of their own and compared on a further part"
+            if self.scheme == "split"
+            else "a random number of runs on all rows was made and the best noisy score kept"
+        )
+        return f"PrivateSearch: {self.guarantee_}, the choice included; {how}. Chosen: {self.best_params_}."
+
+
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _take(X: Any, part: np.ndarray) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[part]
+    return X[part]

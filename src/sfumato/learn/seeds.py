@@ -1,0 +1,48 @@
+"""Seeds for experiments: one random_state, as many independent streams as there are draws.
+
+In:   random_state as scikit-learn knows it.
+Out:  Seeds.seeded: the same mechanism with the next stream, or with fresh bits where no state was given.
+Not here: the bits (mechanisms/bits.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.errors import InputError
+
+__all__ = ["Seeds", "seed_from"]
+
+AnyMechanism = TypeVar("AnyMechanism")
+
+
+class Seeds:
+    """A sequence of seeds, or of None for results that may be published."""
+
+    def __init__(self, entropy: int | None) -> None:
+        self._sequence = None if entropy is None else np.random.SeedSequence(entropy)
+
+    def next(self) -> int | None:
+        if self._sequence is None:
+            return None
+        words = self._sequence.spawn(1)[0].generate_state(2, np.uint64)
+        return int(words[0]) << 64 | int(words[1])
+
+    def seeded(self, mechanism: AnyMechanism) -> AnyMechanism:
+        return dataclasses.replace(mechanism, random_state=self.next())  # type: ignore[type-var]
+
+
+def seed_from(random_state: Any) -> Seeds:
+    """From None, a whole number, or a numpy RandomState or Generator (of which one number is drawn)."""
+    if random_state is None:
+        return Seeds(None)
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return Seeds(abs(int(random_state)) * 2 + int(random_state < 0))
+    if isinstance(random_state, np.random.RandomState):
+        return Seeds(int(random_state.randint(2**31 - 1)))
+    if isinstance(random_state, np.random.Generator):
+        return Seeds(int(random_state.integers(2**62)))
+    raise InputError("random_state must be None, a whole number, or a numpy RandomState or Generator.")
