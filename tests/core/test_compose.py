@@ -118,8 +118,13 @@ def test_parallel_needs_a_public_partition():
     by_region = Partition("attribute", "region as written in the record")
     costs = [PureDP(1.0, adjacency=REPLACE_ONE), PureDP(0.4, adjacency=REPLACE_ONE)]
     assert parallel(costs, by_row).epsilon(0.0) == 1.0
-    assert parallel(costs, by_region).epsilon(0.0) == 1.4  # a replaced record may leave one region and enter another
-    assert parallel([c.under(ADD_REMOVE) for c in costs], by_region).epsilon(0.0) == 1.0
+    with pytest.raises(PrivacyParameterError, match="add-remove"):
+        parallel(costs, by_region)  # a replaced record may leave one region and enter another: sizes change
+    stated = [c.under(ADD_REMOVE) for c in costs]
+    assert parallel(stated, by_region).epsilon(0.0) == 1.0
+    both = parallel(stated, by_region, REPLACE_ONE)
+    assert both.epsilon(0.0) == 1.4
+    assert both.adjacency == REPLACE_ONE
     mixed = parallel([PureDP(0.5), GaussianDP(0.4)], by_row)
     assert isinstance(mixed, WorstOf)
     assert mixed.delta(0.2) == max(PureDP(0.5).delta(0.2), GaussianDP(0.4).delta(0.2))

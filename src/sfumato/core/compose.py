@@ -6,7 +6,7 @@ Not here: what one act costs (core/event.py), who spends (run/ledger.py).
 Proof: docs/proofs/composition.md
 
 Gaussian acts compose exactly (μ² adds). Mixtures are composed as privacy loss distributions by dp-accounting, behind
-`_loss_distribution` alone; counts are expanded here, because dp-accounting 0.6 forgets the count of a repeated
+`core/loss_distribution.py` alone; counts are expanded here, because dp-accounting 0.6 forgets the count of a repeated
 RandomizedResponseDpEvent. The Rényi sum and plain addition are computed beside it and the smallest true bound wins.
 """
 
@@ -17,12 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import lru_cache
 from itertools import repeat
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import gammaln, ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
@@ -37,82 +35,16 @@ from sfumato.core.guarantee import (
     RenyiDP,
     _order,
 )
-from sfumato.core.learning_event import ObjectiveDP, objective_curve, objective_loss
-from sfumato.core.noise import BoxNoise
-from sfumato.core.renyi import delta_from_curve, epsilon_from_curve, laplace_curve, two_point_curve
+from sfumato.core.learning_event import ObjectiveDP
+from sfumato.core.loss_distribution import loss_distribution
+from sfumato.core.parts import Part
+from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ComposedDP", "Part", "Partition", "WorstOf", "add_exactly", "compose", "parallel"]
 
-PartKind = Literal["gaussian", "laplace", "two-point", "box", "objective", "concentrated", "renyi"]
-
-
-@dataclass(frozen=True, order=True)
-class Part:
-    """The worst pair of outputs of one act, and how often it happened.
-
-    `value` is μ, ε, ε, the shift, μ, ρ or ε by kind; `extra` is δ for "two-point", the strength for "box", the shift
-    for "objective" and the order for "renyi".
-    """
-
-    kind: PartKind
-    value: float
-    extra: float = 0.0
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        if not _valid(self):
-            raise PrivacyParameterError("This is not the cost of any act.")
-
-    def rho(self) -> float:
-        """The zCDP of all `count` acts; ε-DP has ε²/2 (Bun & Steinke 2016, Prop. 3.3)."""
-        match self.kind:
-            case "gaussian" | "laplace":
-                return self.count * self.value**2 / 2
-            case "two-point" if self.extra == 0:
-                return self.count * self.value**2 / 2
-            case "concentrated":
-                return self.count * self.value
-        return math.inf
-
-    def square_of_mu(self) -> float:
-        """μ² of all `count` acts; ε-DP has the μ whose curve meets the kink of its own (squares of μ add)."""
-        match self.kind:
-            case "gaussian":
-                return self.count * self.value**2
-            case "laplace" | "two-point" if self.extra == 0:
-                return self.count * (2 * float(ndtri(1 / (1 + math.exp(-self.value))))) ** 2
-        return math.inf
-
-    def curve(self, alpha: np.ndarray) -> np.ndarray:
-        """Rényi ε of all `count` acts at these orders."""
-        match self.kind:
-            case "gaussian":
-                single = alpha * (self.value**2 / 2)
-            case "laplace":
-                single = laplace_curve(self.value, alpha)
-            case "two-point":
-                single = np.full_like(alpha, math.inf) if self.extra > 0 else two_point_curve(self.value, alpha)
-            case "box":
-                single = np.full_like(alpha, math.inf)
-            case "objective":
-                single = objective_curve(self.value, self.extra, alpha)
-            case "concentrated":
-                single = alpha * self.value
-            case "renyi":
-                single = np.where(alpha <= self.extra, self.value, math.inf)
-        return self.count * single
-
-
-def _valid(part: Part) -> bool:
-    return (
-        part.kind in get_args(PartKind)
-        and all(isinstance(number, float | int) and math.isfinite(number) for number in (part.value, part.extra))
-        and part.value > 0
-        and part.extra >= 0
-        and type(part.count) is int
-        and part.count >= 1
-    )
+#: What the Fourier transforms of a privacy loss distribution may hide of δ, in absolute terms.
+_FOURIER = 1e-12
 
 
 def add_exactly(values: Iterable[float], counts: Iterable[int] | None = None) -> float:
@@ -147,7 +79,7 @@ class ComposedDP(Guarantee):
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
         if self._has_pair:
-            bounds.append(round_up(_loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9))
+            bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
             plain = self._plain()
             if plain is not None and epsilon >= plain[0]:
                 bounds.append(plain[1])
@@ -160,8 +92,9 @@ class ComposedDP(Guarantee):
             plain = self._plain()
             if plain is not None and delta >= plain[1]:
                 bounds.append(plain[0])
-            if delta > 0:
-                bounds.append(round_up(float(_loss_distribution(self.parts).get_epsilon_for_delta(delta)), 1e-9))
+            if delta > _FOURIER:
+                loss = loss_distribution(self.parts)
+                bounds.append(round_up(float(loss.get_epsilon_for_delta(delta - _FOURIER)), 1e-9))
         return max(0.0, min(bounds))
 
     @property
@@ -210,101 +143,6 @@ class ComposedDP(Guarantee):
             "adjacency": self.adjacency.to_dict() if self.adjacency else None,
             "parts": [[part.kind, part.value, part.extra, part.count] for part in self.parts],
         }
-
-
-def _interval(parts: tuple[Part, ...]) -> float:
-    """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
-    finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
-    reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
-    longest = sum(size * part.count for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
-    return max(min(1e-4, finest), longest / 1e6)
-
-
-@lru_cache(maxsize=64)
-def _loss_distribution(parts: tuple[Part, ...]) -> Any:
-    """The pessimistic privacy loss distribution of all parts: the only door to dp-accounting."""
-    from dp_accounting.pld import privacy_loss_distribution  # a second to import: only when needed
-
-    interval = _interval(parts)
-    total = None
-    for part in parts:
-        match part.kind:
-            case "gaussian":
-                one = privacy_loss_distribution.from_gaussian_mechanism(
-                    1 / part.value, value_discretization_interval=interval
-                )
-            case "laplace":
-                one = privacy_loss_distribution.from_laplace_mechanism(
-                    1 / part.value, value_discretization_interval=interval
-                )
-            case "box":
-                one = privacy_loss_distribution.from_two_probability_mass_functions(
-                    *_box_masses(part.value, part.extra), value_discretization_interval=interval
-                )
-            case "objective":
-                one = _objective_distribution(part, interval)
-            case _:
-                # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
-                one = privacy_loss_distribution.from_two_probability_mass_functions(
-                    *_two_point_masses(part), value_discretization_interval=interval
-                )
-        several = one.self_compose(part.count) if part.count > 1 and part.kind != "two-point" else one
-        total = several if total is None else total.compose(several)
-    return total
-
-
-def _objective_distribution(part: Part, interval: float) -> Any:
-    """Losses shift + max(0, L) of one run on the grid, the shift rounded up (docs/proofs/objective_perturbation.md)."""
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-    grid = objective_loss(part.value, 0.0, interval)
-    lowest = math.ceil(part.extra / interval)
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
-    )
-
-
-def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
-    """Log masses of the worst (ε, δ)-DP pair, `count` times at once: a binomial law (Kairouz et al. 2015, Thm 3.1).
-
-    Taking all repeats in one step rounds the losses once, not `count` times.
-    """
-    wins = np.arange(part.count + 1.0)
-    ways = gammaln(part.count + 1.0) - gammaln(wins + 1) - gammaln(part.count - wins + 1)
-    base = ways - part.count * math.log1p(math.exp(-part.value)) + part.count * math.log1p(-part.extra)
-    upper, lower = base - (part.count - wins) * part.value, base - wins * part.value
-    kept = np.flatnonzero(np.maximum(upper, lower) > -700)  # what is left out is added to the mass at infinity
-    lost = max(0.0, 1 - float(np.exp(upper[kept]).sum()))
-    first = {int(k): float(lower[k]) for k in kept}
-    second = {int(k): float(upper[k]) for k in kept}
-    if lost > 1e-15 or part.extra > 0:
-        second[-1] = first[-2] = math.log(max(lost, 1e-300))
-    return first, second
-
-
-#: Cells in which the box law and its shifted copy are compared.
-_BOX_CELLS = 16384
-
-
-def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[int, float]]:
-    """Log masses, cell by cell, of box noise and of the same moved by `shift` half widths.
-
-    Rounding to cells is post-processing, which could only hide something: so the cells are made a whole fraction of the
-    shift, and within a cell the likelihood ratio of a log-concave law is monotone; what a cell hides is of second order
-    and is covered by rounding the shift up by one cell (a larger shift never promises more for a log-concave law).
-    """
-    if shift >= 2:
-        return {0: 0.0}, {1: 0.0}
-    cells_in_shift = max(1, math.ceil(shift * _BOX_CELLS / 2))
-    width = shift / cells_in_shift
-    count = math.ceil(2 / width)
-    edges = -1 + width * np.arange(count + 1)
-    masses = np.diff(BoxNoise(1.0, strength).cdf(np.minimum(edges, 1.0)))
-    known = np.flatnonzero(masses > 0)
-    logs = np.log(masses[known] / masses[known].sum())
-    here = {int(k): float(v) for k, v in zip(known, logs, strict=True)}
-    moved = {k + cells_in_shift + 1: v for k, v in here.items()}
-    return moved, here
 
 
 @dataclass(frozen=True)
@@ -407,7 +245,7 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
     counts: Counter[Part] = Counter()
     for part in parts:
         counts[Part(part.kind, part.value, part.extra)] += part.count
-    gaussian = [key.value**2 * count for key, count in sorted(counts.items()) if key.kind == "gaussian"]
+    gaussian = [key.value * math.sqrt(count) for key, count in sorted(counts.items()) if key.kind == "gaussian"]
     others = [Part(k.kind, k.value, k.extra, n) for k, n in sorted(counts.items()) if k.kind != "gaussian"]
     concentrated = [part.value * part.count for part in others if part.kind == "concentrated"]
     if not others and len(parts) == 1 and parts[0].count == 1:
@@ -425,8 +263,8 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
     return ComposedDP(tuple(sorted(others)), adjacency=adjacency)
 
 
-def _root_of_sum(squares: list[float]) -> float:
-    root = math.sqrt(math.fsum(squares))
+def _root_of_sum(scales: list[float]) -> float:
+    root = math.hypot(*scales)  # squares of tiny numbers would underflow
     # Decimal inputs such as 0.3 and 0.4 should read 0.5; anything not that close is rounded up.
     short = float(f"{root:.14g}")
     return short if short >= root else round_up(root, 1e-15)
@@ -446,8 +284,8 @@ def _single(part: Part, adjacency: Adjacency | None) -> Guarantee:
 class Partition:
     """A split of the records fixed without looking at the data, and by what rule a record finds its part.
 
-    rule "position": by row number or an outside list; replacing a record changes one part.
-    rule "attribute": by a public function of the record itself; replacing a record may change two parts.
+    rule "position": by row number or an outside list; a changed record stays in its part.
+    rule "attribute": by a public function of the record itself; a changed record may move to another part.
     """
 
     rule: Literal["position", "attribute"]
@@ -463,8 +301,12 @@ class Partition:
             raise PrivacyParameterError("Say in words how the partition was fixed without looking at the data.")
 
 
-def parallel(items: Iterable[Composable], partition: Partition) -> Guarantee:
-    """The cost of one act on each part of a public partition: the worst part, or the two worst (see Partition).
+def parallel(items: Iterable[Composable], partition: Partition, adjacency: Adjacency | None = None) -> Guarantee:
+    """The cost of one act on each part of a public partition: the worst part, or the worst two.
+
+    With rule "attribute" a record that changes may leave one part and enter another, which changes the size of both:
+    each part's cost must therefore be stated under add-remove. The result is under add-remove too, or, if `adjacency`
+    says replace-one, the worst two parts composed.
 
     >>> split = Partition("position", "first and second half by row number")
     >>> parallel([PureDP(1.0), PureDP(0.5)], split)
@@ -475,11 +317,19 @@ def parallel(items: Iterable[Composable], partition: Partition) -> Guarantee:
             "Parallel composition needs a Partition that was fixed without looking at the data. Nothing was spent."
         )
     given = list(items)
-    adjacency = _common_adjacency(given)
+    stated = _common_adjacency(given)
     costs = [compose([item]) for item in given]
-    moves = partition.rule == "attribute" and (adjacency is None or adjacency.relation == "replace-one")
-    if moves and len(costs) > 1:
-        costs = [compose([a, b]) for i, a in enumerate(costs) for b in costs[:i]]
+    if partition.rule == "attribute":
+        if stated is None or stated.relation != "add-remove":
+            raise PrivacyParameterError(
+                "Where a record's own attribute decides its part, state the cost of each part under add-remove: a "
+                "changed record may leave one part and enter another. Nothing was spent."
+            )
+        if adjacency is not None and adjacency.relation == "replace-one":
+            moved = [item.under(None) for item in costs]
+            costs = [compose([a, b]) for i, a in enumerate(moved) for b in moved[:i]] or moved
+            stated, costs = adjacency, [cost.under(adjacency) for cost in costs]
+    adjacency = stated
     unique = list(dict.fromkeys(costs))
     for cost in unique:
         if all(cost is other or other.implies(cost) for other in unique):

@@ -153,6 +153,11 @@ def _like_input(values: np.ndarray, given: Any) -> Any:
     return float(values) if np.ndim(given) == 0 else values
 
 
+def mu_of_pure(eps: float) -> float:
+    """The least μ that every ε-DP act has: where the two curves meet the diagonal. From the small tail, rounded up."""
+    return round_up(-2 * float(ndtri(math.exp(-eps) / (1 + math.exp(-eps)))))
+
+
 def _two_point_delta(eps: float, delta: float, epsilon: float) -> float:
     """δ(ε) of the worst (eps, delta)-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1)."""
     if epsilon >= eps:
@@ -215,7 +220,7 @@ class PureDP(Guarantee):
         match other:
             case GaussianDP(mu=mu):
                 # f_ε is piecewise linear with its kink on the diagonal and G_μ is convex: compare at the kink.
-                return bool(2 * ndtri(1 / (1 + math.exp(-self.eps))) <= mu)
+                return mu_of_pure(self.eps) <= mu
             case ZCDP(rho=rho):
                 if self.eps**2 / 2 <= rho:  # Bun & Steinke 2016, Prop. 3.3
                     return True

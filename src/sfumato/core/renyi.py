@@ -50,7 +50,14 @@ def two_point_curve(epsilon: float, alpha: np.ndarray) -> np.ndarray:
     """
     log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
     log_sum = np.logaddexp(alpha * log_p + (1 - alpha) * log_q, alpha * log_q + (1 - alpha) * log_p)
-    return np.minimum(epsilon, np.maximum(0.0, log_sum) / (alpha - 1) * (1 + 1e-12))
+    return _bounded(epsilon, alpha, log_sum)
+
+
+def _bounded(epsilon: float, alpha: np.ndarray, log_sum: np.ndarray) -> np.ndarray:
+    """ln(sum)/(α-1) with the rounding error of the logarithm added; never above ε or αε²/2 (Bun & Steinke 2016)."""
+    error = 1e-15 * (2 + alpha * epsilon + np.abs(log_sum))
+    value = (np.maximum(0.0, log_sum) + error) / (alpha - 1)
+    return np.minimum(np.minimum(epsilon, alpha * (epsilon * epsilon / 2) * (1 + 1e-12)), value)
 
 
 def two_point_rdp(epsilon: float, alpha: float) -> float:
@@ -64,4 +71,4 @@ def laplace_curve(epsilon: float, alpha: np.ndarray) -> np.ndarray:
         np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * epsilon,
         np.log((alpha - 1) / (2 * alpha - 1)) - alpha * epsilon,
     )
-    return np.minimum(epsilon, np.maximum(0.0, log_sum) / (alpha - 1) * (1 + 1e-12))
+    return _bounded(epsilon, alpha, log_sum)

@@ -132,15 +132,15 @@ def event_parts(events: Iterable[Record]) -> tuple[Part, ...]:
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """One Gaussian part for all, one part for each other law; the last digits do not make laws different."""
     merged: list[Part] = []
-    squares = []
+    scales = []
     for part in sorted(parts):
         if part.kind == "gaussian" and not part.delta:
-            squares.append(part.value**2 * part.times)
+            scales.append(part.value * math.sqrt(part.times))
         elif merged and same(merged[-1], part._replace(times=merged[-1].times)):
             merged[-1] = part._replace(times=merged[-1].times + part.times)
         else:
             merged.append(part)
-    return tuple([Part("gaussian", math.sqrt(math.fsum(squares)))] * bool(squares) + merged)
+    return tuple([Part("gaussian", math.hypot(*scales))] * bool(scales) + merged)
 
 
 def same(own: Part, stated: Part) -> bool:
@@ -218,7 +218,7 @@ def _box(part: Part) -> _Spectrum:
     here, there = masses, np.concatenate([np.zeros(steps + 1), masses[: -steps - 1]])
     finite = (here > 0) & (there > 0)
     seen = here[finite]
-    one = _Spectrum(np.log(seen / there[finite]), seen / seen.sum(), float(here[~finite].sum()))
+    one = _Spectrum(np.log(seen / there[finite]), seen / seen.sum(), min(1.0, float(here[~finite].sum()) + 1e-8))
     total = one
     for _ in range(part.times - 1):
         total = _sum_of([total, one])

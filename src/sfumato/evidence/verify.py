@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.records import event_from_dict
+from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.errors import SfumatoError, VerificationError
 from sfumato.evidence.losses import (
     Concentrated,
@@ -190,6 +190,11 @@ def _check_composed(record: Record) -> Findings:
     if not _claims_something(record):
         yield "composed", record["composed"] == record["guarantee"]
         return
+    if not record["events"]:
+        yield "events", False  # a promise needs at least one act that keeps it
+        return
+    for name in ("composed", "guarantee"):
+        yield name, guarantee_from_dict(record[name]).to_dict() == record[name]
     own = event_parts(record["events"])
     if len(own) == 1 and own[0].times == 1 and own[0].kind == "laplace":
         own = (own[0]._replace(kind="two-point"),)  # alone, its cost is stated as ε
@@ -226,7 +231,8 @@ def _square_of_mu(part: Part) -> float:
     """ε-DP implies the μ whose trade-off curve meets the kink of its own; squares of μ add."""
     if part.kind in ("box", "objective"):
         return math.inf
-    one = part.value if part.kind == "gaussian" else 2 * float(ndtri(1 / (1 + math.exp(-part.value))))
+    tail = math.exp(-part.value) / (1 + math.exp(-part.value))
+    one = part.value if part.kind == "gaussian" else -2 * float(ndtri(tail)) * (1 + 1e-13)
     return part.times * one**2
 
 

@@ -20,7 +20,7 @@ from sfumato.core.event import Event
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_noise, check_dimension, public_grid
-from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array
+from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, kept
 from sfumato.mechanisms.sampling import Law
 
 __all__ = ["Additive", "IndependentNoise"]
@@ -66,7 +66,8 @@ class Additive(Mechanism):
         scale = sensitivity / ratio
         for _ in range(4):  # the grid depends on the scale and the scale on the grid; both settle at once
             scale = (sensitivity + public_grid(scale, sensitivity, spread) * spread) / ratio * (1 + 1e-13)
-        return cls(scale, sensitivity, adjacency, dimension, random_state)
+        made = cls(scale, sensitivity, adjacency, dimension, random_state)
+        return kept(made, guarantee)
 
     @staticmethod
     @abstractmethod

@@ -9,7 +9,7 @@ docs/proofs/, and its row in tests/laws/; discovery fails if one is missing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
 
-__all__ = ["NO_INFLUENCE", "Mechanism", "finite_array", "unreachable"]
+__all__ = ["NO_INFLUENCE", "Mechanism", "finite_array", "kept", "unreachable"]
 
 NO_INFLUENCE = "What nobody influences needs no noise. "
 
@@ -81,6 +81,16 @@ def finite_array(values: Any, name: str = "values") -> np.ndarray:
             "(Schema does both). Nothing was drawn and nothing was spent."
         )
     return array
+
+
+M = TypeVar("M", bound=Mechanism)
+
+
+def kept(mechanism: M, wanted: Guarantee) -> M:
+    """The mechanism, if it keeps what was wanted; at extreme scales the grid can be too coarse for it."""
+    if mechanism.guarantee().implies(wanted) is not True:
+        raise unreachable(wanted, type(mechanism).__name__, "Say how many numbers one unit can change (dimension=…).")
+    return mechanism
 
 
 def unreachable(guarantee: Guarantee, mechanism: str, instead: str) -> PrivacyParameterError:

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -133,8 +134,9 @@ def _round_exactly(normal: RealDraws, summands: RealDraws, part: slice, cells_pe
     while True:
         context = Context(prec=length // 2)
         magnitudes = [_middle(normal, index, length, context) for index in indices]
-        radius = sum((_middle(summands, index, length, context) for index in indices), Decimal(0))
-        norm = context.sqrt(sum((context.multiply(m, m) for m in magnitudes), Decimal(0)))
+        # The context is passed everywhere: Python's own operators would use whatever precision the application set.
+        radius = reduce(context.add, (_middle(summands, index, length, context) for index in indices))
+        norm = context.sqrt(reduce(context.add, (context.multiply(m, m) for m in magnitudes)))
         reach = context.divide(context.multiply(radius, Decimal(cells_per_scale)), Decimal(int(_RESOLUTION)))
         cells = [context.multiply(context.divide(m, norm), reach) for m in magnitudes]
         # |cell| <= reach; each magnitude and summand is off by 2^-length, each decimal operation by 10^-(prec-1).

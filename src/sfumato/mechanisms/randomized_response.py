@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -74,9 +75,10 @@ class RandomizedResponse(Mechanism):
             raise PrivacyParameterError("Randomised response needs at least two categories.")
         # Beyond ε = 40 the answer is wrong less than once in 10^17 times; the weights would no longer fit a word.
         eps = min(largest_pure_epsilon(guarantee) * (1 - 1e-14), _LARGEST_EPSILON)
-        ratio = Context(prec=60).exp(Decimal(eps)).next_minus(Context(prec=60))
-        move = max(1, int(Decimal(_LARGEST_TOTAL) / (ratio + categories)))
-        keep = int((ratio * move).to_integral_value(ROUND_FLOOR))
+        context = Context(prec=60)  # of our own: the application's may be coarse
+        ratio = Fraction(context.exp(Decimal(eps)).next_minus(context))
+        move = max(1, math.floor(_LARGEST_TOTAL / (ratio + categories)))
+        keep = math.floor(ratio * move)
         return cls(keep, move, adjacency, categories, random_state)
 
     @property

@@ -33,7 +33,7 @@ __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "RealDraws", "draw", "draw_reals"]
 Law = Literal["gaussian", "laplace"]
 
 SLOTS = 1 << 16
-CHUNK = 1 << 14
+CHUNK = 1 << 16
 #: Relative width around a computed acceptance probability inside which the exact path decides.
 #: The computed value is within 2^-44 (proof note); 2^-40 leaves a factor of 16.
 GUARD = 2.0**-40
@@ -269,10 +269,11 @@ class _Chunk:
 
     def _replace(self, rejected: np.ndarray) -> None:
         """Draw afresh where the proposal fell: a rejected draw leaves no trace."""
-        for number in rejected.tolist():
-            self.lazy.pop(number, None)
         if not rejected.size:
             return
+        if self.lazy:
+            for number in rejected.tolist():
+                self.lazy.pop(number, None)
         fraction = None if self.fraction is None else self.bits.words(rejected.size)
         fresh = _Chunk(self.table, rejected.size, self.bits, fraction)
         self.whole[rejected], self.sign[rejected] = fresh.whole, fresh.sign

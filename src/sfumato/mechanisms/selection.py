@@ -24,7 +24,7 @@ from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.exact import Enclosure, LazyUniform, bernoulli, exp_enclosure
 from sfumato.mechanisms.grid import public_grid, to_cells
-from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array
+from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, kept
 
 __all__ = ["Flips", "Selection", "score_gaps"]
 
@@ -36,7 +36,8 @@ def score_gaps(scores: Any, grid: float) -> np.ndarray:
     array = finite_array(scores, "scores")
     if array.ndim != 1:
         raise DataError("scores must be one-dimensional, one number per candidate. Nothing was drawn.")
-    cells = to_cells(array, grid)
+    # Half of the range of a cell: the difference of two must fit. Clipping is 1-Lipschitz.
+    cells = np.clip(to_cells(array, grid), -(1 << 61), 1 << 61)
     return (cells.max() - cells).astype(np.float64)
 
 
@@ -96,7 +97,7 @@ class Selection(Mechanism):
         scale = 2 * sensitivity / eps
         for _ in range(4):
             scale = 2 * (sensitivity + public_grid(scale, sensitivity, 1.0)) / eps * (1 + 1e-13)
-        return cls(scale, sensitivity, adjacency, random_state)
+        return kept(cls(scale, sensitivity, adjacency, random_state), guarantee)
 
     @property
     def grid(self) -> float:

@@ -26,12 +26,14 @@ from sfumato.mechanisms import Box, Gaussian, Laplace, RandomizedResponse
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.release.noise import ResponseNoise
 
-__all__ = ["Act", "AdditiveColumn", "GaussianBlock", "Respond", "interval", "seeded"]
+__all__ = ["Act", "AdditiveColumn", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
 
 Columns = dict[str, Any]
 
+_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 
-def seeded(mechanism: Any, *path: int) -> Any:
+
+def seeded(mechanism: Any, *path: int | str) -> Any:
     """The mechanism with a seed of its own for this batch and column, where it has a seed at all."""
     if mechanism.random_state is None:
         return mechanism
@@ -89,7 +91,7 @@ class GaussianBlock(Act):
         if self.diagonal:
             return self._apply_by_column(table, schema, batch)
         white = np.linalg.solve(self.factor, self._box(table, schema).T).T
-        noisy = seeded(self.mechanism, batch)(white) @ self.factor.T
+        noisy = seeded(self.mechanism, batch, "block")(white) @ self.factor.T
         return {
             name: interval(schema, name).low + interval(schema, name).width * noisy[:, position]
             for position, name in enumerate(self.columns)
@@ -103,7 +105,7 @@ class GaussianBlock(Act):
             white = domain.place(table[name], name)
             white -= domain.low
             white /= scale
-            noisy = seeded(self.mechanism, batch, position)(white)
+            noisy = seeded(self.mechanism, batch, "block", position)(white)
             noisy *= scale
             noisy += domain.low
             result[name] = noisy
@@ -114,7 +116,7 @@ class GaussianBlock(Act):
             for code, label in enumerate(domain.feature_names(name)):
                 scale = float(self.factor[position])
                 white = (codes == code) / scale
-                result[label] = seeded(self.mechanism, batch, position)(white) * scale
+                result[label] = seeded(self.mechanism, batch, "block", position)(white) * scale
                 position += 1
         return result
 
@@ -160,7 +162,7 @@ class AdditiveColumn(Act):
 
 
 def _by_record(mechanism: Mechanism, column: str, batch: int) -> Mechanism:
-    return seeded(mechanism, batch, *column.encode())
+    return seeded(mechanism, batch, "column", column)
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Respond(Act):
     def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
         domain = schema.columns[self.column]
         codes = _by_record(self.mechanism, self.column, batch)(domain.place(table[self.column], self.column))
-        return {self.column: _categories(domain, codes, table.schema.field(self.column).type)}
+        return {self.column: category_values(domain, codes)}
 
     def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
         domain = schema.columns[self.column]
@@ -184,13 +186,10 @@ class Respond(Act):
         return {self.column: ResponseNoise(domain.values, self.mechanism.keep / self.mechanism.total)}
 
 
-def _categories(domain: Any, codes: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Category values of the type the column came in, where it can hold them."""
-    names = pa.array(list(domain.values))
-    if pa.types.is_dictionary(kind):
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
-    values = names.take(pa.array(codes))
-    try:
-        return values.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return values
+def category_values(domain: Any, codes: np.ndarray) -> pa.Array:
+    """Category values of the type the schema declares.
+
+    Never of the type the column came in: a single missing value turns a column of whole numbers into floats, and a
+    published type that depends on one record gives it away.
+    """
+    return pa.array(list(domain.values), _ARROW_TYPES[domain.scalar]).take(pa.array(codes))

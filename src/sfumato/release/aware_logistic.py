@@ -133,7 +133,8 @@ def label_penalty(labels: Labels, noise: Matrix, inverse_penalty: float) -> Matr
     Randomised: 1/C on (keep - move)·β, the size coefficients have in a fit to the published labels, so that C means
     what it means there. And the part of the logit that is only noise, of variance βᵀΣβ, is held near 1: vague labels
     would otherwise be fitted by it. Beside n rows this term, of the order of p, vanishes as the table grows. Its factor
-    (keep - move) is empirical: without it small tables predict the larger class, squared it they overfit.
+    (keep - move) is empirical: without it rules on small tables fall back on the larger class, with its square they
+    overfit.
     """
     width = len(noise)
     gain = labels.keep - labels.move

@@ -24,7 +24,7 @@ from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Box, RandomizedResponse
 from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
 from sfumato.release.label import label_act, label_notes
-from sfumato.release.table import FEATURES, RECORD, PreparedTable, TableReleaser, feature_columns
+from sfumato.release.table import RECORD, PreparedTable, TableReleaser, feature_columns, protected
 
 __all__ = ["BoxRelease", "WeakGuaranteeWarning"]
 
@@ -67,7 +67,7 @@ class BoxRelease(TableReleaser):
             raise PrivacyParameterError(
                 f"The categorical columns {', '.join(categories)} need a budget: say category_epsilon=…."
             )
-        adjacency = RECORD if self.label is None or self.label_epsilon is not None else FEATURES
+        adjacency = protected(self.label, self.label_epsilon)
         acts: list[Act] = [AdditiveColumn(name, self._noise(name, adjacency)) for name in numbers]
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
         features = compose([event for act in acts for event in act.events()])
@@ -77,7 +77,7 @@ class BoxRelease(TableReleaser):
             schema=self.schema,
             acts=(*acts, *([label] if label else [])),
             label=self.label,
-            label_is_raw=adjacency == FEATURES,
+            label_is_raw=adjacency != RECORD,
             clip=self.clip,
             subject=f"a table of {len(self.schema.columns)} columns, every record with box noise",
             plan={"release": "box", "schema": self.schema.to_toml(), "half_width": self.half_width},

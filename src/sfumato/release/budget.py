@@ -21,7 +21,7 @@ __all__ = ["Share", "responder", "response_loss", "split"]
 
 Curve = Callable[[np.ndarray], np.ndarray]
 
-_SHARES = np.geomspace(1e-4, 60.0, 4000)
+_SHARES = np.geomspace(1e-9, 60.0, 8000)
 
 
 def response_loss(categories: int, epsilon: np.ndarray) -> np.ndarray:
@@ -63,8 +63,8 @@ def split(takers: Sequence[Share], total: float) -> dict[str, float]:
     losses = np.array([taker.loss(_SHARES) for taker in takers])
     costs = np.array([taker.cost(_SHARES) for taker in takers])
     rows = np.arange(len(takers))
-    low, high = -28.0, 28.0
-    for _ in range(60):
+    low, high = -90.0, 90.0
+    for _ in range(80):
         price = (low + high) / 2
         best = np.argmin(losses + np.exp(price) * costs, axis=1)
         low, high = (price, high) if costs[rows, best].sum() > total else (low, price)

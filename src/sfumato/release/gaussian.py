@@ -29,7 +29,7 @@ from sfumato.mechanisms import Gaussian, RandomizedResponse
 from sfumato.release.acts import Act, GaussianBlock, Respond
 from sfumato.release.budget import Share, responder, split
 from sfumato.release.label import label_act, label_notes
-from sfumato.release.table import FEATURES, RECORD, PreparedTable, TableReleaser, feature_columns
+from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
 __all__ = ["GaussianRelease"]
 
@@ -80,7 +80,7 @@ class GaussianRelease(TableReleaser):
     def prepare(self) -> PreparedTable:
         numbers, categories = feature_columns(self.schema, self.label)
         self._check(categories)
-        adjacency = RECORD if self.label is None or self.label_epsilon is not None else FEATURES
+        adjacency = protected(self.label, self.label_epsilon)
         acts, shares = self._feature_acts(numbers, categories, adjacency)
         events = [event for act in acts for event in act.events()]
         label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
@@ -88,7 +88,7 @@ class GaussianRelease(TableReleaser):
             schema=self.schema,
             acts=(*acts, *([label] if label else [])),
             label=self.label,
-            label_is_raw=adjacency == FEATURES,
+            label_is_raw=adjacency != RECORD,
             clip=self.clip,
             subject=f"a table of {len(self.schema.columns)} columns, every record with Gaussian noise",
             plan={"release": "gaussian", "schema": self.schema.to_toml(), "shares": shares},
@@ -139,7 +139,9 @@ class GaussianRelease(TableReleaser):
         one_hot = self._one_hot_columns(numbers, categories, root, mu)
         answered = [name for name in categories if name not in one_hot]
         if not answered:
-            return [self._block(tuple(numbers), one_hot, self._factor(root, one_hot, mu), adjacency)], {"numbers": mu}
+            block = self._block(tuple(numbers), one_hot, self._factor(root, one_hot, mu), adjacency)
+            check_kept(block.events(), ApproxDP(self.epsilon, self.delta))
+            return [block], {"numbers": mu}
         best: tuple[float, dict[str, float]] = (math.inf, {})
         for guess in ("divergence", "sum"):
             takers = self._takers(numbers, answered, one_hot, root, guess)
@@ -147,7 +149,9 @@ class GaussianRelease(TableReleaser):
             loss = sum(float(taker.loss(np.array(shares[taker.name]))) for taker in takers)
             best = min(best, (loss, shares), key=lambda pair: pair[0])
         shares = best[1]
-        return self._acts(shares, numbers, one_hot, root, adjacency), {n: round(v, 6) for n, v in shares.items()}
+        acts = self._acts(shares, numbers, one_hot, root, adjacency)
+        check_kept([event for act in acts for event in act.events()], ApproxDP(self.epsilon, self.delta))
+        return acts, {name: round(share, 6) for name, share in shares.items()}
 
     def _stretched(
         self,
@@ -166,11 +170,19 @@ class GaussianRelease(TableReleaser):
             kept = compose([event for act in acts for event in act.events()]).implies(wanted) is True
             return shares if kept else None
 
-        low, high, found = 1e-6, 1e-2, split(takers, 1e-6)
+        low, found = 1e-2, keeps(1e-2)
+        while found is None:
+            low /= 4
+            found = keeps(low)
+            if low < 1e-24:
+                raise PrivacyParameterError(
+                    f"({self.epsilon:g}, {self.delta:g}) is too little for {len(takers)} columns. Nothing was drawn."
+                )
+        high = 4 * low
         while (larger := keeps(high)) is not None:
-            low, high, found = high, 2 * high, larger
-        for _ in range(8):
-            middle = (low + high) / 2
+            low, high, found = high, 4 * high, larger
+        for _ in range(10):
+            middle = math.sqrt(low * high)
             shares = keeps(middle)
             low, high, found = (low, middle, found) if shares is None else (middle, high, shares)
         return found
@@ -223,6 +235,9 @@ class GaussianRelease(TableReleaser):
             return ()
         if root.ndim == 2:
             raise PrivacyParameterError("One-hot noise goes with diagonal weights only: use categorical='response'.")
+        clash = [n for c in categories for n in self.schema.columns[c].feature_names(c) if n in self.schema.columns]
+        if clash:
+            raise SchemaError(f"One-hot columns would take the name of a declared column: {', '.join(clash)}.")
         if self.categorical == "one-hot":
             return tuple(categories)
         best: tuple[float, tuple[str, ...]] = (math.inf, ())

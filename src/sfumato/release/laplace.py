@@ -24,7 +24,7 @@ from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
 from sfumato.release.budget import Share, responder, split
 from sfumato.release.gaussian import GaussianRelease
 from sfumato.release.label import label_act, label_notes
-from sfumato.release.table import FEATURES, RECORD, PreparedTable, TableReleaser, feature_columns
+from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
 __all__ = ["LaplaceRelease"]
 
@@ -55,7 +55,7 @@ class LaplaceRelease(TableReleaser):
 
     def prepare(self) -> PreparedTable:
         numbers, categories = feature_columns(self.schema, self.label)
-        adjacency = RECORD if self.label is None or self.label_epsilon is not None else FEATURES
+        adjacency = protected(self.label, self.label_epsilon)
         if self.equalise == "fisher":
             acts = self._acts_of_equal_information(adjacency)
         elif self.equalise == "privacy":
@@ -68,7 +68,7 @@ class LaplaceRelease(TableReleaser):
             schema=self.schema,
             acts=(*acts, *([label] if label else [])),
             label=self.label,
-            label_is_raw=adjacency == FEATURES,
+            label_is_raw=adjacency != RECORD,
             clip=self.clip,
             subject=f"a table of {len(self.schema.columns)} columns, every record with Laplace noise",
             plan={"release": "laplace", "schema": self.schema.to_toml(), "equalise": self.equalise},
@@ -90,7 +90,9 @@ class LaplaceRelease(TableReleaser):
                 return acts
             if start * 0.97**attempt < self.epsilon:
                 break
-        return self._acts(split(takers, self.epsilon * (1 - 1e-6)), adjacency)
+        acts = self._acts(split(takers, self.epsilon * (1 - 1e-6)), adjacency)
+        check_kept([event for act in acts for event in act.events()], wanted)
+        return acts
 
     def _acts(self, shares: dict[str, float], adjacency: Adjacency) -> list[Act]:
         return [self._act(name, share, adjacency) for name, share in shares.items()]

@@ -25,17 +25,23 @@ from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
-from sfumato.errors import DataError, SchemaError
-from sfumato.release.acts import Act, GaussianBlock
+from sfumato.errors import DataError, PrivacyParameterError, SchemaError
+from sfumato.release.acts import Act, GaussianBlock, category_values
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
 
-__all__ = ["FEATURES", "RECORD", "PreparedTable", "TableReleaser", "feature_columns"]
+__all__ = ["RECORD", "PreparedTable", "TableReleaser", "check_kept", "feature_columns", "features_beside", "protected"]
 
 #: Each record is protected as a whole; how many there are is public.
 RECORD = Adjacency("record", "replace-one")
-#: The label is published as it is: only the other columns are protected.
-FEATURES = Adjacency("record's features (its label is published as it is)", "replace-one")
+
+
+def features_beside(label: str) -> Adjacency:
+    """The label is published as it is: only the other columns are protected.
+
+    The label is part of the unit, so that releases with different raw labels never add up to one promise.
+    """
+    return Adjacency(f"record's features (its {label} is published as it is)", "replace-one")
 
 
 def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
@@ -46,7 +52,26 @@ def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[
     if not features:
         raise SchemaError("Nothing is left to publish besides the label.")
     numbers = [name for name, domain in features.items() if isinstance(domain, Interval)]
+    for name, domain in features.items():
+        if isinstance(domain, Categories) and len(domain.values) < 2:
+            raise SchemaError(f"{name} has a single category and says nothing: leave it out of schema and table.")
+        if isinstance(domain, Interval) and domain.width < 1e-200:
+            raise SchemaError(f"The interval of {name} is too narrow for floating-point numbers: change its unit.")
     return numbers, [name for name, domain in features.items() if isinstance(domain, Categories)]
+
+
+def protected(label: str | None, label_epsilon: float | None) -> Adjacency:
+    """Who is protected: the whole record, or its features beside a label published as it is."""
+    return RECORD if label is None or label_epsilon is not None else features_beside(label)
+
+
+def check_kept(events: list[Event], wanted: Guarantee) -> None:
+    """The last word on a split: what was asked for is what the events compose to, or nothing is done."""
+    if compose(events).implies(wanted) is not True:
+        raise PrivacyParameterError(
+            f"{wanted.describe()} cannot be kept by this release: too little for its columns to share. "
+            "Nothing was drawn or spent."
+        )
 
 
 @dataclass(frozen=True)
@@ -97,9 +122,7 @@ class PreparedTable:
         domain = self.schema.columns[self.label]
         if isinstance(domain, Interval):
             return domain.place(table[self.label], self.label)
-        from sfumato.release.acts import _categories
-
-        return _categories(domain, domain.place(table[self.label], self.label), table.schema.field(self.label).type)
+        return category_values(domain, domain.place(table[self.label], self.label))
 
     @cached_property
     def noise(self) -> TableNoise:

@@ -20,13 +20,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from sfumato.core.adjacency import Adjacency
 from sfumato.core.domain import Interval
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
-from sfumato.release.table import PreparedTable
+from sfumato.release.table import RECORD, PreparedTable
 from sfumato.run.files import TableFile
 from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_records import Reservation
 
 __all__ = ["release_file"]
 
@@ -45,21 +47,25 @@ def release_file(
     progress: Progress = lambda rows: None,
 ) -> Guarantee:
     """Publish `source` into the new folder `out`; returns what was promised."""
+    if not prepared.publishable:
+        raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
     file = TableFile.open(source)
     columns = _checked_columns(file, prepared)
     _check_target(out)
     rows = max(1024, _BATCH_NUMBERS // max(1, len(columns)))
     _check_values(file, prepared, columns, rows)
     _grant_if_new(ledger, dataset, prepared.guarantee)
-    reservation = ledger.reserve(dataset, prepared.guarantee, purpose=f"whole-table release of {source.name}")
+    reservations = _reserve(ledger, dataset, prepared.guarantee, f"whole-table release of {source.name}")
     with _all_or_nothing(out) as folder:
         count = _stream(file, prepared, columns, rows, folder / f"table{source.suffix.lower()}", progress)
         if count == 0:
-            ledger.release(reservation)
+            for reservation in reservations:
+                ledger.release(reservation)
             raise DataError(f"{source.name} has no rows. Nothing was drawn and nothing was spent.")
         file.check_unchanged()
         _write_facts(prepared, folder, source, count)
-        ledger.commit(reservation)
+        for reservation in reservations:
+            ledger.commit(reservation)
     return prepared.guarantee
 
 
@@ -88,7 +94,11 @@ def _check_target(out: Path) -> None:
 
 
 def _check_values(file: TableFile, prepared: PreparedTable, columns: list[str], rows: int) -> None:
-    """Columns that could be refused are looked at before anything is charged."""
+    """Whatever could be refused is looked at before anything is charged: all types, and values without a place."""
+    for batch in file.batches(prepared.schema, columns, 1024):
+        for name in columns:
+            prepared.schema.columns[name].place(batch[name], name)
+        break
     doubtful = [name for name in columns if _may_refuse(prepared.schema.columns[name])]
     if not doubtful:
         return
@@ -105,13 +115,40 @@ def _may_refuse(domain) -> bool:
 
 def _grant_if_new(ledger: Ledger, dataset: str, guarantee: Guarantee) -> None:
     """A dataset nobody has granted anything for gets exactly this release: a second one must be granted by a person."""
-    assert guarantee.adjacency is not None
-    try:
-        ledger.balance(dataset, guarantee.adjacency.unit)
-    except UnknownDatasetError:
+    if not _units(ledger, dataset):
         # A grant is a point, not a profile: state the composed guarantee at a usual δ.
         total = guarantee if _grantable(guarantee) else _point(guarantee)
         ledger.grant(dataset, total, note="granted by its first release")
+
+
+def _units(ledger: Ledger, dataset: str) -> list[str]:
+    return [unit for name, unit in ledger.datasets() if name == dataset]
+
+
+def _reserve(ledger: Ledger, dataset: str, guarantee: Guarantee, purpose: str) -> list[Reservation]:
+    """Set the cost aside in every account it touches.
+
+    What protects the whole record protects its features too, so it is also charged where only features are accounted
+    for. What protects features alone cannot be charged to an account of whole records: it needs a grant of its own.
+    """
+    assert guarantee.adjacency is not None
+    own, units = guarantee.adjacency.unit, _units(ledger, dataset)
+    if own not in units:
+        raise UnknownDatasetError(
+            f"{dataset} has a grant for {' and '.join(units)}, and none that lets a label be published as it is. Give "
+            f"the label an ε, or grant it: sfumato ledger grant {dataset} --unit {own!r} … Nothing was drawn or spent."
+        )
+    touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
+    made: list[Reservation] = []
+    try:
+        for unit in touched:
+            who = Adjacency(unit, "replace-one")
+            made.append(ledger.reserve(dataset, guarantee.under(who), purpose=purpose))
+    except BaseException:
+        for reservation in made:
+            ledger.release(reservation)
+        raise
+    return made
 
 
 def _grantable(guarantee: Guarantee) -> bool:
@@ -155,13 +192,16 @@ def _stream(
     failure: list[BaseException] = []
 
     def write() -> None:
-        with file.writer(target) as append:
-            while (table := waiting.get()) is not None:
-                try:
-                    if not failure:
-                        append(table)
-                except BaseException as error:
-                    failure.append(error)
+        ended = False
+        try:
+            with file.writer(target) as append:
+                while (table := waiting.get()) is not None:
+                    append(table)
+                ended = True
+        except BaseException as error:  # closing can fail too: a full disk shows when the footer is written
+            failure.append(error)
+        while not ended:  # let the reader finish its put
+            ended = waiting.get() is None
 
     writer = threading.Thread(target=write, name="table writer")
     writer.start()

@@ -1,0 +1,119 @@
+"""Privacy loss distributions of composed acts: the only door to dp-accounting.
+
+In:   parts.
+Out:  the pessimistic distribution of their total privacy loss.
+Not here: what is done with it (core/compose.py).
+Proof: docs/proofs/composition.md
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from sfumato.core.learning_event import objective_loss
+from sfumato.core.noise import BoxNoise
+from sfumato.core.parts import Part
+
+__all__ = ["BOX_ROUNDING", "loss_distribution"]
+
+
+def _interval(parts: tuple[Part, ...]) -> float:
+    """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
+    finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
+    reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
+    longest = sum(size * part.count for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
+    return max(min(1e-4, finest), longest / 1e6)
+
+
+@lru_cache(maxsize=64)
+def loss_distribution(parts: tuple[Part, ...]) -> Any:
+    """The pessimistic privacy loss distribution of all parts: the only door to dp-accounting."""
+    from dp_accounting.pld import privacy_loss_distribution  # a second to import: only when needed
+
+    interval = _interval(parts)
+    total = None
+    for part in parts:
+        match part.kind:
+            case "gaussian":
+                one = privacy_loss_distribution.from_gaussian_mechanism(
+                    1 / part.value, value_discretization_interval=interval
+                )
+            case "laplace":
+                one = privacy_loss_distribution.from_laplace_mechanism(
+                    1 / part.value, value_discretization_interval=interval
+                )
+            case "box":
+                one = privacy_loss_distribution.from_two_probability_mass_functions(
+                    *_box_masses(part.value, part.extra), value_discretization_interval=interval
+                )
+            case "objective":
+                one = _objective_distribution(part, interval)
+            case _:
+                # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
+                one = privacy_loss_distribution.from_two_probability_mass_functions(
+                    *_two_point_masses(part), value_discretization_interval=interval
+                )
+        several = one.self_compose(part.count) if part.count > 1 and part.kind != "two-point" else one
+        total = several if total is None else total.compose(several)
+    return total
+
+
+def _objective_distribution(part: Part, interval: float) -> Any:
+    """Losses shift + max(0, L) of one run on the grid, the shift rounded up (docs/proofs/objective_perturbation.md)."""
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    grid = objective_loss(part.value, 0.0, interval)
+    lowest = math.ceil(part.extra / interval)
+    return privacy_loss_distribution.PrivacyLossDistribution(
+        pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
+    )
+
+
+def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
+    """Log masses of the worst (ε, δ)-DP pair, `count` times at once: a binomial law (Kairouz et al. 2015, Thm 3.1).
+
+    Taking all repeats in one step rounds the losses once, not `count` times.
+    """
+    wins = np.arange(part.count + 1.0)
+    ways = gammaln(part.count + 1.0) - gammaln(wins + 1) - gammaln(part.count - wins + 1)
+    base = ways - part.count * math.log1p(math.exp(-part.value)) + part.count * math.log1p(-part.extra)
+    upper, lower = base - (part.count - wins) * part.value, base - wins * part.value
+    kept = np.flatnonzero(np.maximum(upper, lower) > -700)
+    first = {int(k): float(lower[k]) for k in kept}
+    second = {int(k): float(upper[k]) for k in kept}
+    if part.extra > 0:  # not 1 - Σ: that would cancel
+        second[-1] = first[-2] = math.log(-math.expm1(part.count * math.log1p(-part.extra)))
+    return first, second
+
+
+#: Cells in which the box law and its shifted copy are compared.
+_BOX_CELLS = 16384
+#: The drawn whole-number weights differ from the law by less than this in total: counted as given away.
+BOX_ROUNDING = 1e-8
+
+
+def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[int, float]]:
+    """Log masses, cell by cell, of box noise and of the same moved by `shift` half widths.
+
+    Rounding to cells is post-processing, which could only hide something: so the cells are made a whole fraction of the
+    shift, and within a cell the likelihood ratio of a log-concave law is monotone; what a cell hides is of second order
+    and is covered by rounding the shift up by one cell (a larger shift never promises more for a log-concave law).
+    """
+    if shift >= 2:
+        return {-1: 0.0}, {-2: 0.0}
+    cells_in_shift = max(1, math.ceil(shift * _BOX_CELLS / 2))
+    width = shift / cells_in_shift
+    count = math.ceil(2 / width)
+    edges = -1 + width * np.arange(count + 1)
+    masses = np.diff(BoxNoise(1.0, strength).cdf(np.minimum(edges, 1.0)))
+    known = np.flatnonzero(masses > 0)
+    logs = np.log(masses[known] / masses[known].sum()) + math.log1p(-BOX_ROUNDING)
+    here = {int(k): float(v) for k, v in zip(known, logs, strict=True)}
+    moved = {k + cells_in_shift + 1: v for k, v in here.items()}
+    here[-1] = moved[-2] = math.log(BOX_ROUNDING)
+    return moved, here
