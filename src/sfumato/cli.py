@@ -19,6 +19,7 @@ from rich.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.run.ledger_commands import ledger_app
 from sfumato.run.release_command import release
+from sfumato.studies.commands import reproduce_command
 
 __all__ = ["app", "main"]
 
@@ -31,6 +32,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("release")(release)
+app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,14 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
-from sfumato.release.box import BoxRelease, WeakGuaranteeWarning
-from sfumato.release.gaussian import GaussianRelease
-from sfumato.release.laplace import LaplaceRelease
-from sfumato.release.table import PreparedTable
-from sfumato.run.files import TableFile
-from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
-from sfumato.run.tables import release_file
+
+if TYPE_CHECKING:
+    from sfumato.release.table import PreparedTable
 
 __all__ = ["release"]
 
@@ -62,6 +58,12 @@ def release(
 
     Example: sfumato release people.parquet --schema people.toml --epsilon 2 --delta 1e-6 --label income --out published
     """
+    # Two seconds of imports, needed by no other command.
+    from sfumato.release.box import WeakGuaranteeWarning
+    from sfumato.run.files import TableFile
+    from sfumato.run.ledger import Ledger
+    from sfumato.run.tables import release_file
+
     console = Console()
     declared = Schema.read(schema)
     with warnings.catch_warnings(record=True) as caught:
@@ -103,6 +105,8 @@ def _prepare(
     half_width: float,
     clip: bool,
 ) -> PreparedTable:
+    from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease
+
     common = {"label": label, "label_epsilon": label_epsilon, "clip": clip}
     if method is _Method.BOX:
         return BoxRelease(
