@@ -13,12 +13,13 @@ import benchmarks
 def main() -> int:
     known = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_"))
     failed = []
+    sys.path.insert(0, benchmarks.__path__[0])  # scripts share helpers whether run alone or from here
     for name in sys.argv[1:] or known:
-        module = importlib.import_module(f"benchmarks.{name}")
-        if not hasattr(module, "main"):
-            continue
-        print(f"\n=== {name} ===", flush=True)
         try:
+            module = importlib.import_module(f"benchmarks.{name}")
+            if not hasattr(module, "main"):
+                continue
+            print(f"\n=== {name} ===", flush=True)
             module.main()
         except Exception:
             traceback.print_exc()

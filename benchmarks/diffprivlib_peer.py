@@ -83,7 +83,7 @@ def words(found: list) -> str:
     return f"best error {error:.3f}, best AUC {auc:.3f}, default error {default[0]:.3f} AUC {default[1]:.3f}"
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str] | None = None) -> None:
     results = json.loads(PEER_RESULTS.read_text()) if PEER_RESULTS.exists() else {}
     for name in names or ["adult", "kdd", "speed"]:
         if name == "speed":

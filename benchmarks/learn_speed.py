@@ -84,6 +84,9 @@ def memory(rows: int) -> bool:
     return beyond <= 2
 
 
+def main(rows: int = 500_000) -> bool:
+    return all([speed(), memory(rows)])
+
+
 if __name__ == "__main__":
-    results = [speed(), memory(int(sys.argv[1]) if len(sys.argv) > 1 else 500_000)]
-    sys.exit(not all(results))
+    sys.exit(not main(*map(int, sys.argv[1:])))
