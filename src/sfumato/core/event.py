@@ -66,16 +66,29 @@ class Event(ABC):
         return record
 
 
-def _check_additive(event: GaussianEvent | LaplaceEvent | NormGammaEvent) -> None:
-    positive(event.sensitivity, "sensitivity", "A value nobody influences needs no noise. ")
-    positive(event.scale, "scale")
-    at_least_zero(event.grid, "grid")
-    if not isinstance(event.dimension, int) or isinstance(event.dimension, bool) or event.dimension < 1:
-        raise PrivacyParameterError("dimension must be a whole number of at least 1.")
+@dataclass(frozen=True)
+class AdditiveEvent(Event):
+    """Noise of one `scale` on `dimension` numbers of joint `sensitivity`, rounded to `grid` beforehand. Abstract."""
+
+    sensitivity: float
+    scale: float
+    grid: float = 0.0
+    dimension: int = 1
+
+    def _check(self) -> None:
+        positive(self.sensitivity, "sensitivity", "A value nobody influences needs no noise. ")
+        positive(self.scale, "scale")
+        at_least_zero(self.grid, "grid")
+        if not isinstance(self.dimension, int) or isinstance(self.dimension, bool) or self.dimension < 1:
+            raise PrivacyParameterError("dimension must be a whole number of at least 1.")
+
+    def _ratio(self, cells: float) -> float:
+        """Distance of neighbours over the scale, when rounding can move them apart by so many cells."""
+        return round_up((self.sensitivity + self.grid * cells) / self.scale, 1e-15)
 
 
 @dataclass(frozen=True)
-class GaussianEvent(Event):
+class GaussianEvent(AdditiveEvent):
     """N(0, scale²) on each of `dimension` numbers of joint L2 `sensitivity`, values rounded to `grid` beforehand.
 
     Rounding moves neighbours apart by at most `grid` per coordinate, so the sensitivity that counts is
@@ -84,61 +97,37 @@ class GaussianEvent(Event):
 
     proof: ClassVar[str] = "gaussian"
 
-    sensitivity: float
-    scale: float
-    grid: float = 0.0
-    dimension: int = 1
-
-    def _check(self) -> None:
-        _check_additive(self)
-
     @property
     def mu(self) -> float:
-        return round_up((self.sensitivity + self.grid * math.sqrt(self.dimension)) / self.scale, 1e-15)
+        return self._ratio(math.sqrt(self.dimension))
 
     def guarantee(self) -> GaussianDP:
         return GaussianDP(self.mu, adjacency=self.adjacency)
 
 
 @dataclass(frozen=True)
-class LaplaceEvent(Event):
+class LaplaceEvent(AdditiveEvent):
     """Laplace noise of this scale on each of `dimension` numbers of joint L1 `sensitivity`, rounded to `grid`."""
 
     proof: ClassVar[str] = "laplace"
 
-    sensitivity: float
-    scale: float
-    grid: float = 0.0
-    dimension: int = 1
-
-    def _check(self) -> None:
-        _check_additive(self)
-
     @property
     def eps(self) -> float:
-        return round_up((self.sensitivity + self.grid * self.dimension) / self.scale, 1e-15)
+        return self._ratio(self.dimension)
 
     def guarantee(self) -> PureDP:
         return PureDP(self.eps, adjacency=self.adjacency)
 
 
 @dataclass(frozen=True)
-class NormGammaEvent(Event):
+class NormGammaEvent(AdditiveEvent):
     """One vector of density ∝ exp(-‖z‖₂/scale) on `dimension` numbers of L2 `sensitivity`, rounded to `grid`."""
 
     proof: ClassVar[str] = "norm_gamma"
 
-    sensitivity: float
-    scale: float
-    grid: float = 0.0
-    dimension: int = 1
-
-    def _check(self) -> None:
-        _check_additive(self)
-
     @property
     def eps(self) -> float:
-        return round_up((self.sensitivity + self.grid * math.sqrt(self.dimension)) / self.scale, 1e-15)
+        return self._ratio(math.sqrt(self.dimension))
 
     def guarantee(self) -> PureDP:
         return PureDP(self.eps, adjacency=self.adjacency)

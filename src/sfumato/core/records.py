@@ -7,6 +7,7 @@ Out:  Event, Repeated and Guarantee values; CertificateError names what cannot b
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,11 @@ __all__ = ["event_from_dict", "guarantee_from_dict"]
 
 
 def _final_classes(base: type) -> dict[str, type]:
-    return {final.__name__: final for final in base.__subclasses__()}
+    """Every class below `base` that is not abstract, by name."""
+    found: dict[str, type] = {}
+    for child in base.__subclasses__():
+        found |= _final_classes(child) if inspect.isabstract(child) else {child.__name__: child}
+    return found
 
 
 def _adjacency(record: Mapping[str, Any]) -> Adjacency | None:
