@@ -245,7 +245,7 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
     counts: Counter[Part] = Counter()
     for part in parts:
         counts[Part(part.kind, part.value, part.extra)] += part.count
-    gaussian = [key.value * math.sqrt(count) for key, count in sorted(counts.items()) if key.kind == "gaussian"]
+    gaussian = [(key.value, count) for key, count in sorted(counts.items()) if key.kind == "gaussian"]
     others = [Part(k.kind, k.value, k.extra, n) for k, n in sorted(counts.items()) if k.kind != "gaussian"]
     concentrated = [part.value * part.count for part in others if part.kind == "concentrated"]
     if not others and len(parts) == 1 and parts[0].count == 1:
@@ -263,11 +263,15 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
     return ComposedDP(tuple(sorted(others)), adjacency=adjacency)
 
 
-def _root_of_sum(scales: list[float]) -> float:
-    root = math.hypot(*scales)  # squares of tiny numbers would underflow
-    # Decimal inputs such as 0.3 and 0.4 should read 0.5; anything not that close is rounded up.
-    short = float(f"{root:.14g}")
-    return short if short >= root else round_up(root, 1e-15)
+def _root_of_sum(squares: list[tuple[float, int]]) -> float:
+    """√Σ count·value², the values read as decimals, rounded up: 0.3 and 0.4 make 0.5. Decimals do not underflow."""
+    with localcontext() as context:
+        context.prec = 60
+        total = sum((Decimal(repr(value)) ** 2 * count for value, count in squares), Decimal(0))
+        rounded = float(f"{context.sqrt(total):.15g}")
+        while Decimal(repr(rounded)) ** 2 < total:
+            rounded = math.nextafter(rounded, math.inf)
+        return rounded
 
 
 def _single(part: Part, adjacency: Adjacency | None) -> Guarantee:
