@@ -1,19 +1,37 @@
 """Learn under a budget: scikit-learn estimators with a guarantee and a certificate."""
 
 from sfumato.learn.base import NothingLearnedWarning
+from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.kernel_classifier import KernelClassifier
+from sfumato.learn.kernel_mean import KernelMeanClassifier
+from sfumato.learn.kernel_moment import KernelMomentClassifier
+from sfumato.learn.kernel_ridge import KernelRidgeClassifier
+from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.sample_size import sample_size
 from sfumato.learn.search import PrivateSearch
 from sfumato.learn.svc import PrivateSVC
+from sfumato.learn.svdd import PrivateSVDD
 
 __all__ = [
+    "EquilibriumClassifier",
+    "KernelClassifier",
+    "KernelMeanClassifier",
+    "KernelMomentClassifier",
+    "KernelRidgeClassifier",
     "NothingLearnedWarning",
+    "OutputSVC",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateSVC",
+    "PrivateSVDD",
     "PrivateSearch",
     "SchemaEncoder",
+    "SemiSVC",
+    "WeightSVC",
+    "plan_kernel",
     "sample_size",
 ]

@@ -1,0 +1,242 @@
+"""Classification by equilibrium points: interior points of the support decide, not its boundary.
+
+In:   a table with a public box, labels, ε and δ.
+Out:  EquilibriumClassifier, a scikit-learn classifier with a guarantee and a certificate, or, as published, with none.
+Not here: the support function (learn/svdd.py), the dynamics (learn/basins.py).
+Proof: docs/proofs/equilibrium.md
+
+Phase I releases a private support function. Phase II follows its gradient from public starting points: post-processing.
+Phase III counts the labels of every basin, empty ones included, with noise. As published (`as_published=True`), the
+starting points are the records and the noise is half of what is needed: that has no guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy.spatial import KDTree
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.event import Event
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
+from sfumato.core.schema import Schema
+from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.learn.basins import Basins, follow, merge, public_starts
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, even_components
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.svdd import PrivateSVDD
+from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
+from sfumato.mechanisms import Gaussian, Laplace
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["EquilibriumClassifier"]
+
+#: Share of ε (of μ² with δ) for the support function when nobody says otherwise; see `_split`.
+_SUPPORT_SHARE = 0.5
+_NO_GUARANTEE = (
+    "as published: equilibrium points are reached from the records themselves, and votes carry Lap(1/ε) where "
+    "replacing a record moves two of them"
+)
+
+
+class EquilibriumClassifier(ClassifierMixin, KernelInput):
+    """Labels each basin of a private support function by a noisy vote of the records in it.
+
+    `cells` is how many public starting points (a Sobol sequence in the box) look for basins; those that end within
+    `merge_radius` of each other are one. `split` is the share of the budget spent on the support function.
+    `publish="support"` lets new points follow the same dynamics; with "points" only the labelled equilibrium points are
+    meant to be published, and new points take the majority of the `n_neighbors` nearest. A basin without records gets
+    the label that its noise favours. `starts` must be "public". `C`, `gamma`, `n_components`: see PrivateSVDD.
+
+    >>> generator = np.random.default_rng(0)
+    >>> y = generator.integers(2, size=2000)
+    >>> X = generator.normal(scale=0.12, size=(2000, 2)) + np.where(y == 1, 0.5, -0.5)[:, None]
+    >>> model = EquilibriumClassifier(2.0, 1e-6, cells=64, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        publish: Literal["support", "points"] = "support",
+        starts: Literal["public"] = "public",
+        cells: int = 256,
+        split: float | Literal["auto"] = "auto",
+        n_neighbors: int = 1,
+        C: float | Literal["auto"] = "auto",
+        gamma: float | Literal["auto"] = "auto",
+        n_components: int = 400,
+        box: Any = (-1.0, 1.0),
+        schema: Schema | None = None,
+        adjacency: Adjacency = REPLACE_ONE,
+        random_state: Any = None,
+        *,
+        merge_radius: float = 0.25,
+        as_published: bool = False,
+        classes: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.publish = publish
+        self.starts = starts
+        self.cells = cells
+        self.split = split
+        self.n_neighbors = n_neighbors
+        self.C = C
+        self.gamma = gamma
+        self.n_components = n_components
+        self.box = box
+        self.schema = schema
+        self.adjacency = adjacency
+        self.random_state = random_state
+        self.merge_radius = merge_radius
+        self.as_published = as_published
+        self.classes = classes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> EquilibriumClassifier:
+        """Three phases; costs `epsilon` and `delta` in all. Raises with nothing spent if anything does not fit."""
+        refuse_extras(refused)
+        promise = self._budget()
+        self._check()
+        components = even_components(self.n_components)
+        rows = self._rows(X, reset=True)
+        labels, self.classes_ = checked_labels(y, len(rows), declared_classes(self.classes))
+        seeds = seed_from(self.random_state)
+        for_support, self.votes_ = self._split()
+        self.support_ = self._support(for_support)
+        self.support_._fit_rows(rows, self.support_._promise(), components, seeds)
+        self._find_basins(rows, seeds)
+        self._vote(rows, labels, seeds)
+        self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
+        return self
+
+    def _check(self) -> None:
+        if not self._replaces():
+            raise PrivacyParameterError("EquilibriumClassifier covers replacing one record only. Nothing was spent.")
+        if self.publish not in ("support", "points"):
+            raise InputError("publish must be 'support' or 'points'. Nothing was spent.")
+        if self.starts != "public":
+            raise InputError(
+                "starts must be 'public': equilibrium points reached from records betray them. as_published=True runs "
+                "the published variant, without a guarantee. Nothing was spent."
+            )
+        for name in ("cells", "n_neighbors"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1. Nothing was spent.")
+        if self.split != "auto" and not (isinstance(self.split, int | float) and 0 < self.split < 1):
+            raise InputError("split must be 'auto' or lie strictly between 0 and 1. Nothing was spent.")
+        if not (isinstance(self.merge_radius, int | float) and 0 <= self.merge_radius < math.inf):
+            raise InputError("merge_radius must be a number of at least 0. Nothing was spent.")
+
+    def _split(self) -> tuple[tuple[float, float], Gaussian | Laplace]:
+        """(ε, δ) for the support function, and the noise of votes.
+
+        Half and half by default: errors of the two phases are traded one for one when each shrinks as 1/budget.
+        With δ the two acts are Gaussian and squares of μ add up; (ε, δ) of the first is read off its μ.
+        """
+        share = _SUPPORT_SHARE if self.split == "auto" else float(self.split)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.as_published:
+            noise = Laplace(1 / epsilon, 1.0, self.adjacency)
+            return (epsilon, delta), noise
+        if not delta:
+            rest = PureDP(epsilon * (1 - share) * (1 - 1e-9))
+            return (epsilon * share * (1 - 1e-9), 0.0), Laplace.for_guarantee(rest, 2.0, self.adjacency)
+        mu = gaussian_mu(epsilon, delta) * (1 - 1e-6)
+        first = GaussianDP(mu * math.sqrt(share))
+        rest = GaussianDP(mu * math.sqrt(1 - share))
+        noise = Gaussian.for_guarantee(rest, math.sqrt(2) * (1 + ARITHMETIC), self.adjacency)
+        return (first.epsilon(delta) * (1 - 1e-9), delta), noise
+
+    def _support(self, budget: tuple[float, float]) -> PrivateSVDD:
+        return PrivateSVDD(
+            *budget,
+            C=self.C,
+            gamma=self.gamma,
+            n_components=self.n_components,
+            box=self.box,
+            schema=self.schema,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+        )
+
+    def _find_basins(self, rows: np.ndarray, seeds: Seeds) -> None:
+        """Phase II: where the dynamics lead; from public points, or as published from the records."""
+        frequencies = self.support_.features_.frequencies
+        assert frequencies is not None  # the features were used in Phase I
+        self._basins = Basins(frequencies, self.support_.centre_)
+        start = rows if self.as_published else public_starts(int(self.cells), rows.shape[1], self.schema)
+        self.points_ = merge(follow(self._basins, start), float(self.merge_radius))
+
+    def _vote(self, rows: np.ndarray, labels: np.ndarray, seeds: Seeds) -> None:
+        """Phase III: noisy counts of every label in every basin."""
+        counts = np.zeros((len(self.points_), len(self.classes_)))
+        np.add.at(counts, (self._home(follow(self._basins, rows)), labels), 1.0)
+        self.counts_ = seeds.seeded(self.votes_)(counts)
+        self.point_labels_ = self.counts_.argmax(axis=1)
+
+    def _home(self, places: np.ndarray, neighbours: int = 1) -> np.ndarray:
+        """The nearest equilibrium points of each place."""
+        tree = KDTree(self.points_)
+        return np.asarray(tree.query(places, k=min(neighbours, len(self.points_)))[1])
+
+    def predict(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "points_")
+        rows = self._rows(X, reset=False)
+        if self.publish == "support":
+            return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
+        nearest = self._home(rows, int(self.n_neighbors)).reshape(len(rows), -1)
+        votes = np.zeros((len(rows), len(self.classes_)))
+        for column in self.point_labels_[nearest].T:
+            votes[np.arange(len(rows)), column] += 1
+        return self.classes_[votes.argmax(axis=1)]
+
+    def _events(self) -> list[Event]:
+        return [self.support_.noise_.event(), self.votes_.event()]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The machine-checkable record of what was drawn, without the data. Made on demand."""
+        check_is_fitted(self, "points_")
+        from sfumato.core.certificate import Certificate
+
+        return Certificate.issue(
+            subject="EquilibriumClassifier" + (" as published" if self.as_published else ""),
+            events=[] if self.as_published else self._events(),
+            proofs=[]
+            if self.as_published
+            else sorted({"svdd", "equilibrium", *(e.proof_id() for e in self._events())}),
+            notes=["the number of records, the box, the labels and the starting points are public"],
+            publishable=self.random_state is None,
+            guarantee=self.guarantee_,
+        )
+
+    def explain(self) -> str:
+        """What was done and what it promises, in words."""
+        check_is_fitted(self, "points_")
+        origin = "the records, which betrays them" if self.as_published else f"{self.cells} public starting points"
+        lines = [
+            f"EquilibriumClassifier: {self.guarantee_}.",
+            f"{len(self.points_)} basins of a noisy support function were found from {origin}.",
+            f"Every vote of every basin carries noise of standard deviation {math.sqrt(self.votes_.error()):.3g}.",
+        ]
+        if isinstance(self.guarantee_, ApproxDP | PureDP):
+            lines.append(self.support_.explain().splitlines()[1])
+        if self.random_state is not None:
+            lines.append("A random_state was used: for experiments, not for publication.")
+        return "\n".join(lines)

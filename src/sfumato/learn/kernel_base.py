@@ -1,0 +1,247 @@
+"""What the private kernel classifiers share: a public box, features of norm 1, one noisy release, words about it.
+
+In:   a matrix or table, labels, public bounds, ε and δ.
+Out:  PrivateKernelClassifier (abstract): classes_, weights_, guarantee_, certificate_, explain().
+      KernelInput: checked rows scaled to the public box, for every kernel estimator.
+Not here: which statistics are released (learn/kernel_mean.py and its neighbours), features (learn/features.py).
+Proof: docs/proofs/kernel_mean.md
+
+Nothing is spent before every check has passed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.checks import positive, probability
+from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.errors import InputError, PrivacyParameterError, SchemaError
+from sfumato.learn.features import FourierFeatures
+from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
+from sfumato.learn.rows import BLOCK
+from sfumato.learn.seeds import seed_from
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
+from sfumato.mechanisms import Gaussian, NormGamma
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["ARITHMETIC", "KernelInput", "PrivateKernelClassifier", "even_components", "noise_for"]
+
+#: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
+ARITHMETIC = 1e-5
+
+
+class KernelInput(BaseEstimator):
+    """Rows in a public box: clipped to it and scaled to width 2, or encoded by a schema. Abstract.
+
+    No privacy rests on the box, for Fourier features have norm 1 wherever a row lies. It says what distance is large.
+    """
+
+    epsilon: float
+    delta: float
+    gamma: Any
+    n_components: Any
+    box: Any
+    schema: Any
+    adjacency: Adjacency
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _rows(self, table: Any, *, reset: bool) -> np.ndarray:
+        matrix = checked_matrix(self, table, reset=reset)
+        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+        if self.schema is not None:
+            return dense
+        low, high = checked_box(self.box, dense.shape[1])
+        middle, half = low + (high - low) / 2, (high - low) / 2
+        return (np.clip(dense, low, high) - middle) / half
+
+    def _budget(self) -> Guarantee:
+        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+        if not isinstance(self.adjacency, Adjacency):
+            raise PrivacyParameterError("adjacency must be REPLACE_ONE, ADD_REMOVE or an Adjacency. Nothing was spent.")
+        if delta:
+            return ApproxDP(epsilon, delta, adjacency=self.adjacency)
+        return PureDP(epsilon, adjacency=self.adjacency)
+
+    def _replaces(self) -> bool:
+        return self.adjacency.relation == "replace-one"
+
+
+class PrivateKernelClassifier(ClassifierMixin, KernelInput):
+    """A classifier whose scores are ⟨weights_[c], features of x⟩, from one noisy release of sums. Abstract."""
+
+    classes: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on 30 rows the noise wins
+        return tags
+
+    @abstractmethod
+    def _sensitivity(self) -> float:
+        """The L2 distance between the statistics of neighbours."""
+
+    @abstractmethod
+    def _dimension(self, components: int, classes: int) -> int:
+        """How many numbers are released."""
+
+    @abstractmethod
+    def _statistics(self, features: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+        """The exact numbers to release, as one vector."""
+
+    @abstractmethod
+    def _weights(self, released: np.ndarray, classes: int) -> np.ndarray:
+        """One weight vector for each class, from the release alone."""
+
+    def _check(self) -> None:
+        """Raise on parameters of the final class that mean nothing."""
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateKernelClassifier:
+        """Release noisy sums once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
+        refuse_extras(refused)
+        promise = self._budget()
+        self._check()
+        rows = self._rows(X, reset=True)
+        labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
+        classes = len(self.classes_)
+        self._settle(rows.shape, classes)
+        seeds = seed_from(self.random_state)
+        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.noise_ = noise_for(promise, self._sensitivity(), self._dimension(self.n_components_, classes))
+        total = np.zeros(self._dimension(self.n_components_, classes))
+        for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
+            part = slice(start, start + BLOCK)
+            total += self._statistics(self.features_(rows[part]), labels[part], classes)
+        self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
+        self.guarantee_ = promise
+        return self
+
+    def _settle(self, shape: tuple[int, ...], classes: int) -> None:
+        """gamma_ and n_components_: as given, or by the public rule."""
+        self.plan_ = self._plan(shape, classes)
+        self.gamma_ = self.plan_.gamma if self.gamma == "auto" else positive(self.gamma, "gamma")
+        if self.n_components == "auto":
+            self.n_components_ = components_for(self._kind(), float(self.delta))
+        else:
+            self.n_components_ = even_components(self.n_components)
+
+    def _plan(self, shape: tuple[int, ...], classes: int) -> KernelPlan:
+        records, moved = (shape[0], 2.0) if self._replaces() else (None, 1.0)
+        return plan_kernel(records, shape[1], classes, float(self.epsilon), float(self.delta), moved)
+
+    @abstractmethod
+    def _kind(self) -> Kind:
+        """What is released."""
+
+    def _feature_gamma(self) -> float:
+        """Bandwidth of the features themselves."""
+        return self.gamma_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """One score for each class; the difference of the two where there are two."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _scores(self, table: Any) -> np.ndarray:
+        check_is_fitted(self, "weights_")
+        rows = self._rows(table, reset=False)
+        parts = (slice(start, start + BLOCK) for start in range(0, rows.shape[0], BLOCK))
+        return np.concatenate([self._apply(self.features_(rows[part])) for part in parts])
+
+    def _apply(self, features: np.ndarray) -> np.ndarray:
+        """Scores of rows with these features, one column for each class."""
+        return features @ self.weights_.T
+
+    def predict(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The machine-checkable record of what was drawn, without the data. Made on demand."""
+        check_is_fitted(self, "noise_")
+        from sfumato.core.certificate import Certificate
+
+        notes = ["the list of labels, the box and the frequencies of the features are public"]
+        if self._replaces():
+            notes.append("the number of records is public")
+        return Certificate.issue(
+            subject=type(self).__name__,
+            events=[self.noise_.event()],
+            proofs=sorted({"kernel_mean", self.noise_.proof}),
+            notes=notes,
+            publishable=self.random_state is None,
+            guarantee=self.guarantee_,
+        )
+
+    def explain(self) -> str:
+        """What was done and what it promises, in words."""
+        check_is_fitted(self, "noise_")
+        lines = [
+            f"{type(self).__name__}: {self.guarantee_}.",
+            f"{self._what()} were published once with noise of standard deviation "
+            f"{math.sqrt(self.noise_.error()):.3g} each; rows have {self.n_components_} features of joint norm 1.",
+            f"Bandwidth gamma {self.gamma_:.3g} "
+            + ("by the public rule." if self.gamma == "auto" else "as given.")
+            + " All that follows is computed from the noisy sums.",
+        ]
+        if self.random_state is not None:
+            lines.append("A random_state was used: for experiments, not for publication.")
+        return "\n".join(lines)
+
+    @abstractmethod
+    def _what(self) -> str:
+        """What was released, as the beginning of a sentence."""
+
+
+def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends, one for each column."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)) for end in box)
+    except (TypeError, ValueError):
+        raise SchemaError(_BOX) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise SchemaError(_BOX)
+    return low, high
+
+
+_BOX = (
+    "box must be (low, high), numbers or one number for each column, low below high: the public range of the columns, "
+    "written down without looking at the data. Nothing was spent."
+)
+
+
+def even_components(components: Any) -> int:
+    """A whole number of features, rounded up to even: they come in pairs of a cosine and a sine.
+
+    >>> even_components(7)
+    8
+    """
+    whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
+    if not whole or components < 1:
+        raise InputError("n_components must be a whole number of at least 1. Nothing was spent.")
+    return int(components) + int(components) % 2
+
+
+def noise_for(promise: Guarantee, sensitivity: float, dimension: int) -> Gaussian | NormGamma:
+    """Gaussian noise where the promise has a δ, norm-gamma noise where it is pure; rounding included."""
+    adjacency = promise.adjacency
+    if adjacency is None:
+        raise PrivacyParameterError("Say who is protected. Nothing was spent.")
+    kind = Gaussian if isinstance(promise, ApproxDP) else NormGamma
+    return kind.for_guarantee(promise, sensitivity * (1 + ARITHMETIC), adjacency, dimension=dimension)

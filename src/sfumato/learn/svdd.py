@@ -1,0 +1,198 @@
+"""Support vector data description under differential privacy: how typical is a point?
+
+In:   a table with a public box, ε and δ.
+Out:  PrivateSVDD, a scikit-learn outlier detector with a guarantee and a certificate.
+Not here: the optimisation (learn/svdd_solver.py), features (learn/features.py), basins (learn/equilibrium.py).
+Proof: docs/proofs/svdd.md
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import positive
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.schema import Schema
+from sfumato.errors import DataError, InputError, PrivacyParameterError
+from sfumato.learn.features import FourierFeatures
+from sfumato.learn.kernel_base import KernelInput, even_components, noise_for
+from sfumato.learn.kernel_rule import plan_kernel
+from sfumato.learn.rows import BLOCK
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.svdd_solver import LEAST_TOLERANCE, nearest_to_origin
+from sfumato.learn.table import refuse_extras
+from sfumato.mechanisms import Gaussian, NormGamma
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["PrivateSVDD", "automatic_cap"]
+
+#: The deviation of noise in a score that "auto" aims at; scores of typical points are several times that.
+_WANTED_DEVIATION = 0.05
+#: The solver may be off by this share of the cap; it is paid for.
+_OFF = 0.05
+#: One record never carries more than this share of the centre.
+_LARGEST_CAP = 0.1
+
+
+class PrivateSVDD(OutlierMixin, KernelInput):
+    """The centre of the smallest soft ball around the records in feature space, released once with noise.
+
+    `C`/n caps the weight of one record: C = 1 is the mean of all records, a larger C looks for the support and needs
+    more noise. "auto" settles C by n, ε and δ (`automatic_cap`). Scores are ⟨centre, features of x⟩, high for typical
+    points; `predict` gives -1 to those below `offset_`, the squared length of the centre, corrected for its noise.
+    `noise` is "gaussian" (δ > 0), "norm-gamma" (δ = 0) or "auto". `box`, `gamma` and `schema` are those of
+    KernelMeanClassifier. The number of records is public: only replacing a record is covered.
+
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.normal(scale=0.15, size=(2000, 2))
+    >>> model = PrivateSVDD(1.0, 1e-6, random_state=0).fit(X)
+    >>> inside, outside = model.score_samples([[0.0, 0.0], [0.9, -0.9]])
+    >>> bool(inside > outside)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        C: float | Literal["auto"] = "auto",
+        gamma: float | Literal["auto"] = "auto",
+        n_components: int = 400,
+        noise: Literal["auto", "gaussian", "norm-gamma"] = "auto",
+        box: Any = (-1.0, 1.0),
+        schema: Schema | None = None,
+        adjacency: Adjacency = REPLACE_ONE,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.gamma = gamma
+        self.n_components = n_components
+        self.noise = noise
+        self.box = box
+        self.schema = schema
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateSVDD:
+        """Release a noisy centre once; costs `epsilon` and `delta`. Raises with nothing spent if anything is amiss."""
+        refuse_extras(refused)
+        promise = self._promise()
+        components = even_components(self.n_components)
+        rows = self._rows(X, reset=True)
+        self._fit_rows(rows, promise, components, seed_from(self.random_state))
+        return self
+
+    def _fit_rows(self, rows: np.ndarray, promise: Guarantee, components: int, seeds: Seeds) -> None:
+        self.cap_ = self._cap(len(rows), components)
+        self.gamma_ = self._bandwidth(rows.shape)
+        tolerance = max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
+        self.sensitivity_ = 2 * self.cap_ + 2 * math.sqrt(tolerance)
+        self.noise_ = noise_for(promise, self.sensitivity_, components)
+        self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
+        found = nearest_to_origin(self.features_(rows), self.cap_, tolerance)
+        released = seeds.seeded(self.noise_)(found.centre)
+        squares = float(released @ released) - components * self.noise_.error()
+        # The true centre has norm at most 1: projecting to the ball, and correcting, use the release alone.
+        shrunk = 1 / max(1.0, float(np.linalg.norm(released)))
+        self.centre_ = released * shrunk
+        self.offset_ = min(max(squares, 0.0), 1.0) * shrunk
+        self.guarantee_ = promise
+
+    def _promise(self) -> Guarantee:
+        promise = self._budget()
+        if not self._replaces():
+            raise PrivacyParameterError(
+                "PrivateSVDD covers replacing one record only: the cap C/n depends on the number of records, which "
+                "adding or removing one would change. Nothing was spent."
+            )
+        if self.noise not in ("auto", "gaussian", "norm-gamma"):
+            raise InputError("noise must be 'auto', 'gaussian' or 'norm-gamma'. Nothing was spent.")
+        if self.noise == ("gaussian" if not self.delta else "norm-gamma"):
+            raise PrivacyParameterError(
+                "Gaussian noise needs delta > 0 and norm-gamma noise gives delta = 0: choose one. Nothing was spent."
+            )
+        return promise
+
+    def _cap(self, records: int, components: int) -> float:
+        if self.C == "auto":
+            return automatic_cap(records, float(self.epsilon), float(self.delta), components)
+        cap = positive(self.C, "C") / records
+        if cap * records < 1:
+            raise DataError(
+                f"{records} records of weight at most C/n = {cap:.3g} do not add up to 1: fewer points than n/C. "
+                "Pass C of at least 1. Nothing was spent."
+            )
+        return min(cap, 1.0)
+
+    def _bandwidth(self, shape: tuple[int, ...]) -> float:
+        if self.gamma == "auto":
+            return plan_kernel(shape[0], shape[1], 1, float(self.epsilon), float(self.delta)).gamma
+        return positive(self.gamma, "gamma")
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How typical each row is: ⟨centre, features⟩, at most 1."""
+        check_is_fitted(self, "centre_")
+        rows = self._rows(X, reset=False)
+        parts = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
+        return np.concatenate([self.features_(rows[part]) @ self.centre_ for part in parts])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """score_samples - offset_: negative for outliers."""
+        scores = self.score_samples(X)
+        return scores - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for typical rows, -1 for outliers."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The machine-checkable record of what was drawn, without the data. Made on demand."""
+        check_is_fitted(self, "noise_")
+        from sfumato.core.certificate import Certificate
+
+        return Certificate.issue(
+            subject="PrivateSVDD",
+            events=[self.noise_.event()],
+            proofs=sorted({"svdd", self.noise_.proof}),
+            notes=["the number of records, the box and the frequencies of the features are public"],
+            publishable=self.random_state is None,
+            guarantee=self.guarantee_,
+        )
+
+    def explain(self) -> str:
+        """What was done and what it promises, in words."""
+        check_is_fitted(self, "noise_")
+        lines = [
+            f"PrivateSVDD: {self.guarantee_}.",
+            f"One record carries at most {self.cap_:.3g} of the centre; replacing it moves the centre by at most "
+            f"{self.sensitivity_:.3g}, what the solver may leave over included.",
+            f"Noise of standard deviation {math.sqrt(self.noise_.error()):.3g} was added to each of "
+            f"{len(self.centre_)} coordinates, and the result projected to the unit ball.",
+        ]
+        if self.random_state is not None:
+            lines.append("A random_state was used: for experiments, not for publication.")
+        return "\n".join(lines)
+
+
+def automatic_cap(records: int, epsilon: float, delta: float, components: int) -> float:
+    """C/n for which noise moves a score by about 0.05: a rule of n, ε, δ, at least 1/n and at most a tenth.
+
+    >>> automatic_cap(100, 1.0, 1e-5, 400), automatic_cap(100_000, 1.0, 1e-5, 400) < 0.01
+    (0.01, True)
+    """
+    kind = Gaussian if delta else NormGamma
+    each = 1 / gaussian_mu(epsilon, delta) if kind is Gaussian else math.sqrt(components) / epsilon
+    wanted = _WANTED_DEVIATION / (2 * each)
+    return max(1 / records, min(wanted, _LARGEST_CAP))
