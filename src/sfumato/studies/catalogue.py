@@ -28,6 +28,9 @@ from rich.text import Text
 
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
+from sfumato.studies.chaudhuri import TABLE1, TABLE2
+from sfumato.studies.chaudhuri_curves import FIG4, FIG5
+from sfumato.studies.chaudhuri_tradeoff import FIG2, FIG3
 from sfumato.studies.farokhi import ADULT, CANCER, LENDING
 from sfumato.studies.farokhi_toy import TOY
 from sfumato.studies.study import Cell, Study, StudyResult, StudySettings, Verdict
@@ -40,6 +43,12 @@ STUDIES: dict[str, Study] = {
     "farokhi-cancer": CANCER,
     "farokhi-adult": ADULT,
     "farokhi-lending": LENDING,
+    "chaudhuri-table1": TABLE1,
+    "chaudhuri-table2": TABLE2,
+    "chaudhuri-fig2": FIG2,
+    "chaudhuri-fig3": FIG3,
+    "chaudhuri-fig4": FIG4,
+    "chaudhuri-fig5": FIG5,
 }
 
 _VERSIONS = ("sfumato", "numpy", "scipy", "scikit-learn", "pyarrow", "matplotlib")
