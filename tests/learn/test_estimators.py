@@ -292,3 +292,14 @@ def test_certificates_verify(method, delta):
         certificate = model.certificate_
         assert not certificate.publishable
         assert check(Certificate.from_json(certificate.to_json())).ok
+
+
+def test_hardly_regularised_problems_end_without_an_error():
+    """A factorisation that fails for some data and not for other data would be an output that depends on the data."""
+    generator = np.random.default_rng(0)
+    base = generator.normal(size=(400, 3)) / 3
+    X = np.hstack([base, base[:, :1], base[:, 1:2]])  # collinear columns
+    y = (base[:, 0] > 0).astype(int)
+    with warnings.catch_warnings(action="ignore"):
+        model = PrivateLogisticRegression(1.0, method="output", regularization=1e-9, random_state=0).fit(X, y)
+    assert np.isfinite(model.coef_).all()

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
+
+
+#: From so many numbers on the linear algebra may use all cores.
+_MANY_NUMBERS = 20_000_000
 
 
 class NothingLearnedWarning(UserWarning):
@@ -104,7 +110,10 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             stretch=self._stretches(),
             nonzeros=budget.nonzeros if budget.law == "laplace" else None,
         )
-        self._train(plan, rows, labels, seeds)
+        # Blocks are small: threads that wait for each other cost up to forty times what they bring on busy cores.
+        small = matrix.shape[0] * matrix.shape[1] < _MANY_NUMBERS
+        with threadpool_limits(1, user_api="blas") if small else nullcontext():
+            self._train(plan, rows, labels, seeds)
         self._store(plan, rows, bounds)
         return self
 

@@ -5,9 +5,9 @@ Out:  KernelPlan, made without any value of the data.
 Not here: the classifiers (learn/kernel_mean.py and its neighbours), the public box (learn/kernel_base.py).
 
 The numbers were fixed on handwritten digits, breast cancer and synthetic tables. Between revisions the results of
-benchmarks/kernel_supports.py were looked at: the choice of statistics was revised after the first two looks and how fast
-γ grows with the signal after the third, each time on the tables named above. That benchmark is therefore no clean
-held-out test of the rule.
+benchmarks/kernel_supports.py were looked at: the choice of statistics was revised after the first two looks and how
+fast γ grows with the signal after the third, each time on the tables named above. That benchmark is therefore no
+clean held-out test of the rule.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from sfumato.learn.losses import Loss
@@ -105,6 +105,20 @@ def minimise(
         gradient, steps = problem.gradient(point, margins), steps + 1
 
 
+def _factor(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor of the Hessian, with as much added to its diagonal as rounding demands.
+
+    The factor only proposes steps, so this costs steps and no accuracy; an error would be an output that depends on the
+    data.
+    """
+    extra = 0.0
+    while True:
+        try:
+            return cho_factor(hessian + extra * np.eye(len(hessian)), overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            extra = max(10 * extra, 1e-8 * float(np.trace(hessian)) / len(hessian))
+
+
 class _Problem:
     """The objective and what Newton's method asks of it. Margins carry the label's sign."""
 
@@ -143,7 +157,7 @@ class _Problem:
             return lambda vector: self._conjugate_gradients(weights, vector)
         hessian = self.rows.gram(weights)
         hessian[np.diag_indices_from(hessian)] += self.strength
-        factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
+        factor = _factor(hessian)
         return lambda vector: cho_solve(factor, vector, check_finite=False)
 
     def _conjugate_gradients(self, weights: np.ndarray, vector: np.ndarray) -> np.ndarray:
