@@ -146,7 +146,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
     def _split(self) -> tuple[tuple[float, float], Gaussian | Laplace]:
         """(ε, δ) for the support function, and the noise of votes.
 
-        Half and half by default: errors of the two phases are traded one for one when each shrinks as 1/budget.
+        Half and half by default: a rule of thumb, not a proved optimum.
         With δ the two acts are Gaussian and squares of μ add up; (ε, δ) of the first is read off its μ.
         """
         share = _SUPPORT_SHARE if self.split == "auto" else float(self.split)
