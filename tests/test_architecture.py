@@ -14,13 +14,20 @@ SOURCE = Path(sfumato.__file__).parent
 ALLOWED = {
     "core": set(),
     "mechanisms": {"core"},
+    "lang": {"core"},
+    "network": {"core", "lang"},
     "learn": {"core", "mechanisms"},
     "release": {"core", "mechanisms"},
-    "run": {"core", "mechanisms", "learn", "release"},
-    "evidence": {"core", "mechanisms", "learn", "release", "run"},
-    "studies": {"core", "mechanisms", "learn", "release", "run", "evidence"},
+    "plan": {"core", "mechanisms", "lang", "network"},
+    "centres": {"core", "mechanisms"},
+    "run": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres"},
+    "evidence": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "run"},
+    "studies": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "run", "evidence"},
     "__main__": {"cli"},
-    "cli": {"core", "mechanisms", "learn", "release", "run", "evidence", "studies"},
+    "cli": {
+        *("core", "mechanisms", "lang", "network", "plan", "learn", "release"),
+        *("centres", "run", "evidence", "studies"),
+    },
 }
 
 

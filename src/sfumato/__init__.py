@@ -3,6 +3,11 @@
 The names below are what most people need; the rooms (`sfumato.core`, `sfumato.mechanisms`, …) hold the rest.
 """
 
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
 from sfumato.core import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -31,6 +36,9 @@ from sfumato.mechanisms import (
 )
 from sfumato.run import Ledger
 
+if TYPE_CHECKING:
+    from sfumato.lang import Spec
+
 __all__ = [
     "ADD_REMOVE",
     "REPLACE_ONE",
@@ -56,5 +64,16 @@ __all__ = [
     "audit",
     "compose",
     "gaussian_mu",
+    "load",
     "verify",
 ]
+
+
+def load(path_or_text: str | os.PathLike[str]) -> Spec:
+    """The Spec of a study file or of a study's text; a StudyError says everything that is wrong with it.
+
+    See `sfumato.lang.load`. The logic engine is imported when it is first needed.
+    """
+    from sfumato.lang import load as load_study
+
+    return load_study(path_or_text)

@@ -10,16 +10,21 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from sfumato.errors import SfumatoError
-from sfumato.run.ledger_commands import ledger_app
+from sfumato.run.centre_commands import register_centre_commands
+from sfumato.run.ledger_commands import DEFAULT_LEDGER, ledger_app
+from sfumato.run.privatize_command import privatize
 from sfumato.run.release_command import release
 from sfumato.studies.commands import reproduce_command
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
 
 __all__ = ["app", "main"]
 
@@ -31,9 +36,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("privatize")(privatize)
 app.command("release")(release)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
+
+
+def _holds(certificate: Certificate) -> bool:
+    from sfumato.evidence import verify as verify_certificate
+
+    return verify_certificate(certificate).ok
+
+
+register_centre_commands(app, _holds)
 
 
 def _version(shown: bool) -> None:
@@ -80,6 +95,99 @@ def verify(
         console.print("[green]The certificate holds.[/]" if result.ok else "[red]The certificate does not hold.[/]")
     if not result.ok:
         raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON record for editors.")] = False,
+) -> None:
+    """Say everything that is wrong with a study, without any data. Exit code 0 if it can be planned, 1 if not."""
+    from sfumato.lang.check_command import run_check
+
+    text, fine = run_check(study, as_json)
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    if not fine:
+        raise typer.Exit(1)
+
+
+@app.command()
+def draw(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="An SVG, PNG or PDF file to write.")] = Path("graph.svg"),
+    table: Annotated[list[str] | None, typer.Option(help="NAME=PATH of a public table; may be repeated.")] = None,
+) -> None:
+    """Draw who depends on whom, what is sensitive and who sees what. Private tables are not opened."""
+    from sfumato.network.draw_command import run_draw
+
+    print(run_draw(study, out, table or ()))
+
+
+@app.command()
+def plan(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the plan to this JSON file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
+    ] = None,
+) -> None:
+    """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
+    from sfumato.run.study_commands import plan_study, read_sizes, show_plan, write_new
+
+    made = plan_study(study, data, read_sizes(size))
+    if out is not None:
+        write_new(out, made.to_json())
+    show_plan(made, Console())
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    data: Annotated[Path, typer.Option(help="Folder with the tables the study's sources name.")],
+    out: Annotated[Path, typer.Option(help="New folder for results, certificates and the plan.")],
+    ledger: Annotated[Path, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = DEFAULT_LEDGER,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Invented people, fixed noise, nothing charged, not for publication.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Return a stored release of the same plan; finish an interrupted run.")
+    ] = False,
+    size: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
+    ] = None,
+) -> None:
+    """Plan a study and publish it: results, certificates and the plan in one new folder."""
+    from sfumato.run.study_commands import read_sizes, run_study, show_plan
+
+    console = Console()
+    with console.status("planning and publishing"):
+        made, release = run_study(
+            study, data, out, ledger, dry_run=dry_run, resume=resume, sizes=read_sizes(size), tell=console.log
+        )
+    show_plan(made, console)
+    note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
+    console.print(f"{len(release.published)} publication(s) in {out}{note}")
+
+
+@app.command()
+def explain(
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="plan.json, a folder written by run, or a study file.")],
+    reader: Annotated[
+        str, typer.Option("--for", help="LAWYER, ANALYST or SUBJECT, or the name of one of the study's observers.")
+    ] = "ANALYST",
+) -> None:
+    """Say in words what each observer will see, what they could still learn, and what else was considered."""
+    from sfumato.evidence.explain import explain as explain_plan
+    from sfumato.plan.plan import Plan
+    from sfumato.run.study_commands import plan_study
+
+    if file.suffix == ".pl":
+        made = plan_study(file, None, {})
+    else:
+        made = Plan.read(file / "plan.json" if file.is_dir() else file)
+    print(explain_plan(made, reader), end="")
 
 
 @app.command()

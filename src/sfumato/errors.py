@@ -4,7 +4,9 @@
     ├── InputError                 what was given cannot be used (also a ValueError)
     │   ├── PrivacyParameterError    ε, δ, sensitivity, adjacency
     │   ├── SchemaError              a public description that contradicts itself or is missing
-    │   └── DataError                a table or array of the wrong kind
+    │   ├── DataError                a table or array of the wrong kind
+    │   ├── StudyError               a study file that says something impossible; carries its problems
+    │   └── PlanError                a study whose promises cannot be kept by any plan
     ├── LedgerError                the ledger file cannot be used
     │   ├── LedgerLockedError        another process holds it
     │   ├── LedgerCorruptError       it is not, or no longer, a ledger
@@ -13,6 +15,10 @@
     ├── CertificateError           a certificate that cannot be read
     │   ├── CertificateVersionError  written by a newer sfumato
     │   └── VerificationError        readable, and not true
+    ├── CentreError                a computation of several institutions that cannot go on
+    │   ├── MessageError             a message that is not what the protocol asks for
+    │   ├── RefusedError             a centre does not take part in this round
+    │   └── RoundFailedError         a round that ended without a result
     └── UnprovedError              asked to certify something without a proof
 
 A message says where, what was asked, what is missing, what to do next, and that nothing was spent.
@@ -21,7 +27,13 @@ It never quotes a private value.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
+    "CentreError",
     "CertificateError",
     "CertificateVersionError",
     "DataError",
@@ -29,10 +41,15 @@ __all__ = [
     "LedgerCorruptError",
     "LedgerError",
     "LedgerLockedError",
+    "MessageError",
     "OverspendError",
+    "PlanError",
     "PrivacyParameterError",
+    "RefusedError",
+    "RoundFailedError",
     "SchemaError",
     "SfumatoError",
+    "StudyError",
     "UnknownDatasetError",
     "UnprovedError",
     "VerificationError",
@@ -47,6 +64,10 @@ class InputError(SfumatoError, ValueError):
     """A value that cannot be used."""
 
 
+class PlanError(InputError):
+    """A study whose promises cannot be kept by any plan."""
+
+
 class PrivacyParameterError(InputError):
     """A privacy parameter that is missing or meaningless."""
 
@@ -57,6 +78,14 @@ class SchemaError(InputError):
 
 class DataError(InputError):
     """A table or array that does not fit what was declared. The message never contains its values."""
+
+
+class StudyError(InputError):
+    """A study that cannot be used. `problems` holds every finding with its place; the message shows them."""
+
+    def __init__(self, message: str, problems: tuple[Any, ...] = ()) -> None:
+        self.problems = problems
+        super().__init__("\n".join([message, *(problem.describe() for problem in problems)]))
 
 
 class LedgerError(SfumatoError):
@@ -99,6 +128,26 @@ class VerificationError(CertificateError):
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class CentreError(SfumatoError):
+    """A computation of several institutions cannot go on."""
+
+
+class MessageError(CentreError):
+    """A message that is malformed, forged, replayed or out of turn. It is ignored and its sender counts as absent."""
+
+
+class RefusedError(CentreError):
+    """A centre does not take part: what it is asked for is not what it agreed to. Nothing left the centre."""
+
+
+class RoundFailedError(CentreError):
+    """A round ended without a result. `revealed` says whether the sum may be known to the coordinator all the same."""
+
+    def __init__(self, message: str, *, revealed: bool = False) -> None:
+        super().__init__(message)
+        self.revealed = revealed
 
 
 class UnprovedError(SfumatoError):

@@ -6,21 +6,24 @@ Adding a mechanism without a row here makes discovery fail.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sfumato.core import REPLACE_ONE, ApproxDP, PureDP
+from sfumato.core import REPLACE_ONE, ApproxDP, Interval, PureDP
 from sfumato.mechanisms import (
     Box,
     Exponential,
     Gaussian,
+    GaussianShares,
     Laplace,
+    LaplaceShares,
     Mechanism,
     NormGamma,
     PermuteAndFlip,
     RandomizedResponse,
+    TailoredNoise,
 )
 
 
@@ -70,6 +73,29 @@ ROWS: dict[type[Mechanism], Row] = {
         lambda factor: Laplace(ROWS[Laplace].mechanism.scale * factor, 3.0, REPLACE_ONE),  # type: ignore[attr-defined]
         squared([5.0, -3.0]),
     ),
+    GaussianShares: Row(
+        replace(GaussianShares.for_guarantee(APPROX, 2.0, REPLACE_ONE), honest=3, centres=5, colluders=1),
+        (np.zeros(4), np.ones(4)),
+        lambda factor: GaussianShares(
+            ROWS[GaussianShares].mechanism.scale * factor,  # type: ignore[attr-defined]
+            2.0,
+            REPLACE_ONE,
+            honest=3,
+        ),
+        squared([5.0, -3.0]),
+    ),
+    LaplaceShares: Row(
+        replace(LaplaceShares.for_guarantee(PURE, 3.0, REPLACE_ONE, dimension=1), honest=3, centres=5, colluders=1),
+        (0.0, 3.0),
+        lambda factor: LaplaceShares(
+            ROWS[LaplaceShares].mechanism.scale * factor,  # type: ignore[attr-defined]
+            3.0,
+            REPLACE_ONE,
+            1,
+            honest=3,
+        ),
+        squared([5.0, -3.0]),
+    ),
     NormGamma: Row(
         NormGamma.for_guarantee(PURE, 0.5, REPLACE_ONE, dimension=3),
         (np.zeros(3), np.array([0.3, 0.0, 0.4])),
@@ -93,5 +119,12 @@ ROWS: dict[type[Mechanism], Row] = {
         (0, 1),
         lambda factor: RandomizedResponse.for_guarantee(PureDP(1.0 / factor), 1.0, REPLACE_ONE, categories=4),
         lambda mechanism, trials: (mechanism.sample(2, trials) != 2).astype(float),
+    ),
+    TailoredNoise: Row(
+        TailoredNoise(Interval(0, 1), 1.0, bins=8),
+        (0.0, 1.0),
+        lambda factor: TailoredNoise(Interval(0, 1), 1.0 / factor, bins=8),
+        # The error of a channel is a mean over its inputs.
+        squared(TailoredNoise(Interval(0, 1), 1.0, bins=8).inputs),
     ),
 }

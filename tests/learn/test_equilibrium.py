@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from sfumato.core import ADD_REMOVE, ApproxDP, NoGuarantee, PureDP
+from sfumato.core import ADD_REMOVE, ApproxDP, Interval, NoGuarantee, PureDP, Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence.audit import audit
 from sfumato.evidence.verify import verify
-from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.basins import follow
+from sfumato.learn.equilibrium import EquilibriumClassifier, automatic_cells
 
 
 def data(rows=1500, seed=0):
@@ -34,11 +37,88 @@ def test_it_learns_and_certifies(publish, delta):
 
 
 def test_basins_without_records_are_published_too():
-    """The list of points and the shape of the counts depend on the released support alone."""
-    X, y = data(300)
-    model = EquilibriumClassifier(1.0, 1e-6, cells=64, n_components=100, random_state=0).fit(X, y)
+    """The list of points and the shape of the counts depend on the released support alone; noise labels empty ones."""
+    X, y = data(40)
+    model = EquilibriumClassifier(1.0, 1e-6, cells=200, gamma=30.0, n_components=100, random_state=0).fit(X, y)
+    true = model._count(model._rows(X, reset=False), y)
+    empty = true.sum(axis=1) == 0
+    assert empty.any()
+    assert true.sum() == 40
     assert model.counts_.shape == (len(model.points_), 3)
+    assert (model.counts_[empty] != 0).all()
     assert model.point_labels_.shape == (len(model.points_),)
+    assert set(model.predict(model.points_[empty])) <= {0, 1, 2}
+
+
+def test_points_come_from_public_numbers_and_the_release_alone():
+    """With the same released support, other records find the same points; `cells` bounds them, by a public rule."""
+    X, y = data(400)
+    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0).fit(X, y)
+    points = model.points_.copy()
+    assert len(points) <= automatic_cells(400, 3, model.votes_.error() ** 0.5)
+    model._find_basins(np.zeros_like(X))
+    np.testing.assert_array_equal(points, model.points_)
+
+
+def test_where_a_row_ends_does_not_depend_on_the_others():
+    """One hard row among the others must not cost them a step or a bit: it would move more than one vote."""
+    X, y = data(900)
+    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0).fit(X, y)
+    rows = model._rows(X, reset=False)
+    other = rows.copy()
+    other[450] = [1.0, -1.0]
+    first, second = follow(model._basins, rows), follow(model._basins, other)
+    same = np.delete(np.arange(900), 450)
+    np.testing.assert_array_equal(first[same], second[same])
+
+
+def test_a_schema_starts_where_its_encoding_lies():
+    X, y = data()
+    schema = Schema({"a": Interval(-1, 1), "b": Interval(-1, 1)})
+    table = {"a": X[:, 0], "b": X[:, 1]}
+    model = EquilibriumClassifier(3.0, 1e-6, schema=schema, n_components=200, random_state=0).fit(table, y)
+    low, high = model._start_box(2)
+    encoded = model._rows(table, reset=False)
+    assert (encoded.min(axis=0) >= low - 1e-9).all()
+    assert (encoded.max(axis=0) <= high + 1e-9).all()
+    assert model.score(table, y) > 0.8
+
+
+class Votes:
+    """Noisy votes of a fitted model, drawn again and again; `value` is one record and its label."""
+
+    def __init__(self, as_published):
+        X, y = data(200)
+        self.model = EquilibriumClassifier(
+            2.0, cells=6, n_components=20, gamma=6.0, C=1.0, split=0.5, random_state=1, as_published=as_published
+        ).fit(X, y)
+        self.rows, self.labels = X[1:12], y[1:12]
+        self.noise = dataclasses.replace(self.model.votes_, random_state=None)
+
+    def guarantee(self):
+        return PureDP(2.0) if self.model.as_published else self.noise.guarantee()
+
+    def counts(self, value):
+        rows = np.vstack([self.rows, value[:2]])
+        return self.model._count(rows, np.append(self.labels, int(value[2]))).ravel()
+
+    def sample(self, value, trials):
+        return self.noise.sample(self.counts(value), trials)
+
+    def log_likelihood(self, outputs, value):
+        return self.noise.log_likelihood(outputs, self.counts(value))
+
+
+@pytest.mark.parametrize("as_published", [True, False])
+def test_votes_with_half_the_noise_are_found_out(as_published):
+    """Replacing a record moves two votes: Lap(1/ε), as published, costs 2ε; Lap(2/ε) keeps its word and is tight."""
+    votes = Votes(as_published)
+    neighbours = (np.array([-0.5, -0.5, 0.0]), np.array([0.0, 0.5, 2.0]))
+    assert np.abs(votes.counts(neighbours[0]) - votes.counts(neighbours[1])).sum() == 2
+    result = audit(votes, neighbours, trials=30_000)
+    assert result.refuted == as_published
+    if not as_published:
+        assert result.epsilon_lower > 0.7 * result.epsilon_claimed
 
 
 class FarRecord:
@@ -47,6 +127,7 @@ class FarRecord:
     def __init__(self, as_published):
         self.as_published = as_published
         self.X, self.y = data(60)
+        self.trial = 0  # a new seed for every trial: an audit draws in batches
 
     def guarantee(self):
         return ApproxDP(1.0, 1e-5)
@@ -54,7 +135,8 @@ class FarRecord:
     def sample(self, value, trials):
         X = np.vstack([self.X * 0.2 - 0.6, value])
         seen = []
-        for seed in range(trials):
+        for _ in range(trials):
+            self.trial += 1
             model = EquilibriumClassifier(
                 1.0,
                 1e-5,
@@ -65,7 +147,7 @@ class FarRecord:
                 merge_radius=0.05,
                 as_published=self.as_published,
                 classes=[0, 1, 2],
-                random_state=seed + 1000 * int(value[0] > 0),
+                random_state=self.trial,
             )
             points = model.fit(X, np.append(self.y, 0)).points_
             seen.append(np.linalg.norm(points - model.support_._rows([[0.9, 0.9]], reset=True), axis=1).min())
@@ -75,11 +157,25 @@ class FarRecord:
         return np.where((outputs < 0.6) == (value[0] > 0), 0.0, -1.0)
 
 
+NEAR_AND_FAR = (np.array([0.9, 0.9]), np.array([-0.6, -0.6]))
+
+
 @pytest.mark.parametrize("as_published", [True, False])
 def test_one_far_record_is_betrayed_as_published_only(as_published):
-    neighbours = (np.array([0.9, 0.9]), np.array([-0.6, -0.6]))
-    result = audit(FarRecord(as_published), neighbours, trials=150, confidence=0.95)
+    """As few trials as these find the published leak; `test_the_default_…` looks harder."""
+    result = audit(FarRecord(as_published), NEAR_AND_FAR, trials=120, confidence=0.99)
     assert result.refuted == as_published
+    assert (result.epsilon_lower > 1.0) == as_published
+
+
+@pytest.mark.slow
+def test_the_default_keeps_the_far_record_in_many_trials():
+    published = audit(FarRecord(True), NEAR_AND_FAR, trials=500, confidence=0.999)
+    assert published.refuted
+    assert published.epsilon_lower > 2.0
+    default = audit(FarRecord(False), NEAR_AND_FAR, trials=1000, confidence=0.999)
+    assert not default.refuted
+    assert default.epsilon_lower < 1.0
 
 
 def test_as_published_has_no_guarantee():
@@ -100,6 +196,10 @@ BAD = [
     (lambda X, y: EquilibriumClassifier(1.0, gamma=-1).fit(X, y), PrivacyParameterError, "gamma"),
     (lambda X, y: EquilibriumClassifier(1.0, C=0.1).fit(X, y), DataError, "fewer points"),
     (lambda X, y: EquilibriumClassifier(1.0).fit(X, np.zeros(len(y))), DataError, "one class"),
+    (lambda X, y: EquilibriumClassifier(1.0, gamma=0).fit(X, y), PrivacyParameterError, "gamma"),
+    (lambda X, y: EquilibriumClassifier(1.0, cells="many").fit(X, y), InputError, "cells"),
+    (lambda X, y: EquilibriumClassifier(1.0, n_components=0).fit(X, y), InputError, "whole"),
+    (lambda X, y: EquilibriumClassifier(1.0, n_components=20).fit(X, y).predict(X[:, :1]), DataError, "features"),
     (lambda X, y: EquilibriumClassifier(1.0, adjacency=ADD_REMOVE).fit(X, y), PrivacyParameterError, "replacing one"),
 ]
 

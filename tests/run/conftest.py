@@ -1,4 +1,4 @@
-"""A ledger in a folder of its own, with ε = 1 for the dataset "survey"."""
+"""A ledger in a folder of its own, with ε = 1 for the dataset "survey"; the engines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.run import Ledger
+from sfumato.run.engine import LocalEngine, open_engine
 
 
 @pytest.fixture
@@ -19,3 +20,17 @@ def ledger(path: Path) -> Ledger:
     made = Ledger(path)
     made.grant("survey", 1.0)
     return made
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two worker processes, as `--engine dask` starts them."""
+    pytest.importorskip("distributed")
+    with open_engine("dask", workers=2) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["local", "dask"])
+def engine(request):
+    """What holds on one engine holds on all."""
+    return LocalEngine() if request.param == "local" else request.getfixturevalue("cluster")

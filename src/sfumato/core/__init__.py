@@ -1,6 +1,8 @@
 """Meaning: domains, adjacency, guarantees, events, and how they compose. Imports nothing else of sfumato but errors."""
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from sfumato.core.centre_event import SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.channel_event import ChannelEvent
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.event import (
@@ -17,6 +19,7 @@ from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
 from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
+from sfumato.core.linear_event import LinearGaussianEvent
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
@@ -31,6 +34,7 @@ __all__ = [
     "BoxEvent",
     "BoxNoise",
     "Categories",
+    "ChannelEvent",
     "ComposedDP",
     "Domain",
     "Event",
@@ -41,6 +45,7 @@ __all__ = [
     "Interval",
     "LaplaceEvent",
     "LaplaceNoise",
+    "LinearGaussianEvent",
     "NoGuarantee",
     "Noise",
     "NormGammaEvent",
@@ -53,6 +58,8 @@ __all__ = [
     "Repeated",
     "Schema",
     "SelectionEvent",
+    "SharedGaussianEvent",
+    "SharedLaplaceEvent",
     "WorstOf",
     "attacker_error",
     "compose",

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import lru_cache
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,10 +76,77 @@ def _objective_part(event: Record) -> Part:
     return Part("objective", moved, shift) if event["noise"] == "gaussian" else Part("two-point", moved + shift)
 
 
+def _linear_part(event: Record) -> Part:
+    """Strategy noise: the worst change of one person in exact integers, then what rounding adds."""
+    worst, reach, rows = Fraction(0), 0.0, 1
+    for count, widths, columns in event["people"]:
+        lengths, length_unit = _whole(widths)
+        entries, entry_unit = _whole([entry for column in columns for entry in column])
+        size, unit = len(columns[0]), length_unit * entry_unit
+        moves = [[length * entry for entry in entries[k * size : (k + 1) * size]] for k, length in enumerate(lengths)]
+        worst = max(worst, Fraction(_farthest(moves), unit * unit))
+        reach += count * math.fsum(map(mul, widths, (math.hypot(*column) for column in columns)))
+        rows = max(rows, size)
+    arithmetic = 2 * (event["coordinates"] + 2) * 1.01 * 2.0**-53 * reach
+    return Part("gaussian", (_root_above(worst) + arithmetic + event["grid"] * math.sqrt(rows)) / event["scale"])
+
+
+def _whole(numbers: list[float]) -> tuple[list[int], int]:
+    """Floats are whole numbers over a power of two: these, and the common power."""
+    ratios = [number.as_integer_ratio() for number in numbers]
+    unit = max(below for _, below in ratios)
+    return [above * (unit // below) for above, below in ratios], unit
+
+
+def _farthest(moves: list[list[int]]) -> int:
+    """Largest ‖Σ ±move‖², over all signs up to 12 moves (one flip at a time), else Σ|move·move'|."""
+    products = [[sum(map(mul, one, other)) for other in moves] for one in moves]
+    if len(moves) > 12:
+        return sum(abs(product) for row in products for product in row)
+    sums = [sum(row) for row in products]  # (move_k, Σ ±move) for the current signs
+    signs, square = [1] * len(moves), sum(sums)
+    largest = square
+    for step in range(1, 1 << (len(moves) - 1)):
+        k = (step & -step).bit_length() - 1
+        square += 4 * (products[k][k] - signs[k] * sums[k])
+        sums = [total - 2 * signs[k] * product for total, product in zip(sums, products[k], strict=True)]
+        signs[k] = -signs[k]
+        largest = max(largest, square)
+    return largest
+
+
+def _root_above(square: Fraction) -> float:
+    """The square root, rounded up in the last digits of a float."""
+    shift = max(0, 128 - square.numerator.bit_length() + square.denominator.bit_length())
+    shift += shift % 2
+    root = math.isqrt((square.numerator << shift) // square.denominator) + 1
+    return math.nextafter(float(Fraction(root, 1 << shift // 2)), math.inf)
+
+
+def _channel_part(event: Record) -> Part:
+    """From the weights alone, in whole numbers: the worst ratio of a column, or the worst excess of two rows."""
+    rows, at = event["weights"], event["at"]
+    if len({sum(row) for row in rows}) != 1 or min(map(min, rows)) < 0:
+        raise ValueError("the weights are no probabilities")
+    if at is None:
+        worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
+        return Part("two-point", max(math.log1p(float(worst - 1)), 1e-300))
+    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up.
+    with localcontext() as context:
+        context.prec = 90 + math.ceil(at)
+        factor = math.floor(Fraction(Decimal(at).exp()) * 2**200)
+    excess = max(sum(max(0, (a << 200) - factor * b) for a, b in zip(x, z, strict=True)) for x in rows for z in rows)
+    delta = Fraction(excess, sum(rows[0]) << 200)
+    nearest = float(delta)
+    return Part("two-point", at, math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
+
+
 RULES: dict[str, Rule] = {
+    "ChannelEvent": Rule(lambda _: "tailored_noise", _channel_part),
     "GaussianEvent": Rule(
         lambda _: "gaussian", lambda event: Part("gaussian", _moved(event, event["dimension"] ** 0.5))
     ),
+    "LinearGaussianEvent": Rule(lambda _: "linear_placement", _linear_part),
     "LaplaceEvent": Rule(
         lambda _: "laplace",
         # The loss of several Laplace numbers depends on where the change falls; two points bound every case.
@@ -97,6 +167,14 @@ RULES: dict[str, Rule] = {
         ),
     ),
     "ObjectivePerturbationEvent": Rule(lambda _: "objective_perturbation", _objective_part),
+    "SharedGaussianEvent": Rule(
+        lambda _: "distributed_noise",
+        # The shares are rounded one by one: what that can tell is paid for by a relative 1e-12.
+        lambda event: Part("gaussian", _moved(event, event["dimension"] ** 0.5) * (1 + 1e-12)),
+    ),
+    "SharedLaplaceEvent": Rule(
+        lambda _: "distributed_noise", lambda event: Part("two-point", _moved(event, event["dimension"]))
+    ),
     "RandomizedResponseEvent": Rule(
         lambda _: "randomized_response",
         lambda event: Part("two-point", math.log1p((event["keep"] - event["move"]) / event["move"])),

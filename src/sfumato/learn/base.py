@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,12 @@ from threadpoolctl import threadpool_limits
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import Bounds, settle_bounds
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
+from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import minimise
+from sfumato.learn.newton import Minimiser, minimise
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
@@ -70,8 +73,11 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     def _loss(self) -> Loss:
         """The loss that is minimised."""
 
+    def _begin(self) -> None:
+        """Called first by every fit; the kernel approximation makes its features here."""
+
     def _expanded(self, matrix: Any) -> Any:
-        """Features that training sees; the kernel approximation overrides nothing else."""
+        """Features that training sees."""
         return matrix
 
     def _constant(self) -> float:
@@ -94,6 +100,11 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearClassifier:
         """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
         refuse_extras(refused)
+        self._begin()
+        if is_device_array(X):
+            from sfumato.learn.stream import fit_on_device
+
+            return fit_on_device(self, X, y)
         epsilon, delta = self._checked_budget()
         matrix = checked_matrix(self, X, reset=True)
         labels, self.classes_ = checked_labels(y, matrix.shape[0], declared_classes(self.classes))
@@ -113,7 +124,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         # Blocks are small: threads that wait for each other cost up to forty times what they bring on busy cores.
         small = matrix.shape[0] * matrix.shape[1] < _MANY_NUMBERS
         with threadpool_limits(1, user_api="blas") if small else nullcontext():
-            self._train(plan, rows, labels, seeds)
+            self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
         self._store(plan, rows, bounds)
         return self
 
@@ -190,23 +201,30 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _train(self, plan: TrainingPlan, rows: UnitRows, labels: np.ndarray, seeds: Any) -> None:
-        solutions = np.empty((plan.budget.models, rows.width))
-        steps = []
-        for model in range(plan.budget.models):
-            positive_class = 1 if plan.budget.models == 1 else model
-            signs = np.where(labels == positive_class, 1.0, -1.0)
-            tilt = np.zeros(rows.width)
-            if plan.tilt is not None:
-                tilt = seeds.seeded(plan.tilt)(np.zeros(rows.width)) / plan.budget.size
-            found = minimise(rows, signs, self._loss(), plan.regularization, tilt, plan.budget.size, plan.tolerance)
-            solutions[model] = found.point
-            steps.append(found.steps)
+    def _solve(
+        self, plan: TrainingPlan, rows: UnitRows, labels: np.ndarray, tilts: Sequence[np.ndarray]
+    ) -> list[Minimiser]:
+        loss, budget = self._loss(), plan.budget
+        signs = (np.where(labels == code, 1.0, -1.0) for code in positive_codes(budget.models))
+        return [
+            minimise(rows, sign, loss, plan.regularization, tilt, budget.size, plan.tolerance)
+            for sign, tilt in zip(signs, tilts, strict=True)
+        ]
+
+    def _train(
+        self, plan: TrainingPlan, width: int, solve: Callable[[Sequence[np.ndarray]], list[Minimiser]], seeds: Any
+    ) -> None:
+        """Draw a linear term for each model, let `solve` find the minimisers, hide what the solver left over."""
+        tilts = [np.zeros(width) for _ in range(plan.budget.models)]
+        if plan.tilt is not None:
+            tilts = [seeds.seeded(plan.tilt)(tilt) / plan.budget.size for tilt in tilts]
+        found = solve(tilts)
+        solutions = np.stack([one.point for one in found])
         if plan.masks_jointly:
             released = seeds.seeded(plan.mask)(solutions)
         else:
             released = np.stack([seeds.seeded(plan.mask)(solution) for solution in solutions])
-        self._weights, self.n_iter_ = released, np.asarray(steps)
+        self._weights, self.n_iter_ = released, np.asarray([one.steps for one in found])
 
     def _store(self, plan: TrainingPlan, rows: UnitRows, bounds: Bounds) -> None:
         self._weights_constant = rows.constant
@@ -242,6 +260,11 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """X·coef_ + intercept_, with rows longer than the norm shortened to it as in training."""
         check_is_fitted(self, "coef_")
+        if is_device_array(X):
+            matrix = self._expanded(as_matrix(X))
+            shaped = DeviceRows(matrix, self._norm, self._weights_constant)
+            scores = np.stack([to_host(shaped.times(to_device(one, matrix))) for one in self._weights], axis=1)
+            return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._expanded(checked_matrix(self, X, reset=False))
         rows = UnitRows(matrix, self._norm, self._weights_constant)
         scores = np.stack([rows.times(weights) for weights in self._weights], axis=1)
@@ -288,6 +311,11 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         if self.random_state is not None:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
+
+
+def positive_codes(models: int) -> range:
+    """Which label counts as positive in each model: the second of two, or each one in turn."""
+    return range(1, 2) if models == 1 else range(models)
 
 
 #: Share of the norm that a constant feature takes when nobody says otherwise.

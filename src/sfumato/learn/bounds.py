@@ -8,8 +8,9 @@ Proof: docs/proofs/permute_and_flip.md (the choice), docs/proofs/output_perturba
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +20,13 @@ from sfumato.core.checks import positive
 from sfumato.core.event import Event
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import PrivacyParameterError, SchemaError
+from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import PermuteAndFlip
 
-__all__ = ["Bounds", "settle_bounds"]
+__all__ = ["Bounds", "norm_counts", "settle_bounds"]
+
+Counts = Callable[[], tuple[np.ndarray, int]]
 
 #: Candidate norms when one is bought: powers of √2, the same for everybody.
 _CANDIDATES = 2.0 ** (np.arange(-40, 61) / 2)
@@ -44,7 +48,10 @@ class Bounds:
 def settle_bounds(
     matrix: Any, norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency, seeds: Seeds
 ) -> Bounds:
-    """The declared norm; or, with norm=None, one chosen privately at the price `spend_on_bounds`."""
+    """The declared norm; or, with norm=None, one chosen privately at the price `spend_on_bounds`.
+
+    `matrix` may be a function that returns the `norm_counts` of a table that is not at hand.
+    """
     if norm is not None:
         if isinstance(norm, str):
             raise SchemaError(_NO_PUBLIC_BOUND)
@@ -59,7 +66,8 @@ def settle_bounds(
             f"spend_on_bounds={price:g} leaves nothing of epsilon={epsilon:g} for training. Nothing was spent."
         )
     choose = PermuteAndFlip.for_guarantee(PureDP(price), 1.0, adjacency)
-    chosen = _CANDIDATES[seeds.seeded(choose)(_scores(matrix))]
+    covered, rows = cast("Counts", matrix)() if callable(matrix) else norm_counts(matrix)
+    chosen = _CANDIDATES[seeds.seeded(choose)(_scores(covered, rows))]
     origin = f"that bound was chosen privately at epsilon {price:g}"
     return Bounds(float(chosen), origin, price, (choose.event(),), (choose.proof,))
 
@@ -70,11 +78,18 @@ _NO_PUBLIC_BOUND = (
 )
 
 
-def _scores(matrix: Any) -> np.ndarray:
+def _scores(covered: np.ndarray, rows: float) -> np.ndarray:
     """Minus how many rows the wanted share is missed by; one record moves every score by at most 1."""
+    return -np.abs(covered - _COVERED * rows)
+
+
+def norm_counts(matrix: Any) -> tuple[np.ndarray, int]:
+    """How many rows are no longer than each candidate norm, and how many there are; they add up over tables."""
     if sparse.issparse(matrix):
         norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    elif is_device_array(matrix):
+        norms = np.sqrt(to_host((matrix * matrix).sum(1)))
     else:
-        norms = np.linalg.norm(matrix, axis=1)
-    covered = np.searchsorted(np.sort(norms), _CANDIDATES, side="right")
-    return -np.abs(covered - _COVERED * norms.size)
+        with np.errstate(over="ignore"):  # an infinite norm is longer than every candidate, which is right
+            norms = np.linalg.norm(matrix, axis=1)
+    return np.searchsorted(np.sort(norms), _CANDIDATES, side="right"), norms.size

@@ -26,8 +26,10 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
-from sfumato.learn.basins import Basins, follow, merge, public_starts
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, even_components
+from sfumato.learn.basins import Basins, follow, highest, public_starts
+from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, calm_threads, even_components
+from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
 from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
@@ -36,8 +38,16 @@ from sfumato.mechanisms import Gaussian, Laplace
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["EquilibriumClassifier"]
+__all__ = ["EquilibriumClassifier", "automatic_cells"]
 
+#: Public starting points of the dynamics.
+_STARTS = 1024
+#: Records for each basin, in standard deviations of a noisy vote.
+_RECORDS_PER_DEVIATION = 2.0
+#: "auto" bandwidth in units of that of scores, up to so many columns: a narrower kernel has more basins, and they hold
+#: fewer classes; in many columns there are more of them than starting points find. Fixed on handwritten digits, breast
+#: cancer and synthetic tables, with the two numbers above.
+_NARROWER, _FEW_COLUMNS = 3.0, 10
 #: Share of ε (of μ² with δ) for the support function when nobody says otherwise; see `_split`.
 _SUPPORT_SHARE = 0.5
 _NO_GUARANTEE = (
@@ -49,8 +59,9 @@ _NO_GUARANTEE = (
 class EquilibriumClassifier(ClassifierMixin, KernelInput):
     """Labels each basin of a private support function by a noisy vote of the records in it.
 
-    `cells` is how many public starting points (a Sobol sequence in the box) look for basins; those that end within
-    `merge_radius` of each other are one. `split` is the share of the budget spent on the support function.
+    Public starting points (a Sobol sequence in the box) look for basins; points that they reach within `merge_radius`
+    of each other are one, and the `cells` highest are kept: "auto" is as many as the noise of votes allows, by n, ε and
+    δ alone (`automatic_cells`). `split` is the share of the budget spent on the support function.
     `publish="support"` lets new points follow the same dynamics; with "points" only the labelled equilibrium points are
     meant to be published, and new points take the majority of the `n_neighbors` nearest. A basin without records gets
     the label that its noise favours. `starts` must be "public". `C`, `gamma`, `n_components`: see PrivateSVDD.
@@ -69,7 +80,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         delta: float = 0.0,
         publish: Literal["support", "points"] = "support",
         starts: Literal["public"] = "public",
-        cells: int = 256,
+        cells: int | Literal["auto"] = "auto",
         split: float | Literal["auto"] = "auto",
         n_neighbors: int = 1,
         C: float | Literal["auto"] = "auto",
@@ -117,10 +128,11 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         labels, self.classes_ = checked_labels(y, len(rows), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
         for_support, self.votes_ = self._split()
-        self.support_ = self._support(for_support)
+        self.support_ = self._support(for_support, rows.shape)
         self.support_._fit_rows(rows, self.support_._promise(), components, seeds)
-        self._find_basins(rows, seeds)
-        self._vote(rows, labels, seeds)
+        with calm_threads():
+            self._find_basins(rows)
+            self._vote(rows, labels, seeds)
         self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
         return self
 
@@ -136,6 +148,8 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             )
         for name in ("cells", "n_neighbors"):
             value = getattr(self, name)
+            if name == "cells" and isinstance(value, str) and value == "auto":
+                continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1. Nothing was spent.")
         if self.split != "auto" and not (isinstance(self.split, int | float) and 0 < self.split < 1):
@@ -163,11 +177,15 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         noise = Gaussian.for_guarantee(rest, math.sqrt(2) * (1 + ARITHMETIC), self.adjacency)
         return (first.epsilon(delta) * (1 - 1e-9), delta), noise
 
-    def _support(self, budget: tuple[float, float]) -> PrivateSVDD:
+    def _support(self, budget: tuple[float, float], shape: tuple[int, ...]) -> PrivateSVDD:
+        gamma = self.gamma
+        if gamma == "auto":
+            narrower = _NARROWER if shape[1] <= _FEW_COLUMNS else 1.0
+            gamma = narrower * plan_kernel(shape[0], shape[1], 1, *budget).gamma
         return PrivateSVDD(
             *budget,
             C=self.C,
-            gamma=self.gamma,
+            gamma=gamma,
             n_components=self.n_components,
             box=self.box,
             schema=self.schema,
@@ -175,20 +193,39 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             random_state=self.random_state,
         )
 
-    def _find_basins(self, rows: np.ndarray, seeds: Seeds) -> None:
+    def _find_basins(self, rows: np.ndarray) -> None:
         """Phase II: where the dynamics lead; from public points, or as published from the records."""
         frequencies = self.support_.features_.frequencies
         assert frequencies is not None  # the features were used in Phase I
         self._basins = Basins(frequencies, self.support_.centre_)
-        start = rows if self.as_published else public_starts(int(self.cells), rows.shape[1], self.schema)
-        self.points_ = merge(follow(self._basins, start), float(self.merge_radius))
+        if self.as_published:
+            start, most = rows, len(rows)
+        else:
+            start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(len(rows))
+        reached, radius = follow(self._basins, start), float(self.merge_radius)
+        self.points_ = highest(self._basins, reached, radius, most, cubes=self.as_published)
+
+    def _cells(self, records: int) -> int:
+        if self.cells != "auto":
+            return int(self.cells)
+        return automatic_cells(records, len(self.classes_), math.sqrt(self.votes_.error()))
+
+    def _start_box(self, columns: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where encoded rows lie: [-1, 1], or what the schema's encoding fills."""
+        if self.schema is None:
+            return np.full(columns, -1.0), np.full(columns, 1.0)
+        return _encoded_box(self.schema)
 
     def _vote(self, rows: np.ndarray, labels: np.ndarray, seeds: Seeds) -> None:
         """Phase III: noisy counts of every label in every basin."""
+        self.counts_ = seeds.seeded(self.votes_)(self._count(rows, labels))
+        self.point_labels_ = self.counts_.argmax(axis=1)
+
+    def _count(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """How many records of each label lie in each basin: private."""
         counts = np.zeros((len(self.points_), len(self.classes_)))
         np.add.at(counts, (self._home(follow(self._basins, rows)), labels), 1.0)
-        self.counts_ = seeds.seeded(self.votes_)(counts)
-        self.point_labels_ = self.counts_.argmax(axis=1)
+        return counts
 
     def _home(self, places: np.ndarray, neighbours: int = 1) -> np.ndarray:
         """The nearest equilibrium points of each place."""
@@ -199,7 +236,8 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         check_is_fitted(self, "points_")
         rows = self._rows(X, reset=False)
         if self.publish == "support":
-            return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
+            with calm_threads():
+                return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
         nearest = self._home(rows, int(self.n_neighbors)).reshape(len(rows), -1)
         votes = np.zeros((len(rows), len(self.classes_)))
         for column in self.point_labels_[nearest].T:
@@ -229,7 +267,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "points_")
-        origin = "the records, which betrays them" if self.as_published else f"{self.cells} public starting points"
+        origin = "the records, which betrays them" if self.as_published else f"{_STARTS} public starting points"
         lines = [
             f"EquilibriumClassifier: {self.guarantee_}.",
             f"{len(self.points_)} basins of a noisy support function were found from {origin}.",
@@ -240,3 +278,25 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         if self.random_state is not None:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
+
+
+def automatic_cells(records: int, classes: int, deviation: float) -> int:
+    """How many basins leave each one several times as many records as a vote's noise deviates; at least two a class.
+
+    >>> automatic_cells(5000, 6, 7.5), automatic_cells(5000, 6, 75.0), automatic_cells(10**7, 6, 7.5)
+    (333, 33, 1024)
+    """
+    wanted = int(records / (_RECORDS_PER_DEVIATION * max(deviation, 1.0)))
+    return min(max(wanted, 2 * classes), _STARTS)
+
+
+def _encoded_box(schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends of what the schema's encoding fills: intervals have width 2, categories lie in [0, 1]."""
+    low, high = np.zeros(schema.width), np.ones(schema.width)
+    encoder = SchemaEncoder(schema)
+    for name, part in schema.slices.items():
+        domain = schema.columns[name]
+        if domain.kind == "interval":
+            low[part] = -2 * encoder._origin(domain)
+            high[part] = low[part] + 2
+    return low, high

@@ -19,6 +19,8 @@ from scipy import sparse
 
 from sfumato.core.checks import positive
 from sfumato.errors import InputError
+from sfumato.learn.arrays import is_device_array, namespace, to_device
+from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds
 
@@ -43,10 +45,12 @@ class FourierFeatures:
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
 
-    def __call__(self, matrix: Any) -> np.ndarray:
+    def __call__(self, matrix: Any) -> Any:
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
             self.frequencies = self._generator.normal(scale=math.sqrt(2 * self.gamma), size=shape)
+        if is_device_array(matrix):
+            return self._on_device(matrix)
         factor = UnitRows(matrix, self._norm).factor * self._norm if self._norm is not None else 1.0
         phases = matrix @ self.frequencies
         phases = np.asarray(phases.todense() if sparse.issparse(phases) else phases) * np.reshape(factor, (-1, 1))
@@ -55,3 +59,10 @@ class FourierFeatures:
         np.sin(phases, out=features[:, self.pairs :])
         features /= math.sqrt(self.pairs)
         return features
+
+    def _on_device(self, matrix: Any) -> Any:
+        phases = matrix @ to_device(self.frequencies, matrix)
+        if self._norm is not None:
+            phases *= (DeviceRows(matrix, self._norm).factor * self._norm)[:, None]
+        library = namespace(matrix)
+        return library.concatenate([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)

@@ -13,19 +13,25 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
+from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, SchemaError
+from sfumato.learn.calibration import Budget
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
+from sfumato.learn.kernel_spread import Spread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
@@ -34,8 +40,18 @@ from sfumato.mechanisms import Gaussian, NormGamma
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["ARITHMETIC", "KernelInput", "PrivateKernelClassifier", "even_components", "noise_for"]
+__all__ = [
+    "ARITHMETIC",
+    "KernelInput",
+    "KernelRun",
+    "PrivateKernelClassifier",
+    "calm_threads",
+    "even_components",
+    "noise_for",
+]
 
+#: From here on a second BLAS thread pays.
+_MANY_NUMBERS = 20_000_000
 #: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
 ARITHMETIC = 1e-5
 
@@ -82,6 +98,14 @@ class KernelInput(BaseEstimator):
         return self.adjacency.relation == "replace-one"
 
 
+@dataclass(frozen=True)
+class KernelRun:
+    """What one training run may cost, and what it draws."""
+
+    budget: Budget
+    events: tuple[Event, ...]
+
+
 class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     """A classifier whose scores are ⟨weights_[c], features of x⟩, from one noisy release of sums. Abstract."""
 
@@ -119,26 +143,84 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         rows = self._rows(X, reset=True)
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
         classes = len(self.classes_)
-        self._settle(rows.shape, classes)
+        for_spread = self._settle(promise, rows.shape, classes)
         seeds = seed_from(self.random_state)
+        self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
+        self._aim()
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
-        self.noise_ = noise_for(promise, self._sensitivity(), self._dimension(self.n_components_, classes))
         total = np.zeros(self._dimension(self.n_components_, classes))
-        for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
-            part = slice(start, start + BLOCK)
-            total += self._statistics(self.features_(rows[part]), labels[part], classes)
+        with calm_threads():
+            for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
+                part = slice(start, start + BLOCK)
+                total += self._statistics(self.features_(rows[part]), labels[part], classes)
         self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
         self.guarantee_ = promise
         return self
 
-    def _settle(self, shape: tuple[int, ...], classes: int) -> None:
-        """gamma_ and n_components_: as given, or by the public rule."""
+    def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
+        """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""
         self.plan_ = self._plan(shape, classes)
-        self.gamma_ = self.plan_.gamma if self.gamma == "auto" else positive(self.gamma, "gamma")
+        if self.gamma not in ("auto", "spread"):
+            positive(self.gamma, "gamma")
         if self.n_components == "auto":
             self.n_components_ = components_for(self._kind(), float(self.delta))
         else:
             self.n_components_ = even_components(self.n_components)
+        first, rest = split_promise(promise) if self._pays() else (None, promise)
+        self.noise_ = noise_for(rest, self._sensitivity(), self._dimension(self.n_components_, classes))
+        return first
+
+    def _pays(self) -> bool:
+        """Whether a part of the budget goes to the spread of the rows."""
+        wanted = isinstance(self.gamma, str) and self.gamma == "spread"
+        if wanted and not self._replaces():
+            raise PrivacyParameterError(
+                "gamma='spread' pairs rows by position, which adding or removing a record would shift. Pass a number, "
+                "or gamma='auto'. Nothing was spent."
+            )
+        return wanted
+
+    def _aim(self) -> None:
+        """gamma_: as given, by the public rule, or from the released spread."""
+        if self.spread_ is not None:
+            self.gamma_ = self.plan_.gamma_for(self.spread_.value)
+        else:
+            self.gamma_ = self.plan_.gamma if self.gamma == "auto" else positive(self.gamma, "gamma")
+
+    def _events(self) -> tuple[Event, ...]:
+        paid = () if self.spread_ is None else (self.spread_.noise.event(),)
+        return (*paid, self.noise_.event())
+
+    def plan_for(self, X: Any, classes: Any) -> KernelRun:
+        """What `fit` would release on a table of this shape. Looks at no value."""
+        if not self._replaces():
+            raise PrivacyParameterError(
+                "A plan names the number of records, which is private when records are added or removed. Use "
+                "replace-one. Nothing was spent."
+            )
+        copy: Any = clone(self)
+        other = copy._of_shape(X, classes)
+        size, width = X.shape[0], other.n_components_
+        budget = Budget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
+        return KernelRun(budget, other._events())
+
+    def learn_nothing(self, X: Any, classes: Any) -> PrivateKernelClassifier:
+        """A fitted model whose sums are zero, made from the shape of the table alone."""
+        self._of_shape(X, classes)
+        seeds = seed_from(self.random_state)
+        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
+        return self
+
+    def _of_shape(self, X: Any, classes: Any) -> PrivateKernelClassifier:
+        self.guarantee_ = self._budget()
+        self._check()
+        self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
+        self.classes_ = np.asarray(classes)
+        for_spread = self._settle(self.guarantee_, (X.shape[0], self.n_features_in_), len(classes))
+        self.spread_ = Spread.of_nothing(for_spread) if for_spread is not None else None
+        self._aim()
+        return self
 
     def _plan(self, shape: tuple[int, ...], classes: int) -> KernelPlan:
         records, moved = (shape[0], 2.0) if self._replaces() else (None, 1.0)
@@ -182,8 +264,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             notes.append("the number of records is public")
         return Certificate.issue(
             subject=type(self).__name__,
-            events=[self.noise_.event()],
-            proofs=sorted({"kernel_mean", self.noise_.proof}),
+            events=list(self._events()),
+            proofs=sorted({"kernel_mean", *(event.proof_id() for event in self._events())}),
             notes=notes,
             publishable=self.random_state is None,
             guarantee=self.guarantee_,
@@ -197,16 +279,29 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             f"{self._what()} were published once with noise of standard deviation "
             f"{math.sqrt(self.noise_.error()):.3g} each; rows have {self.n_components_} features of joint norm 1.",
             f"Bandwidth gamma {self.gamma_:.3g} "
-            + ("by the public rule." if self.gamma == "auto" else "as given.")
+            + self._origin()
             + " All that follows is computed from the noisy sums.",
         ]
         if self.random_state is not None:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 
+    def _origin(self) -> str:
+        if self.spread_ is not None:
+            return f"from how far rows lie apart, {self.spread_.value:.2g}, a noisy number paid for."
+        return "by the public rule." if self.gamma == "auto" else "as given."
+
     @abstractmethod
     def _what(self) -> str:
         """What was released, as the beginning of a sentence."""
+
+
+def calm_threads(numbers: int = 0) -> Any:
+    """One BLAS thread, unless there are many numbers: threads on busy cores wait for each other longer than they save.
+
+    A choice of speed; no result depends on it beyond rounding.
+    """
+    return threadpool_limits(1, user_api="blas") if numbers < _MANY_NUMBERS else nullcontext()
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -243,5 +338,5 @@ def noise_for(promise: Guarantee, sensitivity: float, dimension: int) -> Gaussia
     adjacency = promise.adjacency
     if adjacency is None:
         raise PrivacyParameterError("Say who is protected. Nothing was spent.")
-    kind = Gaussian if isinstance(promise, ApproxDP) else NormGamma
+    kind = NormGamma if isinstance(promise, PureDP) else Gaussian
     return kind.for_guarantee(promise, sensitivity * (1 + ARITHMETIC), adjacency, dimension=dimension)

@@ -30,9 +30,9 @@ class KernelMeanClassifier(PrivateKernelClassifier):
 
     Values are clipped to the public `box` (low, high) and scaled to [-1, 1]; a `schema` may say the same of a table.
     `gamma` is that of k(x, x') = exp(-gamma·‖x - x'‖²) in the scaled box; "auto" settles it and `n_components` by
-    `plan_kernel`, which looks at no value; an odd number of features is rounded up to pairs. `priors="divided"` scores
-    by densities instead: rare classes weigh as much as common ones. `classes` declares the labels. `random_state` is
-    for experiments only.
+    `plan_kernel`, which looks at no value; "spread" spends 4 % of the budget on how far rows lie apart and fits gamma
+    to that. An odd number of features is rounded up to pairs. `priors="divided"` scores by densities instead: rare
+    classes weigh as much as common ones. `classes` declares the labels. `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-1, 1, (3000, 2))
@@ -48,7 +48,7 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         self,
         epsilon: float,
         delta: float = 0.0,
-        gamma: float | Literal["auto"] = "auto",
+        gamma: float | Literal["auto", "spread"] = "auto",
         n_components: int | Literal["auto"] = "auto",
         box: Any = (-1.0, 1.0),
         priors: Literal["included", "divided"] = "included",

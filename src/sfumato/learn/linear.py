@@ -24,10 +24,12 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
+from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
-from sfumato.learn.bounds import settle_bounds
+from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows
-from sfumato.learn.seeds import seed_from
+from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.table import checked_matrix, refuse_extras
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -92,7 +94,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearRegression:
         """Release noisy sufficient statistics once and solve; raises with nothing spent if anything does not fit."""
         refuse_extras(refused)
-        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+        if is_device_array(X):
+            from sfumato.learn.stream import fit_on_device
+
+            return fit_on_device(self, X, y)
+        epsilon, _ = positive(self.epsilon, "epsilon"), probability(self.delta)
         low, high = self._target_bounds()
         matrix = checked_matrix(self, X, reset=True)
         targets = _checked_targets(y, matrix.shape[0])
@@ -102,8 +108,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         middle, half = (low + high) / 2, (high - low) / 2
         scaled = (np.clip(targets, low, high) - middle) / half
         np.clip(scaled, -1.0, 1.0, out=scaled)
+        return self._release(rows, bounds, (rows.exact_gram(), rows.pull(scaled)), seeds)
+
+    def _release(
+        self, rows: Any, bounds: Bounds, sums: tuple[np.ndarray, np.ndarray], seeds: Seeds
+    ) -> PrivateLinearRegression:
+        """Noise on the exact sums of products, once, and the solution from them; `rows` says how rows were shaped."""
+        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+        low, high = self._target_bounds()
+        middle, half = (low + high) / 2, (high - low) / 2
         noise = self._noise(epsilon - bounds.epsilon, delta, rows.width)
-        gram, product = _unpacked(seeds.seeded(noise)(_packed(rows, scaled)), rows.width)
+        gram, product = _unpacked(seeds.seeded(noise)(_packed(*sums)), rows.width)
         self.regularization_ = self._strength(noise, rows.width)
         weights = _solve(gram, product, self.regularization_)
         self._norm, self._constant, self._shape = bounds.norm, rows.constant, (middle, half)
@@ -160,8 +175,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
-        rows = UnitRows(checked_matrix(self, X, reset=False), self._norm, self._constant)
         middle, half = self._shape
+        if is_device_array(X):
+            shaped = DeviceRows(as_matrix(X), self._norm, self._constant)
+            return middle + half * to_host(shaped.times(to_device(self._weights, X)))
+        rows = UnitRows(checked_matrix(self, X, reset=False), self._norm, self._constant)
         return middle + half * rows.times(self._weights)
 
     def explain(self) -> str:
@@ -189,10 +207,9 @@ def _checked_targets(y: Any, rows: int) -> np.ndarray:
     return column
 
 
-def _packed(rows: UnitRows, targets: np.ndarray) -> np.ndarray:
-    gram = rows.exact_gram()
-    upper = np.triu_indices(rows.width, 1)
-    return np.concatenate([np.diag(gram), math.sqrt(2) * gram[upper], rows.pull(targets)])
+def _packed(gram: np.ndarray, product: np.ndarray) -> np.ndarray:
+    upper = np.triu_indices(len(product), 1)
+    return np.concatenate([np.diag(gram), math.sqrt(2) * gram[upper], product])
 
 
 def _unpacked(packed: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

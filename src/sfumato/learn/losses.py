@@ -1,7 +1,8 @@
 """Losses of one margin that private training is proved for.
 
 In:   margins y·⟨x, f⟩.
-Out:  value, slope and curvature of the loss at each margin; their public bounds.
+Out:  value, slope and curvature of the loss at each margin; their public bounds. Slopes and curvatures also of margins
+      on a device.
 Not here: minimising (learn/newton.py), privacy (learn/calibration.py).
 Proof: docs/proofs/objective_perturbation.md
 
@@ -15,9 +16,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from sfumato.core.checks import positive
+from sfumato.learn.arrays import expit, namespace
 
 __all__ = ["HuberLoss", "LogisticLoss", "Loss", "SmoothedHinge"]
 
@@ -85,10 +86,11 @@ class HuberLoss(Loss):
         return gap * gap / (4 * self.h) + np.maximum(1 - self.h - margins, 0.0)
 
     def slope(self, margins: np.ndarray) -> np.ndarray:
-        return -np.clip((1 + self.h - margins) / (2 * self.h), 0.0, 1.0)
+        return -namespace(margins).clip((1 + self.h - margins) / (2 * self.h), 0.0, 1.0)
 
     def curvature(self, margins: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(1 - margins) <= self.h, self.largest_curvature, 0.0)
+        library, inside = namespace(margins), abs(1 - margins) <= self.h
+        return library.where(inside, library.full_like(margins, self.largest_curvature), library.zeros_like(margins))
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class SmoothedHinge(Loss):
 
     def _place(self, margins: np.ndarray) -> np.ndarray:
         """(1 - z)/h inside the rounded corner, -1 and 1 outside."""
-        return np.clip((1 - margins) / self.h, -1.0, 1.0)
+        return namespace(margins).clip((1 - margins) / self.h, -1.0, 1.0)
 
     def value(self, margins: np.ndarray) -> np.ndarray:
         t = self._place(margins)
@@ -118,7 +120,7 @@ class SmoothedHinge(Loss):
 
     def slope(self, margins: np.ndarray) -> np.ndarray:
         t = self._place(margins)
-        return -np.clip((2 + 3 * t - t**3) / 4, 0.0, 1.0)
+        return -namespace(margins).clip((2 + 3 * t - t**3) / 4, 0.0, 1.0)
 
     def curvature(self, margins: np.ndarray) -> np.ndarray:
         t = self._place(margins)

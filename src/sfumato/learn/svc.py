@@ -79,15 +79,12 @@ class PrivateSVC(PrivateLinearClassifier):
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateSVC:
-        """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
+    def _begin(self) -> None:
         if self.kernel not in ("linear", "rbf"):
             raise InputError(f"kernel must be 'linear' or 'rbf', not {self.kernel!r}. Nothing was spent.")
         self.features_ = None
         if self.kernel == "rbf":
             self.features_ = FourierFeatures(self.gamma, self.n_components, self.norm, seed_from(self.random_state))
-        super().fit(X, y, **refused)
-        return self
 
     def _loss(self) -> Loss:
         if self.loss not in ("huber", "smoothed_hinge"):

@@ -22,21 +22,20 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import KernelInput, even_components, noise_for
+from sfumato.learn.kernel_base import KernelInput, calm_threads, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.svdd_solver import LEAST_TOLERANCE, nearest_to_origin
+from sfumato.learn.svdd_solver import LEAST_TOLERANCE, is_mean, nearest_to_origin
 from sfumato.learn.table import refuse_extras
-from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
 __all__ = ["PrivateSVDD", "automatic_cap"]
 
-#: The deviation of noise in a score that "auto" aims at; scores of typical points are several times that.
-_WANTED_DEVIATION = 0.05
+#: The expected length of the noise that "auto" aims at; the centre itself lies in the unit ball.
+_WANTED_LENGTH = 0.2
 #: The solver may be off by this share of the cap; it is paid for.
 _OFF = 0.05
 #: One record never carries more than this share of the centre.
@@ -96,11 +95,13 @@ class PrivateSVDD(OutlierMixin, KernelInput):
     def _fit_rows(self, rows: np.ndarray, promise: Guarantee, components: int, seeds: Seeds) -> None:
         self.cap_ = self._cap(len(rows), components)
         self.gamma_ = self._bandwidth(rows.shape)
-        tolerance = max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
+        # The mean needs no solver, so nothing is left over.
+        tolerance = 0.0 if is_mean(len(rows), self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
         self.sensitivity_ = 2 * self.cap_ + 2 * math.sqrt(tolerance)
         self.noise_ = noise_for(promise, self.sensitivity_, components)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
-        found = nearest_to_origin(self.features_(rows), self.cap_, tolerance)
+        with calm_threads(len(rows) * components):
+            found = nearest_to_origin(self.features_(rows), self.cap_, tolerance)
         released = seeds.seeded(self.noise_)(found.centre)
         squares = float(released @ released) - components * self.noise_.error()
         # The true centre has norm at most 1: projecting to the ball, and correcting, use the release alone.
@@ -187,12 +188,13 @@ class PrivateSVDD(OutlierMixin, KernelInput):
 
 
 def automatic_cap(records: int, epsilon: float, delta: float, components: int) -> float:
-    """C/n for which noise moves a score by about 0.05: a rule of n, ε, δ, at least 1/n and at most a tenth.
+    """C/n for which noise has a length of about 0.2, so that it does not drown the centre (of length at most 1).
 
-    >>> automatic_cap(100, 1.0, 1e-5, 400), automatic_cap(100_000, 1.0, 1e-5, 400) < 0.01
+    A rule of n, ε, δ and the number of features; at least 1/n, the mean of all records, and at most a tenth.
+
+    >>> automatic_cap(100, 1.0, 1e-5, 400), automatic_cap(100_000, 1.0, 1e-5, 400) < 0.002
     (0.01, True)
     """
-    kind = Gaussian if delta else NormGamma
-    each = 1 / gaussian_mu(epsilon, delta) if kind is Gaussian else math.sqrt(components) / epsilon
-    wanted = _WANTED_DEVIATION / (2 * each)
+    length = math.sqrt(components) / gaussian_mu(epsilon, delta) if delta else components / epsilon
+    wanted = _WANTED_LENGTH / (2 * length)
     return max(1 / records, min(wanted, _LARGEST_CAP))

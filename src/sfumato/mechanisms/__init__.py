@@ -3,19 +3,25 @@
 from sfumato.mechanisms.box import Box
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.gaussian_shares import GaussianShares
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.mechanisms.laplace_shares import LaplaceShares
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.mechanisms.norm_gamma import NormGamma
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.randomized_response import RandomizedResponse
+from sfumato.mechanisms.tailored import TailoredNoise
 
 __all__ = [
     "Box",
     "Exponential",
     "Gaussian",
+    "GaussianShares",
     "Laplace",
+    "LaplaceShares",
     "Mechanism",
     "NormGamma",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "TailoredNoise",
 ]

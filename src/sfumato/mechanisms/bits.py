@@ -1,29 +1,84 @@
 """Random bits: AES-256 in counter mode, keyed by the operating system.
 
-In:   nothing, or a seed for experiments.
+In:   nothing, the secret key of a run that may be retried, or a seed for experiments.
 Out:  uniform 64-bit words.
-Not here: turning bits into noise (mechanisms/sampling.py).
+Not here: turning bits into noise (mechanisms/sampling.py), where the key of a run lives (run/run_key.py).
+Proof: docs/proofs/keyed_streams.md
 
-A generator lives for one call of a mechanism and takes a fresh key, so forked processes never share a stream.
+A generator lives for one call of a mechanism and takes a fresh key, so forked processes never share a stream. Only
+where the same call may happen twice (a task that a cluster retries) is the key derived from the secret of the run
+and the place of the rows, so that both calls draw the same noise.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+from typing import final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.errors import InputError
 
-__all__ = ["Bits"]
+__all__ = ["Bits", "StreamKey"]
 
 _ZEROS = bytes(1 << 17)
+_KEY_BYTES = 32
+
+
+@final
+class StreamKey:
+    """The secret of one run. `at` derives a key for each place; streams of different places are independent.
+
+    Two draws at the same place are the same draw: use a place for one set of rows and one act only, and destroy the key
+    when the run is over. It never shows itself in a message.
+
+    >>> key = StreamKey.fresh()
+    >>> bool(np.all(Bits(key.at(3, "age")).words(4) == Bits(key.at(3, "age")).words(4)))
+    True
+    >>> bool(np.any(Bits(key.at(3, "age")).words(4) != Bits(key.at(4, "age")).words(4)))
+    True
+    >>> key
+    StreamKey(…)
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if not isinstance(secret, bytes) or len(secret) != _KEY_BYTES:
+            raise InputError(f"The secret of a run has {_KEY_BYTES} bytes. Nothing was drawn.")
+        self._secret = secret
+
+    @classmethod
+    def fresh(cls) -> StreamKey:
+        """A key nobody has seen."""
+        return cls(os.urandom(_KEY_BYTES))
+
+    def at(self, *place: int | str) -> StreamKey:
+        """The key of a place. `repr` writes a tuple of whole numbers and texts in one way only."""
+        return StreamKey(hmac.digest(self._secret, b"place" + repr(place).encode(), "sha256"))
+
+    def material(self, length: int) -> bytes:
+        """Bytes for a cipher, from the secret alone; another label than `at` has."""
+        return hmac.digest(self._secret, b"stream", "sha512")[:length]
+
+    def export(self) -> bytes:
+        """The secret itself, for the file beside the ledger."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return "StreamKey(…)"
+
+    def __reduce__(self) -> tuple[type[StreamKey], tuple[bytes]]:
+        return StreamKey, (self._secret,)
 
 
 class Bits:
     """A stream of uniform bits. With a `seed` it repeats itself: for experiments, never for publication.
+
+    With a StreamKey it repeats itself only to those who hold the key: for the retries of one run.
 
     >>> bool(np.all(Bits(seed=7).words(4) == Bits(seed=7).words(4)))
     True
@@ -31,9 +86,11 @@ class Bits:
     True
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | StreamKey | None = None) -> None:
         if seed is None:
             material = os.urandom(48)
+        elif isinstance(seed, StreamKey):
+            material = seed.material(48)
         elif isinstance(seed, int | np.integer) and not isinstance(seed, bool):
             material = hashlib.sha384(b"sfumato experiment" + repr(int(seed)).encode()).digest()
         else:

@@ -21,7 +21,26 @@ from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.mechanism import finite_array, unreachable
 from sfumato.mechanisms.sampling import Law
 
-__all__ = ["Gaussian"]
+__all__ = ["Gaussian", "largest_mu"]
+
+
+def largest_mu(guarantee: Guarantee) -> float:
+    """The largest sensitivity/scale of Gaussian noise that keeps the guarantee.
+
+    >>> from sfumato.core import GaussianDP
+    >>> largest_mu(GaussianDP(0.5))
+    0.5
+    """
+    match guarantee:
+        case ApproxDP(eps=eps, delta_=delta) if delta > 0:
+            return gaussian_mu(eps, delta)
+        case GaussianDP(mu=mu):
+            return mu
+        case ZCDP(rho=rho):
+            return math.sqrt(2 * rho) * (1 - 1e-15)
+        case RenyiDP(alpha=alpha, eps=eps):
+            return math.sqrt(2 * eps / alpha) * (1 - 1e-15)
+    raise unreachable(guarantee, "Gaussian noise", "Allow a small delta, or use Laplace or NormGamma.")
 
 
 @dataclass(frozen=True)
@@ -44,16 +63,7 @@ class Gaussian(IndependentNoise):
 
     @staticmethod
     def _largest_ratio(guarantee: Guarantee) -> float:
-        match guarantee:
-            case ApproxDP(eps=eps, delta_=delta) if delta > 0:
-                return gaussian_mu(eps, delta)
-            case GaussianDP(mu=mu):
-                return mu
-            case ZCDP(rho=rho):
-                return math.sqrt(2 * rho) * (1 - 1e-15)
-            case RenyiDP(alpha=alpha, eps=eps):
-                return math.sqrt(2 * eps / alpha) * (1 - 1e-15)
-        raise unreachable(guarantee, "Gaussian noise", "Allow a small delta, or use Laplace or NormGamma.")
+        return largest_mu(guarantee)
 
     @staticmethod
     def _spread(dimension: int) -> float:

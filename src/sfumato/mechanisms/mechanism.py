@@ -59,7 +59,7 @@ class Mechanism(ABC):
 
     @property
     def publishable(self) -> bool:
-        return self.random_state is None
+        return not isinstance(self.random_state, int | np.integer)  # the key of a run is a secret, a seed is not
 
     def _bits(self) -> Bits:
         return Bits(self.random_state)

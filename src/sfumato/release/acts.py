@@ -22,7 +22,9 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.event import Event
 from sfumato.core.noise import GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.schema import Schema
+from sfumato.errors import InputError
 from sfumato.mechanisms import Box, Gaussian, Laplace, RandomizedResponse
+from sfumato.mechanisms.bits import StreamKey
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.release.noise import ResponseNoise
 
@@ -34,9 +36,11 @@ _ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 
 
 def seeded(mechanism: Any, *path: int | str) -> Any:
-    """The mechanism with a seed of its own for this batch and column, where it has a seed at all."""
+    """The mechanism with a seed or key of its own for this batch and column, where it has one at all."""
     if mechanism.random_state is None:
         return mechanism
+    if isinstance(mechanism.random_state, StreamKey):
+        return replace(mechanism, random_state=mechanism.random_state.at(*path))
     text = repr((mechanism.random_state, *path)).encode()
     return replace(mechanism, random_state=int.from_bytes(hashlib.sha256(text).digest()[:8], "little"))
 
@@ -57,6 +61,16 @@ class Act(ABC):
     @abstractmethod
     def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
         """The published columns of a batch."""
+
+    def keyed(self, key: StreamKey) -> Act:
+        """The same act with noise that is a function of the key, the block of rows and the column: safe to retry."""
+        mechanism = getattr(self, "mechanism", None)
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(
+                f"{type(self).__name__} cannot repeat its noise, so a retried task would cost twice. Release this "
+                "table on one machine. Nothing was drawn or spent."
+            )
+        return replace(self, mechanism=replace(mechanism, random_state=key))  # type: ignore[type-var]
 
     def laws(self, schema: Schema) -> dict[str, Noise]:
         """Marginal laws of additive noise, in the columns' own units."""

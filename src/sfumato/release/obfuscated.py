@@ -95,10 +95,14 @@ class ObfuscatedRelease:
         machine = RegularisedSVM(self.rho, self.theta).fit(values, labels)
         published = self._obfuscated(values, machine.omega_ * labels, machine.alpha_)
         self._check_same_classifier(published, labels, machine)
+        return self._facts(machine.alpha_, like(table, self._table(published, column, _order_of(table, self.schema))))
+
+    def _facts(self, alpha: np.ndarray, table: Any = None) -> TableRelease:
+        """A published table and everything that may be said about it."""
         notes = self._notes()
         return TableRelease(
-            table=like(table, self._table(published, column, _order_of(table, self.schema))),
-            noise=self._noise(machine.alpha_),
+            table=table,
+            noise=self._noise(alpha),
             guarantee=NoGuarantee(_REASON),
             certificate=Certificate.issue(
                 subject=f"obfuscated table ({len(self.schema.columns)} columns), label {self.label}",
@@ -183,8 +187,10 @@ def _check_schema(schema: Any, label: str) -> None:
         )
 
 
-def _signed_labels(domain: Any, column: pa.ChunkedArray, name: str) -> tuple[pa.Array, np.ndarray]:
-    """The label column as it will be published, and as -1 and +1."""
+def _signed_labels(
+    domain: Any, column: pa.ChunkedArray, name: str, *, both: bool = True
+) -> tuple[pa.Array, np.ndarray]:
+    """The label column as it will be published, and as -1 and +1; `both` of them, unless it is a part of a table."""
     if isinstance(domain, Interval):
         labels = domain.place(column, name)
         if not np.isin(labels, (-1.0, 1.0)).all():
@@ -194,7 +200,7 @@ def _signed_labels(domain: Any, column: pa.ChunkedArray, name: str) -> tuple[pa.
         codes = domain.place(column, name)
         signs = np.array(domain.values if set(domain.values) == {-1, 1} else (-1, 1), dtype=np.float64)
         labels, published = signs[codes], pa.array(list(domain.values)).take(pa.array(codes))
-    if len(labels) == 0 or labels.min() == labels.max():
+    if both and (len(labels) == 0 or labels.min() == labels.max()):
         raise DataError(f"Column {name!r} has fewer than two classes; a classifier needs both. Nothing was published.")
     with suppress(pa.ArrowException):  # a place declared for missing values may not fit the column's own type
         published = published.cast(column.type)

@@ -9,7 +9,7 @@ Proof: docs/proofs/table_release.md
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,8 @@ from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
-from sfumato.errors import DataError, PrivacyParameterError, SchemaError
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
+from sfumato.mechanisms.bits import StreamKey
 from sfumato.release.acts import Act, GaussianBlock, category_values
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
@@ -97,8 +98,18 @@ class PreparedTable:
     def guarantee(self) -> Guarantee:
         return compose(self.events)
 
+    def keyed(self, key: StreamKey) -> PreparedTable:
+        """The same release with noise that is a function of the key and the number of the batch: safe to retry.
+
+        Each batch number must stand for one set of rows for as long as the key lives.
+        """
+        if not self.publishable:
+            raise InputError("A release with a random_state repeats itself already and is for experiments only.")
+        acts = (act.keyed(key.at("act", position)) for position, act in enumerate(self.acts))
+        return replace(self, acts=tuple(acts))
+
     def apply(self, table: pa.Table, batch: int = 0) -> pa.Table:
-        """The published version of a batch; `batch` only keeps seeded experiments from repeating themselves."""
+        """The published version of a batch; `batch` tells the draws of a seed or key apart and nothing else."""
         published: dict[str, Any] = {}
         for act in self.acts:
             published |= act.apply(table, self.schema, batch)

@@ -32,7 +32,10 @@ class _Method(StrEnum):
 
 
 def release(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The private table: .parquet or .csv.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="The private table: a .parquet or .csv file, a folder of Parquet, s3://…"),
+    ],
     schema: Annotated[Path, typer.Option(help="Public bounds and categories of its columns (TOML).")],
     out: Annotated[Path, typer.Option(help="New folder for the published table, its noise law and certificate.")],
     epsilon: Annotated[float | None, typer.Option(help="ε for the features of one record.")] = None,
@@ -53,6 +56,12 @@ def release(
     dataset: Annotated[
         str | None, typer.Option(help="Name of the dataset in the ledger; default: the file's name.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Who works: local, dask (workers on this machine), or a scheduler at tcp://host:8786.")
+    ] = "local",
+    partitions: Annotated[
+        int | None, typer.Option(help="Into how many tasks a folder is cut. It changes nothing in the result.")
+    ] = None,
 ) -> None:
     """Publish a whole table: every record with noise, streamed from file to file, charged and certified.
 
@@ -62,6 +71,8 @@ def release(
     from sfumato.release.box import WeakGuaranteeWarning
     from sfumato.run.files import TableFile
     from sfumato.run.ledger import Ledger
+    from sfumato.run.partition import PartitionedTable
+    from sfumato.run.partition_release import release_partitions
     from sfumato.run.tables import release_file
 
     console = Console()
@@ -74,7 +85,9 @@ def release(
         )  # fmt: skip
     for warning in caught:
         console.print(f"[yellow]{warning.message}[/]", highlight=False)
-    file = TableFile.open(source)
+    path = Path(source)
+    one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
+    rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
     with Progress(
         TextColumn("releasing"),
         BarColumn(),
@@ -83,10 +96,17 @@ def release(
         console=console,
         transient=True,
     ) as bar:
-        task = bar.add_task("rows", total=file.row_count())
-        book = Ledger(ledger)
-        release_file(source, prepared, out, book, dataset or source.stem, progress=lambda rows: bar.advance(task, rows))
-    console.print(f"Published [bold]{out}[/]: table{source.suffix.lower()}, noise.json, certificate.json, README.txt")
+        task = bar.add_task("rows", total=rows)
+        book, name = Ledger(ledger), dataset or path.stem
+        if one_file:
+            release_file(path, prepared, out, book, name, progress=lambda done: bar.advance(task, done))
+        else:
+            release_partitions(
+                source, prepared, out, book, name, engine=engine, partitions=partitions,
+                progress=lambda done: bar.advance(task, done),
+            )  # fmt: skip
+    table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
+    console.print(f"Published [bold]{out}[/]: {table}, noise.json, certificate.json, README.txt")
     console.print(f"Promise: {prepared.guarantee}", highlight=False)
     for note in prepared.notes:
         console.print(note, highlight=False)

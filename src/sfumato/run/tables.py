@@ -125,8 +125,10 @@ def _units(ledger: Ledger, dataset: str) -> list[str]:
     return [unit for name, unit in ledger.datasets() if name == dataset]
 
 
-def _reserve(ledger: Ledger, dataset: str, guarantee: Guarantee, purpose: str) -> list[Reservation]:
-    """Set the cost aside in every account it touches.
+def _reserve(
+    ledger: Ledger, dataset: str, guarantee: Guarantee, purpose: str, *, key: str | None = None, resumed: bool = False
+) -> list[Reservation]:
+    """Set the cost aside in every account it touches; a resumed run with its `key` finds what it set aside before.
 
     What protects the whole record protects its features too, so it is also charged where only features are accounted
     for. What protects features alone cannot be charged to an account of whole records: it needs a grant of its own.
@@ -143,9 +145,9 @@ def _reserve(ledger: Ledger, dataset: str, guarantee: Guarantee, purpose: str) -
     try:
         for unit in touched:
             who = Adjacency(unit, "replace-one")
-            made.append(ledger.reserve(dataset, guarantee.under(who), purpose=purpose))
+            made.append(ledger.reserve(dataset, guarantee.under(who), purpose=purpose, key=key))
     except BaseException:
-        for reservation in made:
+        for reservation in () if resumed else made:  # an earlier attempt may have drawn: what it set aside stays
             ledger.release(reservation)
         raise
     return made

@@ -28,11 +28,16 @@ from rich.text import Text
 
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
+from sfumato.studies.basu_centres import CENTRES
 from sfumato.studies.chaudhuri import TABLE1, TABLE2
 from sfumato.studies.chaudhuri_curves import FIG4, FIG5
 from sfumato.studies.chaudhuri_tradeoff import FIG2, FIG3
 from sfumato.studies.farokhi import ADULT, CANCER, LENDING
 from sfumato.studies.farokhi_toy import TOY
+from sfumato.studies.park import FIG7_1
+from sfumato.studies.park_points import FIG7_2
+from sfumato.studies.park_regions import FIG5_1
+from sfumato.studies.park_tables import TABLE7_2, TABLE7_3
 from sfumato.studies.study import Cell, Study, StudyResult, StudySettings, Verdict
 
 __all__ = ["STUDIES", "Study", "StudyResult", "StudySettings", "Verdict", "find_study", "reproduce", "studies_table"]
@@ -43,12 +48,18 @@ STUDIES: dict[str, Study] = {
     "farokhi-cancer": CANCER,
     "farokhi-adult": ADULT,
     "farokhi-lending": LENDING,
+    "basu-centres": CENTRES,
     "chaudhuri-table1": TABLE1,
     "chaudhuri-table2": TABLE2,
     "chaudhuri-fig2": FIG2,
     "chaudhuri-fig3": FIG3,
     "chaudhuri-fig4": FIG4,
     "chaudhuri-fig5": FIG5,
+    "park-fig5.1": FIG5_1,
+    "park-fig7.1": FIG7_1,
+    "park-fig7.2": FIG7_2,
+    "park-table7.2": TABLE7_2,
+    "park-table7.3": TABLE7_3,
 }
 
 _VERSIONS = ("sfumato", "numpy", "scipy", "scikit-learn", "pyarrow", "matplotlib")

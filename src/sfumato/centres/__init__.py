@@ -1,0 +1,40 @@
+"""Several institutions: a sum of all without anybody seeing the parts.
+
+In:   a Round, each centre's own rows.
+Out:  one noisy sum with a certificate; or a clean failure that charges nobody.
+Reading order: round.py (what is agreed), statistics.py (what is summed), design.py (with or without masks),
+participant.py and aggregator.py (the protocol), memory.py, network.py and processes.py (three ways to run it).
+"""
+
+from sfumato.centres.design import Design, Weights, choose_design, noisy_sharing, secure_aggregation
+from sfumato.centres.linear import LinearFit, fit_linear
+from sfumato.centres.memory import aggregate_in_memory, new_centres
+from sfumato.centres.outcome import Aggregate
+from sfumato.centres.plan import plan_round
+from sfumato.centres.processes import aggregate_locally
+from sfumato.centres.round import Centre, Requirement, Round
+from sfumato.centres.statistics import ClippedSums, Count, Histogram, Means, SecondMoments, Statistic
+
+__all__ = [
+    "Aggregate",
+    "Centre",
+    "ClippedSums",
+    "Count",
+    "Design",
+    "Histogram",
+    "LinearFit",
+    "Means",
+    "Requirement",
+    "Round",
+    "SecondMoments",
+    "Statistic",
+    "Weights",
+    "aggregate_in_memory",
+    "aggregate_locally",
+    "choose_design",
+    "fit_linear",
+    "new_centres",
+    "noisy_sharing",
+    "plan_round",
+    "secure_aggregation",
+]

@@ -1,0 +1,379 @@
+"""What the institutions sum: each patient adds one bounded vector.
+
+In:   a public description (schema, norm); at a centre, its own rows.
+Out:  the centre's sum in whole cells of the grid; how far one unit moves it; what the noisy total says.
+Not here: noise (mechanisms/shares.py), masks (masks.py).
+
+Each patient's vector is clipped by public bounds and rounded to the grid on its own, so sums are sums of whole numbers:
+exact in any order. Products are clipped as products: noise is put on clipped statistics, never carried through them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.checks import positive
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.schema import Schema
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
+
+__all__ = ["ClippedSums", "Count", "Histogram", "Means", "SecondMoments", "Statistic", "statistic_from_dict"]
+
+Law = Literal["gaussian", "laplace"]
+#: The unit whose change replaces everything an institution adds.
+CENTRE = "centre"
+#: Floating-point error of a contribution, relative; a few products of numbers up to 1.
+_ARITHMETIC = 1 + 1e-12
+#: Scaling a centre's vector and rounding it again may move neighbours by two more cells a coordinate; the grid is at
+#: most 2^-12 of the sensitivity for all coordinates together (mechanisms/grid.py).
+_SCALED = 1 + 2.0**-10
+_NUMBERS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Statistic(ABC):
+    """A sum over patients of vectors within public bounds. Abstract.
+
+    With `centre_norm` a centre's whole vector is scaled down to that L2 length where it is longer: that bounds what one
+    centre can change, so that a centre's own figure can be protected as well.
+    """
+
+    kind: ClassVar[str]
+
+    centre_norm: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.centre_norm is not None:
+            positive(self.centre_norm, "centre_norm")
+        self._check()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise InputError if the description means nothing."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """How many numbers are summed."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What each number is."""
+
+    @property
+    @abstractmethod
+    def largest_entry(self) -> float:
+        """The largest absolute value in one patient's vector."""
+
+    @abstractmethod
+    def _distance(self, relation: str, law: Law) -> float:
+        """How far one patient moves the sum, in L2 for Gaussian and L1 for Laplace noise."""
+
+    @abstractmethod
+    def _opened(self, table: Any) -> np.ndarray:
+        """The rows as a matrix within public bounds."""
+
+    @abstractmethod
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        """One vector for each row."""
+
+    def sensitivity(self, adjacency: Adjacency, law: Law) -> float:
+        """How far one unit moves the sum over all centres. The unit "centre" needs `centre_norm`."""
+        if adjacency.unit == CENTRE:
+            if self.centre_norm is None or law != "gaussian":
+                raise PrivacyParameterError(
+                    "Protecting a centre's own figure needs centre_norm, a public bound on its length, and Gaussian "
+                    "noise. Nothing was spent."
+                )
+            # Nothing is negative in the vectors of a schema, so replacing one is √2; of either sign, 2.
+            replaced = 2.0 if isinstance(self, ClippedSums) else math.sqrt(2)
+            return self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0)
+        distance = self._distance(adjacency.relation, law) * _ARITHMETIC
+        return distance if self.centre_norm is None else distance * _SCALED
+
+    def cells(self, table: Any, grid: float, most_patients: int) -> np.ndarray:
+        """This centre's sum in whole cells (int64). Raises DataError, quoting nothing, if the rows do not fit."""
+        rows = self._opened(table)
+        if len(rows) > most_patients:
+            raise DataError(
+                "This centre has more rows than the round allows (most_patients). Nothing was sent. Agree on a larger "
+                "bound, or sample the rows by a public rule."
+            )
+        total = np.zeros(self.length, dtype=np.int64)
+        step = max(1, _NUMBERS // max(1, self.length))
+        for start in range(0, len(rows), step):
+            vectors = self._contributions(rows[start : start + step])
+            total += np.rint(vectors * (1 / grid)).astype(np.int64).sum(axis=0)
+        return self._within_centre_norm(total, grid)
+
+    def _within_centre_norm(self, total: np.ndarray, grid: float) -> np.ndarray:
+        if self.centre_norm is None:
+            return total
+        length, most = float(np.linalg.norm(total.astype(np.float64))), self.centre_norm / grid
+        return total if length <= most else np.rint(total * (most / length)).astype(np.int64)
+
+    def read(self, values: np.ndarray) -> dict[str, Any]:
+        """What the total says, by name; post-processing."""
+        return dict(zip(self.names, (float(value) for value in values), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"kind": self.kind}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            record[item.name] = value.to_toml() if isinstance(value, Schema) else value
+        return record
+
+
+@dataclass(frozen=True)
+class OfSchema(Statistic):
+    """A statistic of the columns of a schema. Abstract."""
+
+    schema: Schema
+
+    def _check(self) -> None:
+        if not isinstance(self.schema, Schema) or self.schema.norm is not None:
+            raise SchemaError("A statistic of several centres needs a Schema without norm. Nothing was run.")
+
+    def _opened(self, table: Any) -> np.ndarray:
+        return self.schema.encode(table, extra="ignore")
+
+    @cached_property
+    def _kinds(self) -> tuple[int, int]:
+        """How many columns are intervals, and how many are categories."""
+        intervals = sum(isinstance(domain, Interval) for domain in self.schema.columns.values())
+        return intervals, len(self.schema.columns) - intervals
+
+    @property
+    def largest_entry(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Count(OfSchema):
+    """How many patients there are. The schema only says which table is meant.
+
+    >>> Count(Schema({"age": Interval(0, 100)})).cells({"age": [50, 60, 70]}, 0.25, 10)
+    array([12])
+    """
+
+    kind: ClassVar[str] = "count"
+
+    @property
+    def length(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("count",)
+
+    def _distance(self, relation: str, law: Law) -> float:
+        if relation == "replace-one":
+            raise PrivacyParameterError("Replacing one patient leaves the count as it is: use add-remove.")
+        return 1.0
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        return np.ones((len(rows), 1))
+
+
+@dataclass(frozen=True)
+class Means(OfSchema):
+    """Count and sums of the columns, hence means: numbers are clipped and scaled to [0, 1], categories are counted.
+
+    >>> Means(Schema({"age": Interval(0, 100)})).read(np.array([4.0, 2.0]))
+    {'count': 4.0, 'age': 50.0}
+    """
+
+    kind: ClassVar[str] = "means"
+
+    @property
+    def length(self) -> int:
+        return 1 + self.schema.width
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("count", *self.schema.feature_names)
+
+    def _distance(self, relation: str, law: Law) -> float:
+        intervals, categories = self._kinds
+        if relation == "replace-one":
+            size = intervals + 2 * categories
+            return math.sqrt(size) if law == "gaussian" else float(size)
+        size = 1 + intervals + categories
+        return math.sqrt(size) if law == "gaussian" else float(size)
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        return np.hstack([np.ones((len(rows), 1)), rows])
+
+    def read(self, values: np.ndarray) -> dict[str, Any]:
+        """The count and, in the columns' own units, the means (shares for categories)."""
+        count = max(1.0, float(values[0]))
+        found: dict[str, Any] = {"count": float(values[0])}
+        for name, domain in self.schema.columns.items():
+            shares = values[1:][self.schema.slices[name]] / count
+            scaled = [domain.low + domain.width * shares[0]] if isinstance(domain, Interval) else shares
+            found |= dict(zip(domain.feature_names(name), map(float, scaled), strict=True))
+        return found
+
+
+@dataclass(frozen=True)
+class Histogram(OfSchema):
+    """How many patients are in each cell of a table over one or more categorical columns.
+
+    >>> Histogram(Schema({"sex": Categories(["f", "m"])})).cells({"sex": ["m", "m", "f"]}, 1.0, 10)
+    array([1, 2])
+    """
+
+    kind: ClassVar[str] = "histogram"
+
+    def _check(self) -> None:
+        super()._check()
+        if any(not isinstance(domain, Categories) for domain in self.schema.columns.values()):
+            raise SchemaError("A histogram takes categories; cut intervals into public bins first. Nothing was run.")
+
+    @property
+    def length(self) -> int:
+        return math.prod(domain.features for domain in self.schema.columns.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        labels = [""]
+        for name, domain in self.schema.columns.items():
+            labels = [f"{left},{right}" if left else right for left in labels for right in domain.feature_names(name)]
+        return tuple(labels)
+
+    def _distance(self, relation: str, law: Law) -> float:
+        if relation == "replace-one":
+            return math.sqrt(2) if law == "gaussian" else 2.0
+        return 1.0
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        cell = np.zeros(len(rows), dtype=np.int64)
+        for name, domain in self.schema.columns.items():
+            cell = cell * domain.features + rows[:, self.schema.slices[name]].argmax(axis=1)
+        vectors = np.zeros((len(rows), self.length))
+        vectors[np.arange(len(rows)), cell] = 1.0
+        return vectors
+
+
+@dataclass(frozen=True)
+class SecondMoments(OfSchema):
+    """The matrix Σ z zᵀ of z = (1, encoded columns): all a linear model needs (linear.py).
+
+    The upper triangle is summed, off the diagonal times √2, so that its length is that of the whole matrix.
+
+    >>> SecondMoments(Schema({"kalium": Interval(0, 10), "age": Interval(0, 100)})).length
+    6
+    """
+
+    kind: ClassVar[str] = "second moments"
+
+    @property
+    def _size(self) -> int:
+        return 1 + self.schema.width
+
+    @property
+    def length(self) -> int:
+        return self._size * (self._size + 1) // 2
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        labels = ("1", *self.schema.feature_names)
+        rows, columns = np.triu_indices(self._size)
+        return tuple(f"{labels[row]}·{labels[column]}" for row, column in zip(rows, columns, strict=True))
+
+    @property
+    def largest_entry(self) -> float:
+        return math.sqrt(2)
+
+    def _distance(self, relation: str, law: Law) -> float:
+        squared = 1 + sum(self._kinds)  # the largest ‖z‖², and the largest Σz
+        if law == "gaussian":
+            # ‖zzᵀ - z'z'ᵀ‖² = ‖z‖⁴ + ‖z'‖⁴ - 2⟨z,z'⟩², and ⟨z,z'⟩ >= 1 because nothing is negative and z starts with 1.
+            return math.sqrt(2 * (squared**2 - 1)) if relation == "replace-one" else float(squared)
+        one = squared + (squared**2 - squared) / math.sqrt(2)
+        return 2 * one if relation == "replace-one" else one
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        z = np.hstack([np.ones((len(rows), 1)), rows])
+        first, second = np.triu_indices(self._size)
+        return z[:, first] * z[:, second] * np.where(first == second, 1.0, math.sqrt(2))
+
+    def matrix(self, values: np.ndarray) -> np.ndarray:
+        """The symmetric matrix behind the summed triangle."""
+        first, second = np.triu_indices(self._size)
+        full = np.zeros((self._size, self._size))
+        full[first, second] = values / np.where(first == second, 1.0, math.sqrt(2))
+        return np.where(full == 0, full.T, full)
+
+
+@dataclass(frozen=True)
+class ClippedSums(Statistic):
+    """Sums of `size` numbers for each patient, each patient's vector scaled down to `norm` (L2 and, if asked, L1).
+
+    For gradients and other sums that a learner asks for. The table is an array with one row for each patient.
+    """
+
+    kind: ClassVar[str] = "clipped sums"
+
+    size: int
+    norm: float
+    order: Literal[1, 2] = 2
+
+    def _check(self) -> None:
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1 or self.order not in (1, 2):
+            raise InputError("Clipped sums need a size of at least 1 and the order 1 or 2. Nothing was run.")
+        positive(self.norm, "norm")
+
+    @property
+    def length(self) -> int:
+        return self.size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"sum {position}" for position in range(self.size))
+
+    @property
+    def largest_entry(self) -> float:
+        return self.norm
+
+    def _distance(self, relation: str, law: Law) -> float:
+        if law == "laplace" and self.order == 2:
+            raise PrivacyParameterError("Laplace noise needs vectors clipped in L1: order=1. Nothing was spent.")
+        return self.norm * (2.0 if relation == "replace-one" else 1.0)
+
+    def _opened(self, table: Any) -> np.ndarray:
+        try:
+            rows = np.asarray(table, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError("Clipped sums need an array of numbers. Nothing was sent.") from error
+        if rows.ndim != 2 or rows.shape[1] != self.size or not np.isfinite(rows).all():
+            raise DataError(f"Clipped sums need rows of {self.size} finite numbers. Nothing was sent.")
+        return rows
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        lengths = np.linalg.norm(rows, ord=self.order, axis=1)
+        return rows * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+
+
+_STATISTICS: dict[str, type[Statistic]] = {
+    kind.kind: kind for kind in (Count, Means, Histogram, SecondMoments, ClippedSums)
+}
+
+
+def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:
+    """The statistic a record describes; the inverse of `to_dict`."""
+    fields = dict(record)
+    kind = _STATISTICS[fields.pop("kind")]
+    if "schema" in fields:
+        fields["schema"] = Schema.from_toml(fields["schema"])
+    return kind(**fields)

@@ -1,0 +1,173 @@
+"""A plan in words: what each observer will see, what they could still learn, what the alternatives would have cost.
+
+In:   a Plan (no data).
+Out:  plain text in three registers: for an analyst, a lawyer, a person in the data; or for one observer.
+Not here: the decisions (plan/make.py). `explain` and `run` walk the same Plan.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+
+from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.errors import InputError
+from sfumato.plan.draw import Draw
+from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.plan import Plan, Planned, Promise
+
+__all__ = ["REGISTERS", "explain", "odds_sentence"]
+
+REGISTERS = ("analyst", "lawyer", "subject")
+_WIDTH = 100
+
+
+def explain(plan: Plan, reader: str = "analyst") -> str:
+    """The plan for a reader: one of "analyst", "lawyer", "subject" (in any case), or the name of an observer."""
+    word = reader.strip().lower()
+    observers = sorted({planned.observer for planned in plan.publications})
+    if word in REGISTERS:
+        lines = {"analyst": _analyst, "lawyer": _lawyer, "subject": _subject}[word](plan)
+    elif reader in observers:
+        lines = _for_observer(plan, reader)
+    else:
+        raise InputError(
+            f"Nobody called {reader!r} observes anything in this plan. Use one of {', '.join(REGISTERS)}, or one of "
+            f"the observers: {', '.join(observers)}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def odds_sentence(guarantee: Guarantee) -> str:
+    """What a promise means for whoever guesses about one individual."""
+    unit = guarantee.adjacency.unit if guarantee.adjacency else "record"
+    delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else (0.0 if isinstance(guarantee, PureDP) else 1e-6)
+    epsilon = guarantee.epsilon(delta)
+    factor = f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
+    exception = f", except with a probability of at most {delta:.2g}" if delta else ""
+    sure = 50 + 50 * guarantee.advantage()
+    return (
+        f"Whatever somebody believed about one {unit} before, what is published multiplies the odds by at most "
+        f"{factor}{exception}. Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 "
+        f"%, is right in at most {sure:.1f} % of all cases."
+    )
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent) or [""]
+
+
+def _title(text: str) -> list[str]:
+    return ["", text, "─" * len(text)]
+
+
+def _promises_for(plan: Plan, observer: str) -> list[Promise]:
+    return [promise for promise in plan.promises if observer in promise.observers]
+
+
+def _analyst(plan: Plan) -> list[str]:
+    lines = [f"Plan {plan.hash[:12]} of {plan.study}"]
+    for observer in sorted({planned.observer for planned in plan.publications}):
+        lines += _for_observer(plan, observer)
+    lines += _title("What the ledger will be charged")
+    for dataset in plan.datasets:
+        lines += _wrapped(f"{dataset}: {plan.cost(dataset)}, as if all observers showed each other everything.")
+    if plan.assumptions:
+        lines += _title("Assumed for the predictions, not for the privacy")
+        for assumption in plan.assumptions:
+            lines += _wrapped(f"· {assumption}")
+    return lines
+
+
+def _for_observer(plan: Plan, observer: str) -> list[str]:
+    lines = _title(f"What {observer} will see")
+    for planned in plan.publications:
+        if planned.observer == observer:
+            lines += list(_publication(plan, planned))
+    lines += _title(f"What {observer} could still learn")
+    for promise in _promises_for(plan, observer):
+        who = " and ".join(promise.observers)
+        together = f" ({who} together)" if len(promise.observers) > 1 else ""
+        lines += _wrapped(f"Promised{together}: {promise.asked}. Kept: {promise.kept.describe()}.")
+        lines += _wrapped(odds_sentence(promise.asked), "  ")
+    for draw in plan.draws:
+        if observer in draw.observers:
+            lines += _wrapped(_limit(draw), "  ")
+    return lines
+
+
+def _limit(draw: Draw | LinearDraw) -> str:
+    """The Cramér-Rao bound of one draw, in the unit of its node. It holds for estimates without bias only."""
+    error = f"{draw.scale:.4g}"  # 1/√(Fisher information) is the scale, of Gaussian and of Laplace noise alike
+    if isinstance(draw, LinearDraw):
+        return f"{draw.node}: read off {draw.dimension} numbers with Gaussian noise of scale {error} each."
+    if draw.group is None:
+        unit = draw.adjacency.unit
+        return (
+            f"{draw.node}: who knows every other {unit} and estimates, without bias, what one {unit} added to the sum "
+            f"has a typical error of at least {error} (Cramér-Rao)."
+        )
+    return f"{draw.node}: who estimates it without bias from this draw errs typically by at least {error} (Cramér-Rao)."
+
+
+def _publication(plan: Plan, planned: Planned) -> Iterator[str]:
+    yield from _wrapped(
+        f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
+    )
+    for seen in planned.seen:
+        each = f" each of {seen.size} numbers" if seen.size > 1 else ""
+        note = f" {seen.note}" if seen.note else ""
+        yield from _wrapped(
+            f"{seen.node}:{each} within ±{seen.half_width:.4g} of the truth in 95 of 100 cases; expected squared error "
+            f"{seen.error:.4g}{' in all' if seen.size > 1 else ''}.{note}",
+            "  ",
+        )
+    yield from _wrapped(f"Why: {planned.reason}", "  ")
+    for other in planned.alternatives:
+        cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
+        yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
+
+
+def _lawyer(plan: Plan) -> list[str]:
+    lines = [f"What is promised in {plan.study}, and to whom it applies"]
+    for promise in plan.promises:
+        who = " and ".join(promise.observers)
+        unit = promise.asked.adjacency.unit if promise.asked.adjacency else "record"
+        lines += _title(f"Towards {who}")
+        lines += _wrapped(
+            f"The protected unit is one {unit} of {promise.dataset}; the change considered is "
+            f"{promise.asked.adjacency}. The promise is {promise.asked.describe()} (requirement {promise.requirement})."
+        )
+        lines += _wrapped(odds_sentence(promise.asked))
+        shown = [planned.name for planned in plan.publications if planned.observer in promise.observers]
+        lines += _wrapped(
+            f"It covers everything that this study shows to {who}, taken together ({', '.join(dict.fromkeys(shown))}), "
+            "and everything that anybody computes from it later. It does not cover what is published elsewhere about "
+            f"the same {unit}, nor facts about groups that would be found without this {unit}'s data as well."
+        )
+    lines += _title("How this can be checked")
+    lines += _wrapped(
+        "Each promise follows from the noise listed in the certificate, by proofs named there. Anybody can recompute "
+        "it without the data: sfumato verify certificate.json. The plan was made without looking at the data. Its "
+        f"hash is {plan.hash}."
+    )
+    return lines
+
+
+def _subject(plan: Plan) -> list[str]:
+    lines = ["If your data are in this study"]
+    for planned in plan.publications:
+        nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
+        lines += _wrapped(
+            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before, typically "
+            f"±{max((seen.half_width for seen in planned.seen), default=0.0):.3g}, so that nobody can tell with "
+            "confidence what your own entry was."
+        )
+    for promise in plan.promises:
+        lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {odds_sentence(promise.asked)}", "")
+    lines += _wrapped(
+        "· This holds whatever else somebody knows, and also for what is computed from the results later. It does not "
+        "stop general findings, for example about an illness, from being learned."
+    )
+    return lines

@@ -1,0 +1,222 @@
+"""README.txt: how recipients use noisy results correctly.
+
+In:   a Plan, the folder of its release.
+Out:  plain text: what is in the folder, the law of the noise, intervals, and the mistakes that bias conclusions.
+Not here: the promise in three registers (evidence/explain.py), the page (evidence/report.py).
+
+Like the report it shows no result: one folder may hold numbers for several observers.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+
+from sfumato.evidence.acts import Act, acts_of, deviation_of
+from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.report_facts import published_files, state_of
+from sfumato.network.aggregate import AggregateNode
+from sfumato.plan.plan import Plan, Planned, Seen
+
+__all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
+
+_WIDTH = 92
+_NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
+_CORRELATED = (
+    "Published = exact + noise, put back into its public range. The noise is Gaussian with the standard error above and "
+    "correlated between the numbers of one individual: plan.json has the strategy it is read off. Between individuals it "
+    "is independent."
+)
+
+
+def write_recipient_readme(plan: Plan, folder: str | Path) -> Path:
+    """Write README.txt into the folder of a release."""
+    from sfumato.evidence.files import write_whole
+
+    return write_whole(Path(folder) / "README.txt", recipient_text(plan, Path(folder)))
+
+
+def recipient_text(plan: Plan, folder: Path | None = None) -> str:
+    """The text for a plan, with the files of its release if there is one."""
+    files = published_files(folder) if folder else {}
+    lines = _head(plan, folder)
+    for planned in plan.publications:
+        lines += _publication(plan, planned, files.get((planned.name, planned.observer), ()))
+    lines += _title("Using these numbers correctly") + _rules(plan)
+    lines += _title("In Python") + _code(plan, files)
+    lines += _title("What was promised to the people in the data")
+    for promise in plan.promises:
+        lines += _wrapped(f"Towards {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+    lines += _wrapped(
+        "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
+        "numbers is covered where a line above names you both."
+    )
+    lines += _title("Checking")
+    lines += _wrapped(
+        "sfumato verify certificate.json recomputes the promise without the data. sfumato trace results/FILE says "
+        "which variables a result came from and which requirement paid for it. report.html tells the rest. "
+        f"Plan: {plan.hash}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def _bullet(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False)
+
+
+def _title(text: str) -> list[str]:
+    return ["", text, "-" * len(text)]
+
+
+def _head(plan: Plan, folder: Path | None) -> list[str]:
+    title = f"{plan.study}: how to use these results"
+    lines = [title, "=" * len(title)]
+    state = state_of(folder)
+    if state == "dry run":
+        lines += ["", *_wrapped("A DRY RUN: invented people and repeatable noise. Nothing here is about anybody.")]
+    elif state == "incomplete":
+        lines += ["", *_wrapped("A certificate is missing or does not hold: do not use these results.")]
+    lines += [""]
+    lines += _wrapped(
+        "Random noise was added to everything here before it was published, as much as the promise at the end needs "
+        "and no more. The noise is part of every number; its law is public, so that you can account for it."
+    )
+    return lines
+
+
+def _publication(plan: Plan, planned: Planned, files: tuple[str, ...]) -> list[str]:
+    lines = _title(f"{planned.name}, for {planned.observer}")
+    if files:
+        lines += _wrapped(f"Files: {', '.join(files)}", "")
+    lines += _wrapped(f"How: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "") + ".")
+    laws: dict[str, list[Seen]] = {}
+    for seen in planned.seen:
+        laws.setdefault(noise_law(plan, planned, seen), []).append(seen)
+    for law, members in laws.items():
+        for seen in members:
+            note = f" {seen.note}" if seen.note else ""
+            many = f", each of {seen.size} numbers" if seen.size > 1 else ""
+            lines += _bullet(
+                f"{seen.node}{many}: standard error {math.sqrt(seen.error / max(seen.size, 1)):.4g}; 95 % interval: "
+                f"value ± {seen.half_width:.4g}.{note}"
+            )
+        lines += _wrapped(law, "  ")
+    return lines
+
+
+def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
+    """What was added to one line of a publication, in a sentence that an estimator can be built on."""
+    visible = acts_of(plan, planned.observer)
+    own = [act for act in visible if seen.node in act.nodes]
+    behind = [act for act in visible if set(act.nodes) & set(planned.cut)]
+    if not own and not behind:
+        return "Exact: everybody may know it, and nothing was added." if seen.error == 0 else _generic(planned)
+    if own and own[0].law not in _NAMES:
+        return _generic(planned)
+    if own and any(act.deviation is None for act in own):
+        return _CORRELATED
+    if own and own[0].group is None:
+        return _sum_law(plan, own, seen)
+    if own and set(planned.cut) <= {one.node for one in planned.seen}:
+        scale = deviation_of(own)
+        return (
+            f"Published = exact + noise, put back into its public range. The noise is {_kind(own)} with standard "
+            f"deviation {scale:.4g}, independent from row to row: classical measurement error."
+        )
+    return (
+        "Noise was added to what it is computed from, and the value was computed from the noisy versions. Its error is "
+        "therefore neither exactly Gaussian nor independent of the value; the squared error above was found by "
+        "simulation over the public ranges."
+    )
+
+
+def _generic(planned: Planned) -> str:
+    return f"{planned.reason.strip().rstrip('.')}." if planned.reason.strip() else "See plan.json for its noise."
+
+
+def _sum_law(plan: Plan, draws: list[Act], seen: Seen) -> str:
+    kind = _aggregate_kind(plan, seen.node)
+    deviation = math.sqrt(seen.error / max(seen.size, 1))
+    if kind == "mean" or (kind is None and seen.size == 1 and not _same(seen.error, (deviation_of(draws) or 0.0) ** 2)):
+        count = " and to the count" if draws[0].dimension > 1 else ""
+        return (
+            f"{_kind(draws)} noise of standard deviation {deviation_of(draws):.4g} was added to the sum{count}, then "
+            f"divided: a ratio, its error close to Gaussian with standard deviation {deviation:.4g} where the count is "
+            "not small. The mean was put back into its public range."
+        )
+    if kind == "moment2" or (kind is None and seen.size != draws[0].dimension):
+        return (
+            f"{_kind(draws)} noise on each sum of products, in units of the attributes' ranges; the entries (i, j) and "
+            "(j, i) carry the same noise. The matrix need not be positive semidefinite: project it before inverting."
+        )
+    return (
+        f"Published = exact + noise. The noise is {_kind(draws)} with mean 0 and standard deviation {deviation:.4g}, "
+        "independent for each number. Numbers may be negative or fractional: that is the noise."
+    )
+
+
+def _kind(draws: list[Act]) -> str:
+    name = _NAMES.get(draws[0].law, draws[0].law)
+    return (
+        name if len(draws) == 1 or draws[0].law == "gaussian" else f"a weighted mean of {len(draws)} {name} variables"
+    )
+
+
+def _same(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=1e-6)
+
+
+def _aggregate_kind(plan: Plan, node: str) -> str | None:
+    if plan.network is None:
+        return None
+    found = next((one for one in plan.network.aggregates if one.name == node), None)
+    return found.kind if isinstance(found, AggregateNode) else None
+
+
+def _rules(plan: Plan) -> list[str]:
+    lines: list[str] = []
+    for text in (
+        "Report a number with its interval. The standard errors are those of the noise alone; add the sampling error "
+        "of your own question: total variance = noise variance + sampling variance.",
+        "A difference of two numbers has the variance s1² + s2²; a sum of k numbers adds all their variances. A total "
+        "of many noisy parts is worse than the same total published once.",
+        "Do not set negative counts to zero, round, or drop cells that look odd before you add up or compare: the "
+        "noise has mean 0, and whoever cuts one side of it off makes everything too large.",
+        "Do not divide by a noisy number whose interval comes near 0.",
+        "Noise in an explanatory variable flattens its slope (attenuation). Use an estimator that knows the noise: "
+        "NoiseAwareLinearRegression, NoiseAwareLogisticRegression, NoiseAwareSVC in sfumato.release.",
+        "Versions made for different observers share noise. Averaging them does not help.",
+        "A test of significance needs the noise in its standard error too; otherwise it finds effects that are noise.",
+    ):
+        lines += _bullet(text)
+    if any(act.law == "laplace" for act in acts_of(plan)):
+        lines += _bullet(
+            "Laplace noise has heavier tails than Gaussian noise: a 95 % interval is ±2.12 standard deviations wide, "
+            "not ±1.96, and 99.7 % needs ±4.11 instead of ±3."
+        )
+    return lines
+
+
+def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str]:
+    """Lines to start from: aggregates come as JSON too, a file of individuals as Parquet alone."""
+    aggregates = [names[0] for names in files.values() if any(name.endswith(".json") for name in names)]
+    individuals = [names[0] for names in files.values() if names and names[0] not in aggregates]
+    lines = ["import pyarrow.parquet as pq"]
+    if aggregates or not files:
+        lines += [
+            f'for row in pq.read_table("{aggregates[0] if aggregates else "results/FILE.parquet"}").to_pylist():',
+            '    print(row["node"], row["part"], row["value"], "±", 1.96 * row["standard_error"])',
+        ]
+    if individuals and any(act.group is not None for act in acts_of(plan)):
+        lines += [
+            "from sfumato.release import NoiseAwareLinearRegression",
+            f'table = pq.read_table("{individuals[0]}").to_pandas()   # one row per individual',
+            "# X: noisy columns used as features, s1, s2, …: their standard errors above, y: what is explained",
+            "model = NoiseAwareLinearRegression([[s1**2, 0.0], [0.0, s2**2]]).fit(X, y)",
+        ]
+    return ["    " + line for line in lines]

@@ -1,0 +1,172 @@
+"""report.html: one page a lawyer can read, and the last look at a folder before it is handed on.
+
+In:   a Plan, the folder of its release, optionally a ledger.
+Out:  report.html (self-contained, no script), README.txt; what a folder still lacks.
+Not here: the facts (evidence/report_facts.py), the recipients' text (evidence/recipient.py).
+
+The page shows no result: it may be handed to an observer who must not see another observer's numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from sfumato.errors import InputError, SfumatoError
+from sfumato.evidence.files import write_whole
+from sfumato.evidence.recipient import write_recipient_readme
+from sfumato.evidence.report_facts import gather, noise_labels
+from sfumato.evidence.verify import verify
+from sfumato.network.draw import draw
+from sfumato.network.network import Network
+from sfumato.network.observations import check_observations
+from sfumato.plan.plan import Plan
+
+__all__ = ["finish_folder", "missing_from", "report_html", "write_report"]
+
+
+def write_report(
+    plan: Plan,
+    folder: str | Path | None,
+    path: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    network: Network | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the page for a plan, and for its release if `folder` holds one.
+
+    A plan read from a file has no network: give it, or the page comes without its picture. `tables` are the public
+    tables, needed where an observe or reveal line rests on one.
+    """
+    return write_whole(Path(path), report_html(plan, folder, ledger=ledger, network=network, tables=tables))
+
+
+def report_html(
+    plan: Plan,
+    folder: str | Path | None = None,
+    *,
+    ledger: str | Path | None = None,
+    network: Network | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> str:
+    """The page as text."""
+    graph = network or plan.network
+    place = Path(folder) if folder is not None else None
+    facts = gather(
+        plan,
+        place,
+        ledger,
+        _findings(graph, tables) if graph else (),
+        _picture(plan, graph) if graph is not None else None,
+    )
+    page = resources.files("sfumato.evidence").joinpath("templates", "report.html").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["number"] = _number
+    environment.filters["sentence"] = _sentence
+    environment.filters["capital"] = _capital
+    return environment.from_string(page).render(facts=facts, version=metadata.version("sfumato"))
+
+
+def finish_folder(
+    plan: Plan,
+    folder: str | Path,
+    ledger: str | Path | None = None,
+    *,
+    network: Network | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> tuple[str, ...]:
+    """Add report.html and README.txt to the folder of a release; what it still lacks afterwards, in sentences.
+
+    The release is complete before this begins: whatever fails here costs no budget and can be repeated.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{place} is not the folder of a release. Nothing was written.")
+    lacking: list[str] = []
+    page = place / "report.html"
+    for name, write in (
+        ("README.txt", lambda: write_recipient_readme(plan, place)),
+        ("report.html", lambda: write_report(plan, place, page, ledger=ledger, network=network, tables=tables)),
+    ):
+        try:
+            write()
+        except (OSError, SfumatoError) as error:
+            lacking.append(f"{name} could not be written: {error}")
+    return (*lacking, *missing_from(plan, place))
+
+
+def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
+    """What keeps a folder from being complete: files that are not there, certificates that do not hold."""
+    found = [
+        f"{name} is missing" for name in ("run.json", "README.txt", "report.html") if not (folder / name).is_file()
+    ]
+    try:
+        if Plan.read(folder / "plan.json").hash != plan.hash:
+            found.append("plan.json is another plan")
+    except InputError:
+        found.append("plan.json is missing or was changed")
+    found += _missing_results(plan, folder)
+    certificates = sorted(folder.glob("certificate*.json"))
+    if not certificates:
+        found.append("there is no certificate")
+    found += [f"{path.name} does not hold" for path in certificates if not verify(path).ok]
+    return tuple(found)
+
+
+def _missing_results(plan: Plan, folder: Path) -> list[str]:
+    try:
+        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
+        listed = {(entry["publication"], entry["observer"]): entry["file"] for entry in index}
+    except (OSError, ValueError, KeyError, TypeError):
+        return ["results/index.json is missing or cannot be read"]
+    lacking = []
+    for planned in plan.publications:
+        file = listed.get((planned.name, planned.observer))
+        if file is None or not (folder / "results" / file).exists():
+            lacking.append(f"the result {planned.name} for {planned.observer} is missing")
+    return lacking
+
+
+def _findings(network: Network, tables: Mapping[str, Any] | None) -> tuple[str, ...]:
+    try:
+        return tuple(str(finding) for finding in check_observations(network, tables))
+    except SfumatoError as error:
+        return (f"The observe/reveal lines could not be checked against the requirements: {error}",)
+
+
+def _picture(plan: Plan, network: Network) -> Markup:
+    """The network's SVG made fit for a page: no document type, no metadata, no names of other places."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = draw(network, Path(folder) / "network.svg", noise_labels(plan))
+        text = path.read_text(encoding="utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
+    text = text.replace("xlink:href", "href")
+    # Matplotlib writes empty elements in the XML way; a page wants an end tag.
+    text = re.sub(r"<(\w+)((?:\s[^<>]*?)?)\s*/>", r"<\1\2></\1>", text)
+    head, rest = text.split(">", 1)
+    return Markup(re.sub(r'\s(?:width|height)="[^"]*"', "", head) + ">" + rest)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _sentence(text: str) -> str:
+    """A reason as a sentence: "one act is enough" becomes "One act is enough." """
+    stripped = _capital(text.strip())
+    return stripped + ("" if stripped.endswith((".", "!", "?")) or not stripped else ".")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

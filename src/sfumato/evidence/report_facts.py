@@ -1,0 +1,307 @@
+"""What the report says, as plain values: the same facts that `explain` tells in words.
+
+In:   a Plan, the folder of a release if there is one, a ledger if there is one.
+Out:  Facts for the page. None of them is a published value or a private one, so the page can be shown to anybody.
+Not here: how the page looks (evidence/templates/report.html), deciding (plan/).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sfumato.errors import SfumatoError
+from sfumato.evidence.acts import Act, acts_of, deviation_of
+from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.frontier import Frontier, frontier_of, stated_point
+from sfumato.evidence.report_plots import frontier_svg
+from sfumato.evidence.verify import verify
+from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_balance import amount_text, left_text
+
+__all__ = [
+    "Account",
+    "Checked",
+    "Facts",
+    "Noise",
+    "ObserverFacts",
+    "PromiseFacts",
+    "Shown",
+    "gather",
+    "noise_labels",
+    "published_files",
+    "state_of",
+]
+
+_LAWS = {"gaussian": "Gaussian", "laplace": "Laplace"}
+
+
+@dataclass(frozen=True)
+class PromiseFacts:
+    """One promise with its meaning."""
+
+    who: str
+    dataset: str
+    requirement: str
+    asked: str
+    kept: str
+    adjacency: str
+    epsilon: float
+    delta: float
+    odds: str
+    sure: float  # per cent of right guesses of the best attacker who starts at 50
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One publication as its observer will find it."""
+
+    planned: Planned
+    files: tuple[str, ...]
+    exact: bool
+    frontier: Frontier | None
+    plot: Markup | None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One draw: where, how wide, who gets to see it, and what an unbiased attacker's error is at least."""
+
+    node: str
+    law: str
+    scale: float | None
+    sensitivity: float | None
+    dimension: int
+    observers: str
+    limit: str
+
+
+@dataclass(frozen=True)
+class ObserverFacts:
+    """Everything about one observer."""
+
+    name: str
+    anchor: str
+    shown: tuple[Shown, ...]
+    promises: tuple[PromiseFacts, ...]
+    noise: tuple[Noise, ...]
+
+
+@dataclass(frozen=True)
+class Account:
+    """One dataset in the ledger, or what the plan alone says about it."""
+
+    dataset: str
+    cost: str
+    granted: str = ""
+    spent: str = ""
+    left: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A certificate of the folder and what the verifier says about it now."""
+
+    file: str
+    subject: str
+    holds: bool
+    publishable: bool
+    finding: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The whole report."""
+
+    study: str
+    plan_hash: str
+    study_digest: str
+    state: str  # "planned", "published", "dry run" or "incomplete"
+    observers: tuple[ObserverFacts, ...]
+    promises: tuple[PromiseFacts, ...]
+    noise: tuple[Noise, ...]
+    accounts: tuple[Account, ...]
+    ledger_note: str
+    certificates: tuple[Checked, ...]
+    assumptions: tuple[str, ...]
+    findings: tuple[str, ...]
+    picture: Markup | None
+    extras: tuple[tuple[str, str], ...]
+
+
+def gather(
+    plan: Plan,
+    folder: Path | None,
+    ledger: str | Path | None,
+    findings: Iterable[str] = (),
+    picture: Markup | None = None,
+) -> Facts:
+    """Everything the page shows."""
+    promises = tuple(_promise(promise) for promise in plan.promises)
+    certificates = _checked(folder) if folder else ()
+    files = published_files(folder) if folder else {}
+    names = sorted({planned.observer for planned in plan.publications})
+    observers = tuple(
+        ObserverFacts(
+            name,
+            f"observer-{number}",
+            tuple(_shown(plan, planned, files) for planned in plan.publications if planned.observer == name),
+            tuple(_promise(promise) for promise in plan.promises if name in promise.observers),
+            _noise(acts_of(plan, name)),
+        )
+        for number, name in enumerate(names, 1)
+    )
+    accounts, note = _accounts(plan, ledger, certificates)
+    return Facts(
+        plan.study,
+        plan.hash,
+        plan.study_digest,
+        _state(folder, certificates),
+        observers,
+        promises,
+        _noise(acts_of(plan)),
+        accounts,
+        note,
+        certificates,
+        plan.assumptions,
+        tuple(findings),
+        picture,
+        tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
+    )
+
+
+def state_of(folder: Path | None) -> str:
+    """What a folder holds: nothing yet ("planned"), "published", a "dry run", or something "incomplete"."""
+    return _state(folder, _checked(folder) if folder else ())
+
+
+def _state(folder: Path | None, certificates: tuple[Checked, ...]) -> str:
+    if folder is None:
+        return "planned"
+    if not certificates or not all(one.holds for one in certificates):
+        return "incomplete"
+    return "published" if all(one.publishable for one in certificates) else "dry run"
+
+
+def _promise(promise: Promise) -> PromiseFacts:
+    epsilon, delta = stated_point(promise.asked)
+    adjacency = promise.asked.adjacency
+    return PromiseFacts(
+        " and ".join(promise.observers),
+        promise.dataset,
+        promise.requirement,
+        promise.asked.describe(),
+        promise.kept.describe(),
+        str(adjacency) if adjacency else "",
+        epsilon,
+        delta,
+        f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}",
+        50 + 50 * promise.asked.advantage(),
+        odds_sentence(promise.asked),
+    )
+
+
+def _shown(plan: Plan, planned: Planned, files: dict[tuple[str, str], tuple[str, ...]]) -> Shown:
+    frontier = frontier_of(plan, planned)
+    drawn = {node for act in acts_of(plan, planned.observer) for node in act.nodes}
+    needed = {*planned.cut, *(seen.node for seen in planned.seen)}
+    return Shown(
+        planned,
+        files.get((planned.name, planned.observer), ()),
+        planned.error == 0 and not drawn & needed,
+        frontier,
+        frontier_svg(frontier, planned.name) if frontier else None,
+    )
+
+
+def _noise(acts: Iterable[Act]) -> tuple[Noise, ...]:
+    """Groups of individuals that are alike in everything drawn appear once."""
+    found: dict[Noise, None] = {}
+    for act in acts:
+        what = f"what one {act.unit} adds to it" if act.group is None else f"one {act.unit}'s value"
+        limit = f"{what}: error at least {act.deviation:.4g}" if act.deviation else ""
+        law, who = _LAWS.get(act.law, act.law), ", ".join(act.observers)
+        found[Noise(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit)] = None
+    return tuple(found)
+
+
+def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
+    """For (observer, node) the standard deviation of the noise in the observer's version: for the picture."""
+    seen: dict[tuple[str, str], list[Act]] = {}
+    for act in acts_of(plan):
+        for observer in act.observers:
+            for node in act.nodes:
+                seen.setdefault((observer, node), []).append(act)
+    labels = {}
+    for key, acts in seen.items():
+        deviation = deviation_of(acts)
+        labels[key] = "noise" if deviation is None else f"noise σ = {deviation:.3g}"
+    return labels
+
+
+def published_files(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Which files hold which publication, as the folder's own index says."""
+    try:
+        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for entry in index:
+            names = (entry["file"], entry["file"].replace(".parquet", ".json"))
+            present = tuple(dict.fromkeys(f"results/{n}" for n in names if (folder / "results" / n).is_file()))
+            key = (entry["publication"], entry["observer"])
+            found[key] = (*found.get(key, ()), *present)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return found
+
+
+def _checked(folder: Path) -> tuple[Checked, ...]:
+    """Every certificate verified again, now."""
+    found = []
+    for path in sorted(folder.glob("certificate*.json")):
+        result = verify(path)
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            subject, publishable = str(record["subject"]), record["publishable"] is True
+        except (OSError, ValueError, KeyError, TypeError):
+            subject, publishable = "cannot be read", False
+        wrong = [sentence for _, ok, sentence in result.checks if not ok]
+        said = wrong[0] if wrong else f"{len(result.checks)} entries recomputed without the data"
+        found.append(Checked(path.name, subject, result.ok, publishable, said))
+    return tuple(found)
+
+
+def _accounts(
+    plan: Plan, ledger: str | Path | None, certificates: tuple[Checked, ...]
+) -> tuple[tuple[Account, ...], str]:
+    costs = {dataset: plan.cost(dataset).describe() for dataset in plan.datasets}
+    plain = tuple(Account(dataset, cost) for dataset, cost in costs.items())
+    if certificates and not all(one.publishable for one in certificates):
+        return plain, "A dry run charges nothing."
+    if ledger is None or not Path(ledger).is_file():
+        return plain, "No ledger was given: this is what the plan costs, not what was charged."
+    try:
+        book = Ledger(ledger, create=False)
+        known = book.datasets()
+        found = []
+        for dataset, cost in costs.items():
+            balances = [book.balance(name, unit) for name, unit in known if name == dataset]
+            found += [
+                Account(
+                    f"{dataset}, under {balance.adjacency}",
+                    cost,
+                    amount_text(balance.granted),
+                    amount_text(balance.spent) if balance.spent else "nothing",
+                    left_text(balance.remaining, balance.granted),
+                )
+                for balance in balances
+            ] or [Account(dataset, cost)]
+    except SfumatoError as error:
+        return plain, f"The ledger could not be read: {type(error).__name__}."
+    return tuple(found), "Granted, spent and left as the ledger stood when this page was written."

@@ -1,0 +1,60 @@
+"""`sfumato check STUDY.pl`: every problem of a study at once, for people or for editors.
+
+In:   a path.
+Out:  text or JSON; whether the study can be used.
+Not here: the checks (lang/load.py and what it calls).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sfumato.lang.load import examine
+from sfumato.lang.problem import Problem
+from sfumato.lang.spec import Spec
+
+__all__ = ["run_check"]
+
+
+def run_check(study: Path, as_json: bool = False) -> tuple[str, bool]:
+    """What to print, and whether there are no errors."""
+    spec, problems = examine(study)
+    errors = sum(problem.severity == "error" for problem in problems)
+    text = _record(study, spec, problems) if as_json else _page(study, spec, problems)
+    return text, errors == 0
+
+
+def _record(study: Path, spec: Spec | None, problems: tuple[Problem, ...]) -> str:
+    record: dict[str, Any] = {
+        "study": str(study),
+        "digest": spec.digest if spec else None,
+        "errors": sum(problem.severity == "error" for problem in problems),
+        "warnings": sum(problem.severity == "warning" for problem in problems),
+        "problems": [problem.to_dict() for problem in problems],
+    }
+    return json.dumps(record, indent=2, ensure_ascii=True)
+
+
+def _page(study: Path, spec: Spec | None, problems: tuple[Problem, ...]) -> str:
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
+    parts = [problem.describe() for problem in problems]
+    counted = f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
+    if errors or spec is None:
+        parts.append(f"{study}: {counted}. Nothing was run and nothing was spent.")
+    else:
+        parts.append(f"{study}: {counted}. {_summary(spec)}")
+    return "\n".join(parts)
+
+
+def _summary(spec: Spec) -> str:
+    promises = [f"  {requirement.observer}: {requirement.guarantee}" for requirement in spec.requirements]
+    return "The study can be planned." + (
+        "\nPromised, observer by observer:\n" + "\n".join(promises) if promises else ""
+    )
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")

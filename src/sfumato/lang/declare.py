@@ -1,0 +1,379 @@
+"""From clauses to declarations: sources, columns, ranges, datasets, requirements and wishes about publications.
+
+In:   clauses that passed the reader.
+Out:  the fields of a Spec, and a problem for each declaration that says something impossible.
+Not here: declarations with conditions, which the logic engine derives (lang/ground.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from sfumato.errors import InputError
+from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.spec import (
+    EVERYONE,
+    Centre,
+    Collusion,
+    Column,
+    Dataset,
+    Forbidden,
+    Forgotten,
+    Holds,
+    Missing,
+    Preference,
+    Range,
+    Relation,
+    Requirement,
+    RowLimit,
+    Source,
+    Weight,
+)
+from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
+from sfumato.lang.vocabulary import METRICS, STATIC
+
+__all__ = ["Declared", "declare"]
+
+
+@dataclass
+class Declared:
+    """Declarations while they are collected; `fields()` are those of a Spec."""
+
+    sources: list[Source] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
+    public_tables: set[str] = field(default_factory=set)
+    ranges: list[Range] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    row_limits: list[RowLimit] = field(default_factory=list)
+    datasets: list[Dataset] = field(default_factory=list)
+    requirements: list[Requirement] = field(default_factory=list)
+    preferences: list[Preference] = field(default_factory=list)
+    forbidden: list[Forbidden] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
+    collusions: list[Collusion] = field(default_factory=list)
+    centres: list[Centre] = field(default_factory=list)
+    holds: list[Holds] = field(default_factory=list)
+    forgotten: list[Forgotten] = field(default_factory=list)
+    #: adjacency/2, kept until the datasets are known.
+    relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        """Keyword arguments of Spec."""
+        made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
+        made["public_tables"] = frozenset(self.public_tables)
+        return made
+
+
+class _Wrong(Exception):
+    """A declaration that cannot be used."""
+
+    def __init__(self, message: str, at: Term | None = None, **more: Any) -> None:
+        super().__init__(message)
+        self.at = at
+        self.more = more
+
+
+def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
+    """All declarations that are facts, and what is wrong with the others."""
+    declared = Declared()
+    problems: list[Problem] = []
+    clauses = [clause for clause in clauses if indicator(clause.head) in STATIC and clause.body is None]
+    # Requirements name datasets, and datasets ask for their adjacency: these first.
+    for clause in sorted(clauses, key=lambda clause: _ORDER.get(clause.head.functor, 1)):
+        try:
+            _READERS[clause.head.functor](declared, clause)
+        except _Wrong as wrong:
+            problems.append(_problem(clause, wrong))
+        except InputError as error:  # core's own words about an interval, categories or a privacy parameter
+            problems.append(_problem(clause, _Wrong(str(error))))
+    problems += _unknown_adjacencies(declared)
+    problems += _unknown_missing(declared)
+    return declared, problems
+
+
+def _problem(clause: Clause, wrong: _Wrong) -> Problem:
+    more = {"expected": STATIC[indicator(clause.head)], "code": "declaration", **wrong.more}
+    place = clause.at(wrong.at) if wrong.at is not None else clause.position
+    return Problem("error", message=str(wrong), position=place, clause=clause.text, **more)
+
+
+# --- reading arguments -------------------------------------------------------------------------------------------
+
+
+def _name(term: Term, what: str) -> str:
+    if isinstance(term, Compound) and not term.arguments:
+        return term.functor
+    if isinstance(term, Text):
+        return term.value
+    raise _Wrong(
+        f"{what} must be a name, not {show(term)[:60]}", term, way_out="Write a small-letter name or a 'quoted' one."
+    )
+
+
+def _atom(term: Term, what: str) -> Compound:
+    if isinstance(term, Compound):
+        return term
+    raise _Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
+
+
+def _number(term: Term, what: str) -> float | int:
+    if isinstance(term, Number):
+        return term.value
+    raise _Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
+
+
+def _names(term: Term, what: str) -> tuple[str, ...]:
+    if isinstance(term, ListTerm):
+        return tuple(_name(item, what) for item in term.items)
+    return (_name(term, what),)
+
+
+def _scalar(term: Term) -> str | int:
+    if isinstance(term, Number):
+        if isinstance(term.value, int):
+            return term.value
+        raise _Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
+    return _name(term, "a category")
+
+
+# --- one reader for each declaration -----------------------------------------------------------------------------
+
+
+def _source(declared: Declared, clause: Clause) -> None:
+    table, path = clause.head.arguments
+    made = Source(_name(table, "a table"), _name(path, "a file"), clause.position)
+    if any(other.table == made.table for other in declared.sources):
+        raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
+    declared.sources.append(made)
+
+
+def _column(declared: Declared, clause: Clause) -> None:
+    table, name, atom = clause.head.arguments
+    made = Column(_name(table, "a table"), _name(name, "a column"), _atom(atom, "what a column holds"), clause.position)
+    if any(other.table == made.table and other.name == made.name for other in declared.columns):
+        raise _Wrong(f"the column {made.name} of {made.table} is declared twice", name, code="twice")
+    declared.columns.append(made)
+
+
+def _relation(declared: Declared, clause: Clause) -> None:
+    table, atom = clause.head.arguments
+    declared.relations.append(Relation(_name(table, "a table"), _atom(atom, "a relation"), clause.position))
+
+
+def _public(declared: Declared, clause: Clause) -> None:
+    declared.public_tables.add(_name(clause.head.arguments[0], "a table"))
+
+
+def _range(declared: Declared, clause: Clause) -> None:
+    atom = _atom(clause.head.arguments[0], "a random variable")
+    domain: Interval | Categories
+    if len(clause.head.arguments) == 3:
+        low, high = (_number(end, "an end of a range") for end in clause.head.arguments[1:])
+        domain = Interval(low, high)
+    else:
+        listed = clause.head.arguments[1]
+        if not isinstance(listed, ListTerm):
+            raise _Wrong("the categories of a range must be a list", listed)
+        domain = Categories(tuple(_scalar(item) for item in listed.items))
+    if any(other.atom_pattern == atom for other in declared.ranges):
+        raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
+    declared.ranges.append(Range(atom, domain, clause.position))
+
+
+def _missing(declared: Declared, clause: Clause) -> None:
+    atom, value = clause.head.arguments
+    content = value.value if isinstance(value, Number) else _name(value, "what stands for an absent cell")
+    declared.missing.append(Missing(_atom(atom, "a random variable"), content, clause.position))
+
+
+def _rows_per_person(declared: Declared, clause: Clause) -> None:
+    table, number = clause.head.arguments
+    maximum = _number(number, "the number of rows")
+    if not isinstance(maximum, int) or maximum < 1:
+        raise _Wrong("the number of rows must be a whole number of at least 1", number)
+    declared.row_limits.append(RowLimit(_name(table, "a table"), maximum, clause.position))
+
+
+_NEIGHBOURS = {"add_remove": "add-remove", "replace_one": "replace-one"}
+
+
+def _adjacency(declared: Declared, clause: Clause) -> None:
+    dataset, relation = clause.head.arguments
+    name, kind = _name(dataset, "a dataset"), _name(relation, "an adjacency")
+    if kind not in _NEIGHBOURS:
+        raise _Wrong(
+            f"{kind} is not an adjacency",
+            relation,
+            nearest=nearest(kind, _NEIGHBOURS),
+            way_out="Write add_remove (presence is protected too) or replace_one (the number of people is public).",
+        )
+    if name in declared.relations_of_neighbours:
+        raise _Wrong(f"the adjacency of {name} is declared twice", dataset, code="twice")
+    declared.relations_of_neighbours[name] = (_NEIGHBOURS[kind], clause)
+
+
+def _dataset(declared: Declared, clause: Clause) -> None:
+    name, domain = clause.head.arguments
+    expected = _atom(domain, "a domain")
+    if indicator(expected) != "domain/2" or not isinstance(expected.arguments[0], Variable):
+        raise _Wrong("a dataset needs domain(P, goal(P)): a variable and the goal that says who is in it", domain)
+    variable, goal = expected.arguments
+    first = goals(goal)[0]
+    if variable not in variables(goal) or not isinstance(first, Compound):
+        raise _Wrong(f"the goal of a domain must speak of {show(variable)}", goal)
+    made_name = _name(name, "a dataset")
+    if any(other.name == made_name for other in declared.datasets):
+        raise _Wrong(f"the dataset {made_name} is declared twice", name, code="twice")
+    relation = declared.relations_of_neighbours.get(made_name, ("replace-one",))[0]
+    adjacency = Adjacency(first.functor, relation)  # type: ignore[arg-type]  # one of the two words above
+    assert isinstance(variable, Variable)
+    declared.datasets.append(Dataset(made_name, variable.name, goal, adjacency, clause.position))
+
+
+def _privacy_requirement(declared: Declared, clause: Clause) -> None:
+    name, dataset, metric = clause.head.arguments
+    named = _atom(name, "a requirement's name")
+    if variables(named):
+        raise _Wrong(
+            "a requirement's name must not hold a variable",
+            name,
+            way_out="Write one requirement for each observer; their budgets are separate.",
+        )
+    wanted = _name(dataset, "a dataset")
+    known = {declared_one.name: declared_one for declared_one in declared.datasets}
+    if wanted not in known:
+        raise _Wrong(
+            f"the dataset {wanted} is not declared",
+            dataset,
+            code="unknown-dataset",
+            nearest=nearest(wanted, known),
+            way_out=f"Declare it: dataset({wanted}, domain(P, patient(P))). It says who is protected.",
+        )
+    if any(other.name == named for other in declared.requirements):
+        raise _Wrong(f"the requirement {show(named)} is declared twice", name, code="twice")
+    guarantee = _guarantee(metric).under(known[wanted].adjacency)
+    observer = show(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
+    declared.requirements.append(Requirement(named, observer, wanted, guarantee, clause.position))
+
+
+def _guarantee(metric: Term) -> Guarantee:
+    name = indicator(metric)
+    if not isinstance(metric, Compound) or name not in METRICS:
+        raise _Wrong(
+            f"{show(metric)[:60]} is not a privacy metric",
+            metric,
+            code="metric",
+            expected=", ".join(METRICS.values()),
+            nearest=nearest(name, METRICS),
+        )
+    values = [float(_number(part, "a privacy parameter")) for part in metric.arguments]
+    try:
+        return _METRIC_CLASSES[name](*values)
+    except InputError as error:
+        raise _Wrong(str(error), metric, code="metric", expected=METRICS[name]) from None
+
+
+_METRIC_CLASSES: dict[str, Callable[..., Guarantee]] = {
+    "dp/1": PureDP,
+    "dp/2": ApproxDP,
+    "renyi_dp/2": RenyiDP,
+    "gdp/1": GaussianDP,
+    "zcdp/1": ZCDP,
+}
+
+
+def _prefer(declared: Declared, clause: Clause) -> None:
+    publication, strategies = clause.head.arguments
+    names = _names(strategies, "a strategy")
+    declared.preferences.append(Preference(_name(publication, "a publication"), names, clause.position))
+
+
+def _forbid(declared: Declared, clause: Clause) -> None:
+    publication, strategies = clause.head.arguments
+    names = _names(strategies, "a strategy")
+    declared.forbidden.append(Forbidden(_name(publication, "a publication"), names, clause.position))
+
+
+def _weight(declared: Declared, clause: Clause) -> None:
+    publication, number = clause.head.arguments
+    value = float(_number(number, "a weight"))
+    if not value > 0:
+        raise _Wrong("a weight must be above zero", number)
+    declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
+
+
+def _collude(declared: Declared, clause: Clause) -> None:
+    observers = _names(clause.head.arguments[0], "an observer")
+    if len(set(observers)) < 2:
+        raise _Wrong("it takes two observers to collude", clause.head.arguments[0])
+    declared.collusions.append(Collusion(frozenset(observers), clause.position))
+
+
+def _centre(declared: Declared, clause: Clause) -> None:
+    declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
+
+
+def _holds(declared: Declared, clause: Clause) -> None:
+    centre, table = clause.head.arguments
+    declared.holds.append(Holds(_name(centre, "a centre"), _name(table, "a table"), clause.position))
+
+
+def _forget(declared: Declared, clause: Clause) -> None:
+    individual, *variable = clause.head.arguments
+    declared.forgotten.append(Forgotten(individual, variable[0] if variable else None, clause.position))
+
+
+_READERS: dict[str, Callable[[Declared, Clause], None]] = {
+    "source": _source,
+    "column": _column,
+    "relation": _relation,
+    "public": _public,
+    "range": _range,
+    "missing": _missing,
+    "rows_per_person": _rows_per_person,
+    "adjacency": _adjacency,
+    "dataset": _dataset,
+    "privacy_requirement": _privacy_requirement,
+    "prefer": _prefer,
+    "forbid": _forbid,
+    "weight": _weight,
+    "collude": _collude,
+    "centre": _centre,
+    "holds": _holds,
+    "forget": _forget,
+}
+_ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
+
+
+def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:
+    known = {dataset.name for dataset in declared.datasets}
+    for name, (_, clause) in declared.relations_of_neighbours.items():
+        if name not in known:
+            wrong = _Wrong(f"the dataset {name} is not declared", code="unknown-dataset", nearest=nearest(name, known))
+            yield _problem(clause, wrong)
+
+
+def _unknown_missing(declared: Declared) -> Iterable[Problem]:
+    """What stands for an absent cell must lie in the variable's range."""
+    domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
+    for one in declared.missing:
+        domain = domains.get(indicator(one.atom_pattern))
+        inside = (
+            isinstance(domain, Interval)
+            and isinstance(one.value, (int, float))
+            and domain.low <= one.value <= domain.high
+        ) or (isinstance(domain, Categories) and one.value in domain.values)
+        if not inside and one.position is not None:
+            yield Problem(
+                "error",
+                "declaration",
+                f"what stands for an absent {show(one.atom_pattern)} must lie in its declared range",
+                one.position,
+                expected=STATIC["missing/2"],
+                way_out="Declare the range, or choose a value inside it.",
+            )

@@ -1,0 +1,122 @@
+"""Loading a study: read, check, and hand over a Spec, or say everything that is wrong with it.
+
+In:   a path or a text.
+Out:  Spec; StudyError with every problem.
+Not here: the command line (lang/check_command.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from sfumato.errors import StudyError
+from sfumato.lang.check import check_grounded, check_structure
+from sfumato.lang.declare import declare
+from sfumato.lang.limits import LimitReached, Limits, TimeGuard
+from sfumato.lang.problem import Problem, in_order
+from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
+from sfumato.lang.safety import check_safety
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import Compound, ListTerm, Position, indicator
+
+__all__ = ["examine", "load"]
+
+#: Whatever is in a file, it is answered within this many seconds.
+LONGEST_CHECK = 4.5
+
+_BLOCKING = frozenset(
+    ["syntax", "too-long", "refused", "name", "arity", "conditions", "unknown-predicate", "declaration"]
+)
+
+
+def load(path_or_text: str | os.PathLike[str]) -> Spec:
+    """The Spec of a study file, or of a study's text: a string with a line break, a parenthesis or a final full stop.
+
+    Raises StudyError, which carries every problem with its place. Warnings stay in `Spec.problems`.
+
+    >>> load("random(age(P)) :- paitent(P). patient(uma).")
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.StudyError: The study has 1 error. Nothing was run and nothing was spent.
+    text:1:19: error: paitent/1 is called here and defined nowhere [unknown-predicate]
+    ...
+    """
+    spec, problems = examine(path_or_text)
+    errors = tuple(problem for problem in problems if problem.severity == "error")
+    if errors or spec is None:
+        number = f"{len(errors)} error" + ("s" if len(errors) != 1 else "")
+        raise StudyError(f"The study has {number}. Nothing was run and nothing was spent.", errors)
+    return spec
+
+
+def examine(
+    path_or_text: str | os.PathLike[str], limits: Limits | None = None
+) -> tuple[Spec | None, tuple[Problem, ...]]:
+    """Everything that can be said about a study: the Spec, if there are clauses at all, and all problems in order."""
+    text, path, problem = _text(path_or_text)
+    if problem is not None:
+        return None, (problem,)
+    try:
+        with TimeGuard(LONGEST_CHECK):
+            return _examine(text, path, limits)
+    except LimitReached:
+        message = f"checking this study takes longer than {LONGEST_CHECK:g} s"
+        place = Position(Path(path).name if path else "text", 1, 1)
+        way_out = "Write fewer clauses, or let them derive fewer variables: rows belong into a table."
+        return None, (Problem("error", "limit", message, place, way_out=way_out),)
+
+
+def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, tuple[Problem, ...]]:
+    name = Path(path).stem if path else "study"
+    clauses, problems = read(text, Path(path).name if path else "text")
+    found = list(problems)
+    if not clauses and not found:
+        place = Position(Path(path).name if path else "text", 1, 1)
+        found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
+    clauses = tuple(_as_cpd(clause) for clause in clauses)
+    declared, complaints = declare(clauses)
+    found += complaints
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    spec = Spec(name, path, text, digest, **declared.fields(), clauses=clauses)
+    found += check_safety(clauses, spec.table_predicates)
+    found += check_structure(spec)
+    # The engine never sees what was refused, and what it would say about a study with holes is noise.
+    if not any(one.severity == "error" and one.code in _BLOCKING for one in found):
+        found += check_grounded(spec, limits)
+    ordered = in_order(found)
+    warnings = tuple(one for one in ordered if one.severity == "warning")
+    return Spec(name, path, text, digest, **declared.fields(), clauses=clauses, problems=warnings), ordered
+
+
+def _text(path_or_text: str | os.PathLike[str]) -> tuple[str, str | None, Problem | None]:
+    if isinstance(path_or_text, str) and _is_text(path_or_text):
+        return path_or_text, None, None
+    path = os.fspath(path_or_text)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(4 * LONGEST_TEXT + 1)
+        return content.decode("utf-8"), path, None
+    except OSError as error:
+        message, way_out = f"the study cannot be opened: {error.strerror}", "Check the path."
+    except UnicodeDecodeError:
+        message, way_out = "the study is not UTF-8 text", "Save it as UTF-8."
+    except ValueError:
+        message, way_out = "the path of the study is not a path", "Check the path."
+    return "", path, Problem("error", "file", message, Position(Path(path).name, 1, 1), way_out=way_out)
+
+
+def _is_text(given: str) -> bool:
+    return any(mark in given for mark in ("\n", "(", ":-")) or given.rstrip().endswith(".") or not given.strip()
+
+
+def _as_cpd(clause: Clause) -> Clause:
+    """`p(iq(john)), low: 0.4, high: 0.6.`, as logical Bayesian networks print a distribution, means cpd/2."""
+    first, *rest = goals(clause.head)
+    if clause.body is not None or not rest or not isinstance(first, Compound) or indicator(first) != "p/1":
+        return clause
+    if not all(indicator(part) == ":/2" for part in rest):
+        return clause
+    law = Compound("discrete", (ListTerm(tuple(rest)),), clause.position)
+    return Clause(Compound("cpd", (first.arguments[0], law), clause.position), None, clause.position, clause.text)

@@ -1,0 +1,357 @@
+"""What a study wants: declarations that never mention an individual's data.
+
+In:   declarations read from a study file (lang/load.py).
+Out:  Spec, and by `Spec.ground` the random variables, dependencies and publications its clauses derive.
+Not here: reading (lang/reader.py), the checks (lang/check.py), running the logic (lang/ground.py), expressions and
+          zones (network/).
+
+Adjacency: `dataset(Name, domain(P, Goal))` protects one individual of the goal's kind, replaced by another one;
+`adjacency(Name, add_remove)` protects presence too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from sfumato.core import Adjacency, Categories, Guarantee, Interval
+from sfumato.errors import InputError
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator
+
+if TYPE_CHECKING:
+    from sfumato.lang.problem import Problem
+    from sfumato.lang.reader import Clause
+
+__all__ = [
+    "EVERYONE",
+    "AggregateDeclaration",
+    "AggregateKind",
+    "Centre",
+    "Collusion",
+    "Column",
+    "Dataset",
+    "Dependency",
+    "DpRv",
+    "Forbidden",
+    "Forgotten",
+    "Grounding",
+    "Holds",
+    "Missing",
+    "Observation",
+    "Preference",
+    "Publication",
+    "Range",
+    "Relation",
+    "Requirement",
+    "RowLimit",
+    "Source",
+    "Spec",
+    "Weight",
+]
+
+#: The observer of a requirement whose name carries none.
+EVERYONE = "everyone"
+
+AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """source(Table, Path): where a table's rows are."""
+
+    table: str
+    path: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """column(Table, Name, Atom): a cell is the random variable Atom, or, if Atom is logical, an identity."""
+
+    table: str
+    name: str
+    atom: Compound
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """relation(Table, Atom): every row of Table asserts Atom, its variables bound by the identity columns."""
+
+    table: str
+    atom: Compound
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """range(RV, Low, High) or range(RV, [category, …]): the public domain of every variable the pattern covers."""
+
+    atom_pattern: Compound
+    domain: Interval | Categories
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """missing(RV, Value): what stands for an absent cell."""
+
+    atom_pattern: Compound
+    value: float | str | int
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """rows_per_person(Table, N): at most N rows of one individual are used."""
+
+    table: str
+    maximum: int
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """dataset(Name, domain(Variable, Goal)) with the adjacency it stands for."""
+
+    name: str
+    variable: str
+    goal: Term
+    adjacency: Adjacency
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """privacy_requirement(Name, Dataset, Metric): one budget towards one observer."""
+
+    name: Term
+    observer: str
+    dataset: str
+    guarantee: Guarantee
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """prefer(Publication, [strategy, …]): these first."""
+
+    publication: str
+    strategies: tuple[str, ...]
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """forbid(Publication, strategy): these never."""
+
+    publication: str
+    strategies: tuple[str, ...]
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """weight(Publication, Value): how much this publication's error counts beside the others'."""
+
+    publication: str
+    value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Collusion:
+    """collude([observer, …]): these observers put together what they see."""
+
+    observers: frozenset[str]
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Centre:
+    """centre(Name): an institution that keeps its own rows."""
+
+    name: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """holds(Centre, Table): whose rows they are."""
+
+    centre: str
+    table: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """forget(Individual): rows that must not be read again; forget(Individual, RV) names one variable."""
+
+    individual: Term
+    variable: Term | None = None
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """depends(Child, Parents, CPF), or an LBN statement `Child | Parents`, whose CPF may be `unspecified`."""
+
+    child: Term
+    parents: tuple[Term, ...]
+    cpf: Term
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DpRv:
+    """dp_rv(Requirement, RV): the observer sees RV, within the requirement."""
+
+    requirement: Term
+    variable: Term
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """publish(Name, What, Requirement)."""
+
+    name: str
+    what: Term
+    requirement: Term
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateDeclaration:
+    """count, sum, mean, moment2 or histogram over individuals; the person stays a Variable in value and condition."""
+
+    kind: AggregateKind
+    atom: Term
+    value: Term | ListTerm | None
+    condition: Term
+    edges: ListTerm | None = None
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """observe(Observer, RV) or reveal(Observer, RV): the observer knows RV exactly."""
+
+    observer: Term
+    variable: Term
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """What the clauses derive from given logical facts. Nothing in it comes from a private row."""
+
+    variables: tuple[Term, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    observed: tuple[DpRv, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    aggregates: tuple[AggregateDeclaration, ...] = ()
+    personal: tuple[tuple[Term, Term], ...] = ()
+    instances: tuple[tuple[str, Term, Term], ...] = ()
+    observations: tuple[Observation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A study's wishes, checked. Made by `sfumato.load`.
+
+    >>> from sfumato.lang import load
+    >>> spec = load('''
+    ...     source(patients, 'patients.parquet').
+    ...     column(patients, id, patient(P)).
+    ...     column(patients, age, age(P)).
+    ...     random(age(P)) :- patient(P).
+    ...     range(age(P), 0, 110).
+    ...     dataset(people, domain(P, patient(P))).
+    ...     privacy_requirement(openness(public), people, dp(0.5)).
+    ...     mean(meanAge, age(P), patient(P)).
+    ...     publish(average, meanAge, openness(public)).
+    ... ''')
+    >>> print(spec.requirements[0].guarantee)
+    0.5-DP, under replacing one patient
+    >>> [str(name) for name in spec.ground([Compound("patient", (spec.symbolic("people"),))]).variables]
+    ["age('$patient_1')"]
+    """
+
+    name: str
+    path: str | None
+    text: str = field(repr=False)
+    digest: str
+    sources: tuple[Source, ...] = ()
+    columns: tuple[Column, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    public_tables: frozenset[str] = frozenset()
+    ranges: tuple[Range, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    row_limits: tuple[RowLimit, ...] = ()
+    datasets: tuple[Dataset, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    preferences: tuple[Preference, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+    weights: tuple[Weight, ...] = ()
+    collusions: tuple[Collusion, ...] = ()
+    centres: tuple[Centre, ...] = ()
+    holds: tuple[Holds, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()
+    problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
+    clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
+
+    def ground(self, facts: Iterable[Term] = ()) -> Grounding:
+        """Run the study's clauses on its own facts and the given ones: symbolic individuals, rows of public tables."""
+        from sfumato.lang.ground import ground  # the logic engine is loaded when it is first needed
+
+        return ground(self, tuple(facts))
+
+    def symbolic(self, dataset: str, number: int = 1) -> Term:
+        """The constant that stands for any individual of one public structure; no study can write this name."""
+        for declared in self.datasets:
+            if declared.name == dataset:
+                return Compound(f"${declared.adjacency.unit}_{number}")
+        raise InputError(f"The study has no dataset named {dataset!r}. Nothing was run and nothing was spent.")
+
+    def dataset(self, name: str) -> Dataset:
+        """The dataset of that name."""
+        for declared in self.datasets:
+            if declared.name == name:
+                return declared
+        raise InputError(f"The study has no dataset named {name!r}. Nothing was run and nothing was spent.")
+
+    def requirement(self, name: Term) -> Requirement:
+        """The requirement of that name."""
+        for declared in self.requirements:
+            if declared.name == name:
+                return declared
+        raise InputError(f"The study has no requirement named {name}. Nothing was run and nothing was spent.")
+
+    @cached_property
+    def random_predicates(self) -> frozenset[str]:
+        """functor/arity of every random variable: heads of random/1 and of aggregates."""
+        from sfumato.lang.vocabulary import random_predicates
+
+        return random_predicates(self.clauses)
+
+    @cached_property
+    def table_predicates(self) -> Mapping[str, tuple[str, bool]]:
+        """functor/arity of a logical predicate fed by a table -> (table, whether all its tables are public).
+
+        An identity column whose predicate the study itself defines, such as drug(D) beside the facts drug(d1) and
+        drug(d2), feeds nothing: rows with other values are left out and the structure stays what the study says.
+        """
+        random = self.random_predicates
+        written = {indicator(clause.head) for clause in self.clauses}
+        fed: dict[str, tuple[str, bool]] = {}
+        for declared in (*self.columns, *self.relations):
+            name = indicator(declared.atom)
+            if isinstance(declared, Relation) or (name not in random and name not in written):
+                table, public = fed.get(name, (declared.table, True))
+                fed[name] = (table, public and declared.table in self.public_tables)
+        return MappingProxyType(fed)

@@ -1,0 +1,424 @@
+"""What can be said about a study without running its logic: names, tables, and structure that would leak.
+
+In:   a Spec whose clauses were read.
+Out:  problems.
+Not here: what the clauses derive (lang/check.py), what may be called at all (lang/safety.py).
+
+Structure must not depend on private rows: the plan, the noise and the very list of published values would tell them.
+A structural clause, or anything it calls, may ask for the individual it speaks of (the dataset's own goal) and for
+public tables. Whoever wants private rows asks for them inside an aggregate's goal, where they become a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.safety import called
+from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
+from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
+
+__all__ = ["check_structure", "domain_predicates"]
+
+_COMPARISONS = frozenset(["=/2", "\\=/2", "</2", ">/2", "=</2", ">=/2", "=:=/2", "=\\=/2", "==/2", "\\==/2"])
+#: Where a random variable stands in a structural head.
+_VARIABLE_PLACE = {"depends/3": 0, "cpd/2": 0, "dp_rv/2": 1, "personal_rv/2": 1, "instance_rv/3": 2}
+
+
+def check_structure(spec: Spec) -> Iterator[Problem]:
+    """Every problem of names, tables and leaking structure."""
+    text = {clause.position: clause.text for clause in spec.clauses}
+    yield from _tables(spec, text)
+    yield from _patterns(spec, text)
+    yield from _names_of_variables(spec)
+    yield from _names_of_wishes(spec, text)
+    yield from _domains(spec, text)
+    yield from _aggregates(spec)
+    yield from _leaks(spec)
+    yield from _constants_in_place_of_individuals(spec)
+
+
+def domain_predicates(spec: Spec) -> dict[str, str]:
+    """functor/arity of every dataset's goal -> the dataset."""
+    return {indicator(goal): dataset.name for dataset in spec.datasets for goal in goals(dataset.goal)}
+
+
+def _problem(
+    code: str, message: str, position: Position | None, text: str, way_out: str, close: str | None = None
+) -> Problem:
+    return Problem("error", code, message, position or Position("study", 1, 1), text, nearest=close, way_out=way_out)
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    known = {source.table for source in spec.sources}
+    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *spec.row_limits, *spec.holds)]
+    for table, position in users:
+        if table not in known:
+            yield _problem(
+                "unknown-table",
+                f"the table {table} has no source",
+                position,
+                text.get(position, "") if position else "",
+                f"Declare it: source({table}, '{table}.parquet').",
+                nearest(table, known),
+            )
+    for table in sorted(spec.public_tables - known):
+        clause = next(
+            c
+            for c in spec.clauses
+            if indicator(c.head) == "public/1" and show(c.head.arguments[0]) in (table, f"'{table}'", f'"{table}"')
+        )
+        yield _problem(
+            "unknown-table",
+            f"the table {table} has no source",
+            clause.position,
+            clause.text,
+            f"Declare it: source({table}, '{table}.parquet').",
+            nearest(table, known),
+        )
+    centres = {centre.name for centre in spec.centres}
+    for one in spec.holds:
+        if one.centre not in centres:
+            yield _problem(
+                "unknown-centre",
+                f"the centre {one.centre} is not declared",
+                one.position,
+                text.get(one.position, "") if one.position else "",
+                f"Declare it: centre({one.centre}).",
+                nearest(one.centre, centres),
+            )
+    yield from _table_variables(spec, text)
+
+
+def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """Cells and relations speak of individuals that the table's identity columns name."""
+    random = spec.random_predicates
+    identities: dict[str, set[str]] = {}
+    for column in spec.columns:
+        if indicator(column.atom) not in random:
+            identities.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
+    users: list[Column | Relation] = [column for column in spec.columns if indicator(column.atom) in random]
+    for one in (*users, *spec.relations):
+        for variable in variables(one.atom):
+            if variable.name not in identities.get(one.table, set()):
+                yield _problem(
+                    "table-variable",
+                    f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
+                    one.position,
+                    text.get(one.position, "") if one.position else "",
+                    f"Name the identity column: column({one.table}, id, patient({variable.name})).",
+                )
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    random = spec.random_predicates
+    for one in (*spec.ranges, *spec.missing):
+        name = indicator(one.atom_pattern)
+        if name not in random:
+            yield _problem(
+                "unknown-variable",
+                f"{name} is not a declared random variable",
+                one.position,
+                text.get(one.position, "") if one.position else "",
+                f"Declare it: random({show(one.atom_pattern)}) :- conditions.",
+                nearest(name, random),
+            )
+
+
+def _names_of_variables(spec: Spec) -> Iterator[Problem]:
+    random = spec.random_predicates
+    for clause in spec.clauses:
+        for atom in _random_atoms(clause):
+            name = indicator(atom)
+            if isinstance(atom, Compound) and name not in random:
+                yield _problem(
+                    "unknown-variable",
+                    f"{name} is not a declared random variable",
+                    clause.at(atom),
+                    clause.text,
+                    f"Declare it: random({show(atom)}) :- conditions.",
+                    nearest(name, random),
+                )
+        if indicator(clause.head) == "random/1" and not isinstance(clause.head.arguments[0], Compound):
+            yield _problem(
+                "declaration",
+                "random/1 needs an atom such as age(P)",
+                clause.position,
+                clause.text,
+                "Name the variable.",
+            )
+
+
+def _random_atoms(clause: Clause) -> list[Term]:
+    name, arguments = indicator(clause.head), clause.head.arguments
+    if name in _VARIABLE_PLACE:
+        return [arguments[_VARIABLE_PLACE[name]]]
+    if name == f"{STATEMENT}/2":
+        return [arguments[0], *goals(arguments[1])]
+    if name == "publish/3":
+        return _published_atoms(arguments[1])
+    return []
+
+
+def _published_atoms(what: Term) -> list[Term]:
+    if not isinstance(what, Compound):
+        return []
+    if indicator(what) not in PUBLICATION_FORMS:
+        return [what]
+    inner = what.arguments[:1] if what.functor == "table" else what.arguments
+    return [atom for part in inner for atom in (part.items if hasattr(part, "items") else (part,))]  # type: ignore[union-attr]
+
+
+def _names_of_wishes(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    published = {show(c.head.arguments[0]) for c in spec.clauses if indicator(c.head) == "publish/3"}
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights):
+        if one.publication not in published:
+            yield _problem(
+                "unknown-publication",
+                f"nothing is published under the name {one.publication}",
+                one.position,
+                text.get(one.position, "") if one.position else "",
+                "Correct the name, or add publish(Name, What, Requirement).",
+                nearest(one.publication, published),
+            )
+    observers = {requirement.observer for requirement in spec.requirements}
+    for one in spec.collusions:
+        for observer in sorted(one.observers - observers):
+            yield _problem(
+                "unknown-observer",
+                f"no requirement speaks of the observer {observer}",
+                one.position,
+                text.get(one.position, "") if one.position else "",
+                "Name it in a requirement: privacy_requirement(privacy(observer), Dataset, dp(Epsilon)).",
+                nearest(observer, observers),
+            )
+    yield from _requirement_names(spec)
+
+
+def _requirement_names(spec: Spec) -> Iterator[Problem]:
+    known = {requirement.name for requirement in spec.requirements}
+    used: list[Term] = []
+    for clause in spec.clauses:
+        place = {"dp_rv/2": 0, "publish/3": 2}.get(indicator(clause.head))
+        if place is None:
+            continue
+        wanted = clause.head.arguments[place]
+        used.append(wanted)
+        if not variables(wanted) and wanted not in known:
+            yield _problem(
+                "unknown-requirement",
+                f"the privacy requirement {show(wanted)} is not declared",
+                clause.at(wanted),
+                clause.text,
+                f"Declare it: privacy_requirement({show(wanted)}, Dataset, dp(Epsilon, Delta)).",
+                nearest(show(wanted), (show(name) for name in known)),
+            )
+    for requirement in spec.requirements:
+        if requirement.position and not any(match(wanted, requirement.name) is not None for wanted in used):
+            yield Problem(
+                "warning",
+                "unused-requirement",
+                f"nothing refers to the requirement {show(requirement.name)}",
+                requirement.position,
+                next((c.text for c in spec.clauses if c.position == requirement.position), ""),
+                way_out="Publish something under it, name an observed variable with dp_rv, or remove it.",
+            )
+
+
+def _domains(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    defined = {indicator(clause.head) for clause in spec.clauses} | set(spec.table_predicates)
+    for dataset in spec.datasets:
+        for goal in goals(dataset.goal):
+            if indicator(goal) not in defined:
+                yield _problem(
+                    "unknown-predicate",
+                    f"{indicator(goal)} says who is in {dataset.name} and is defined nowhere",
+                    dataset.position,
+                    text.get(dataset.position, "") if dataset.position else "",
+                    "Feed it from a table: column(patients, id, patient(P)), or add facts.",
+                    nearest(indicator(goal), defined),
+                )
+
+
+# --- aggregates --------------------------------------------------------------------------------------------------
+
+
+def _aggregates(spec: Spec) -> Iterator[Problem]:
+    random = spec.random_predicates
+    defined = {indicator(clause.head) for clause in spec.clauses} | set(spec.table_predicates)
+    domains = domain_predicates(spec)
+    for clause in spec.clauses:
+        name, parts = indicator(clause.head), clause.head.arguments
+        if name not in AGGREGATES:
+            continue
+        if not isinstance(parts[0], Compound):
+            yield _problem(
+                "declaration", f"{name} needs a name such as meanAge", clause.position, clause.text, AGGREGATES[name]
+            )
+        condition = parts[1] if name == "count/2" else parts[2]
+        yield from _condition(clause, condition, random, defined)
+        if not any(indicator(goal) in domains for goal in goals(condition)):
+            yield _problem(
+                "aggregate-domain",
+                "the goal of this aggregate does not say whose individuals it runs over",
+                clause.at(condition),
+                clause.text,
+                f"Put the dataset's goal into it, for example {next(iter(domains), 'patient/1').split('/')[0]}(P).",
+            )
+        for value in [] if name == "count/2" else _published_atoms(Compound("table", (parts[1],))):
+            if not isinstance(value, Compound) or indicator(value) not in random:
+                yield _problem(
+                    "unknown-variable",
+                    f"{show(value)[:60]} is not a declared random variable",
+                    clause.at(value),
+                    clause.text,
+                    "Aggregate a variable declared with random/1; put arithmetic into its CPF.",
+                    nearest(indicator(value), random),
+                )
+
+
+def _condition(clause: Clause, condition: Term, random: Iterable[str], defined: set[str]) -> Iterator[Problem]:
+    """Literals and comparisons of an aggregate's goal; they are evaluated for each person, not called."""
+    for goal in goals(condition):
+        name = indicator(goal)
+        if name in ("\\+/1", ";/2"):
+            for part in goal.arguments:  # type: ignore[union-attr]
+                yield from _condition(clause, part, random, defined)
+        elif name in _COMPARISONS or name in defined:
+            continue
+        else:
+            hint = "Compare a random variable, as in age(P) > 65, or call a predicate fed by a table or by facts."
+            yield _problem(
+                "unknown-predicate",
+                f"{name} is not a comparison and no predicate of this study",
+                clause.at(goal),
+                clause.text,
+                hint,
+                nearest(name, defined),
+            )
+
+
+# --- structure that would leak -----------------------------------------------------------------------------------
+
+
+def _leaks(spec: Spec) -> Iterator[Problem]:
+    private = {name: table for name, (table, public) in spec.table_predicates.items() if not public}
+    domains = {name for name in domain_predicates(spec) if name in private}
+    for clause in _reachable(spec):
+        for goal in called(clause.body):
+            name = indicator(goal)
+            if name in private and name not in domains:
+                table = private[name]
+                yield _problem(
+                    "leak",
+                    f"structure would depend on private rows: {name} is fed by the table {table}, which is not public",
+                    clause.at(goal),
+                    clause.text,
+                    f"Declare the table: public({table}), if its rows may be known to everyone; or make it a random "
+                    "variable with a declared range and let the structure range over that domain. Inside the goal of "
+                    "an aggregate private rows are welcome.",
+                )
+        yield from _individuals(clause, domains)
+
+
+def _reachable(spec: Spec) -> list[Clause]:
+    """Structural clauses, the conditions of aggregates, and every clause they call."""
+    by_name: dict[str, list[Clause]] = {}
+    for clause in spec.clauses:
+        by_name.setdefault(indicator(clause.head), []).append(clause)
+    waiting = [c for c in spec.clauses if indicator(c.head) in {*STRUCTURAL, *AGGREGATES, f"{STATEMENT}/2"}]
+    found: dict[int, Clause] = {}
+    while waiting:
+        clause = waiting.pop()
+        if id(clause) in found:
+            continue
+        found[id(clause)] = clause
+        for goal in called(clause.body):
+            waiting += by_name.get(indicator(goal), [])
+    return sorted(found.values(), key=lambda clause: (clause.position.line, clause.position.column))
+
+
+def _individuals(clause: Clause, domains: set[str]) -> Iterator[Problem]:
+    """A clause speaks of one individual, and its head names it."""
+    asked = [goal for goal in called(clause.body) if indicator(goal) in domains]
+    people = {v.name: goal for goal in asked for v in variables(goal)}
+    in_head = {v.name for v in variables(clause.head)}
+    outside = [name for name in people if name not in in_head]
+    for goal in asked:
+        if not variables(goal):
+            yield _problem(
+                "leak",
+                f"{show(goal)} asks whether one named individual is in the data",
+                clause.at(goal),
+                clause.text,
+                "Let the clause hold for every individual: write a variable, and put it into the head.",
+            )
+    for name in outside:
+        yield _problem(
+            "leak",
+            f"{show(people[name])} runs over all individuals and the head does not name {name}: "
+            "what exists would depend on who is in the data",
+            clause.at(people[name]),
+            clause.text,
+            f"Use an aggregate such as mean(Atom, rv({name}), {show(people[name])}), or put {name} into the head.",
+        )
+    if len(people) - len(outside) > 1:
+        names = " and ".join(sorted(set(people) - set(outside)))
+        yield _problem(
+            "two-individuals",
+            f"this clause ties the individuals {names} together",
+            clause.position,
+            clause.text,
+            "Let a clause speak of one individual; reach others through an aggregate.",
+        )
+
+
+def _constants_in_place_of_individuals(spec: Spec) -> Iterator[Problem]:
+    """age(uma) in a clause over P: one person's value would stand in everybody's formula."""
+    places = _individual_places(spec)
+    for clause in spec.clauses:
+        if indicator(clause.head) not in {"depends/3", "cpd/2", f"{STATEMENT}/2", "dp_rv/2", "instance_rv/3"}:
+            continue
+        if not any(isinstance(part, Variable) for part, _ in _people(clause.head, places)):
+            continue
+        for part, atom in [found for term in (clause.head, clause.body) if term for found in _people(term, places)]:
+            if isinstance(part, Compound):
+                yield _problem(
+                    "constant-individual",
+                    f"{show(atom)} names one individual inside a clause that holds for every individual",
+                    clause.at(atom),
+                    clause.text,
+                    f"Write the clause's own variable instead of {show(part)}.",
+                )
+
+
+def _individual_places(spec: Spec) -> dict[str, int]:
+    """Which argument of a random variable is the individual, from `random(rv(P)) :- patient(P)`."""
+    domains = domain_predicates(spec)
+    found: dict[str, int] = {}
+    for clause in spec.clauses:
+        if indicator(clause.head) != "random/1" or not isinstance(clause.head.arguments[0], Compound):
+            continue
+        atom = clause.head.arguments[0]
+        people = {v for goal in goals(clause.body) if indicator(goal) in domains for v in variables(goal)}
+        for place, part in enumerate(atom.arguments):
+            if part in people:
+                found[indicator(atom)] = place
+    return found
+
+
+def _people(term: Term, places: dict[str, int]) -> list[tuple[Term, Compound]]:
+    """(who, atom) for every random variable of an individual inside a term."""
+    return [
+        (atom.arguments[places[indicator(atom)]], atom)
+        for atom in walk(term)
+        if isinstance(atom, Compound) and indicator(atom) in places
+    ]

@@ -1,0 +1,152 @@
+"""The words of the language: which predicates declare something, which functions an expression may use.
+
+In:   nothing.
+Out:  the tables that the checks, the documentation test and the messages share.
+Not here: what a declaration becomes (lang/declare.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sfumato.lang.term import Compound, indicator
+
+if TYPE_CHECKING:
+    from sfumato.lang.reader import Clause
+
+__all__ = [
+    "AGGREGATES",
+    "DECLARATIONS",
+    "DISTRIBUTIONS",
+    "FUNCTIONS",
+    "METRICS",
+    "PUBLICATION_FORMS",
+    "STATEMENT",
+    "STATIC",
+    "STRUCTURAL",
+    "UNSPECIFIED",
+    "random_predicates",
+]
+
+#: The functor of `Child | Parents`, an LBN's conditional dependency statement.
+STATEMENT = "|"
+
+#: The CPF of a statement for which no cpd was given.
+UNSPECIFIED = "unspecified"
+
+#: Declarations that are facts: read from the text, never derived.
+STATIC = {
+    "source/2": "source(Table, 'file')",
+    "column/3": "column(Table, name, atom(P))",
+    "relation/2": "relation(Table, atom(P, Q))",
+    "public/1": "public(Table)",
+    "range/2": "range(rv(P), [category, category])",
+    "range/3": "range(rv(P), Low, High)",
+    "missing/2": "missing(rv(P), Value)",
+    "rows_per_person/2": "rows_per_person(Table, N)",
+    "dataset/2": "dataset(Name, domain(P, goal(P)))",
+    "adjacency/2": "adjacency(Dataset, add_remove)",
+    "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
+    "prefer/2": "prefer(Publication, [strategy, strategy])",
+    "forbid/2": "forbid(Publication, strategy)",
+    "weight/2": "weight(Publication, Number)",
+    "collude/1": "collude([observer, observer])",
+    "centre/1": "centre(Name)",
+    "holds/2": "holds(Centre, Table)",
+    "forget/1": "forget(Individual)",
+    "forget/2": "forget(Individual, rv(Individual))",
+}
+
+#: Declarations that may have conditions: derived by the logic engine.
+STRUCTURAL = {
+    "random/1": "random(rv(P)) :- conditions",
+    "depends/3": "depends(rv(P), [parent(P)], CPF) :- conditions",
+    "cpd/2": "cpd(rv(P), CPF) :- conditions",
+    "dataset_instance/2": "dataset_instance(Dataset, Instance) :- conditions",
+    "instance_rv/3": "instance_rv(Dataset, Instance, rv(P)) :- conditions",
+    "dp_rv/2": "dp_rv(Requirement, rv(P)) :- conditions",
+    "personal_rv/2": "personal_rv(P, rv(P)) :- conditions",
+    "publish/3": "publish(Name, What, Requirement) :- conditions",
+    "observe/2": "observe(Observer, rv(P)) :- conditions",
+    "reveal/2": "reveal(Observer, rv(P)) :- conditions",
+}
+
+#: Aggregates over individuals; the last-but-edges argument is the goal that chooses them.
+AGGREGATES = {
+    "count/2": "count(Atom, Goal)",
+    "sum/3": "sum(Atom, rv(P), Goal)",
+    "mean/3": "mean(Atom, rv(P), Goal)",
+    "moment2/3": "moment2(Atom, [rv(P), rv(P)], Goal)",
+    "histogram/3": "histogram(Atom, rv(P), Goal)",
+    "histogram/4": "histogram(Atom, rv(P), Goal, [edge, edge])",
+}
+
+DECLARATIONS = {**STATIC, **STRUCTURAL, **AGGREGATES}
+
+METRICS = {
+    "dp/1": "dp(Epsilon)",
+    "dp/2": "dp(Epsilon, Delta)",
+    "renyi_dp/2": "renyi_dp(Alpha, Epsilon)",
+    "gdp/1": "gdp(Mu)",
+    "zcdp/1": "zcdp(Rho)",
+}
+
+#: What a CPF may be made of beside numbers and parents.
+FUNCTIONS = frozenset(
+    [
+        "+/2",
+        "-/2",
+        "*/2",
+        "//2",
+        "**/2",
+        "^/2",
+        "-/1",
+        "+/1",
+        "exp/1",
+        "log/1",
+        "sqrt/1",
+        "tan/1",
+        "tanh/1",
+        "abs/1",
+        "min/2",
+        "max/2",
+        "min/1",
+        "max/1",
+        "sum/1",
+        "mean/1",
+        "clip/3",
+        "pi/0",
+        "e/0",
+    ]
+)
+DISTRIBUTIONS = {
+    "bernoulli/1": "bernoulli(Probability)",
+    "normal/2": "normal(Mean, StandardDeviation)",
+    "poisson/1": "poisson(Rate)",
+    "exponential/1": "exponential(Rate)",
+    "uniform/2": "uniform(Low, High)",
+    "discrete/1": "discrete([value:probability, value:probability])",
+    "lookup/2": "lookup([parent(P)], [row([value], CPF)])",
+}
+
+#: What publish/3 may name beside a random variable.
+PUBLICATION_FORMS = {
+    "sample/1": "sample(rv(P))",
+    "table/1": "table([rv(P), rv(P)])",
+    "table/2": "table([rv(P), rv(P)], for(Use))",
+    "classifier/2": "classifier(label(P), [feature(P)])",
+    "regression/2": "regression(target(P), [feature(P)])",
+}
+
+
+def random_predicates(clauses: Iterable[Clause]) -> frozenset[str]:
+    """functor/arity of every random variable: what stands in random/1 and in the first place of an aggregate."""
+    found = set()
+    for clause in clauses:
+        name = indicator(clause.head)
+        if name == "random/1" or name in AGGREGATES:
+            atom = clause.head.arguments[0]
+            if isinstance(atom, Compound):
+                found.add(indicator(atom))
+    return frozenset(found)

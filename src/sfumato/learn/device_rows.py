@@ -1,0 +1,137 @@
+"""Private rows inside the unit ball, on a GPU: UnitRows for torch and CuPy.
+
+In:   a device matrix of double precision, a public norm bound, the share of the norm given to a constant feature.
+Out:  DeviceRows: products stay on the device, sums come to the host.
+Not here: tables of the host (learn/rows.py), whose text says what is done to a row and why.
+
+A device adds in an order of its own. Blocks of the size learn/rows.py uses are multiplied by themselves and their sums
+added, so the same bounds on rounding hold in whatever order either is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sfumato.learn.arrays import namespace, to_device, to_host
+from sfumato.learn.rows import _SHORTEST, BLOCK
+
+__all__ = ["DeviceRows"]
+
+#: Blocks multiplied at a time: bounds the device's scratch memory.
+_BLOCKS = 128
+
+
+class DeviceRows:
+    """UnitRows on a device; see there."""
+
+    def __init__(
+        self, matrix: Any, norm: float, constant: float = 0.0, *, stretch: bool = False, nonzeros: int | None = None
+    ) -> None:
+        self.matrix, self.constant = matrix, constant
+        self.library = library = namespace(matrix)
+        self.rows, self.columns = (int(size) for size in matrix.shape)
+        self.width = self.columns + (constant > 0)
+        share = math.sqrt(1 - constant * constant) * (1 - (self.columns + 16) * 2.0**-52)
+        self.largest = share / norm
+        norms = self._norms()
+        # A row of zeros has an infinite share/norm; the clip makes it `largest`, as the minimum does on the host.
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            self.factor = library.clip(share / norms, None, self.largest)
+        self._stretch = None
+        if stretch:
+            lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + 16 * 2.0**-52)
+            self._stretch = 1 / library.clip(lengths, _SHORTEST, None)
+        if nonzeros is not None:
+            sums = (abs(matrix).sum(1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
+            sums = sums if self._stretch is None else sums * self._stretch
+            excess = library.clip(math.sqrt(nonzeros) / library.clip(sums, 1e-300, None), None, 1.0)
+            self._stretch = excess if self._stretch is None else self._stretch * excess
+
+    def _norms(self) -> Any:
+        library = self.library
+        squares = library.empty_like(self.matrix[:, 0])
+        with np.errstate(over="ignore"):
+            for part in self._parts():
+                squares[part] = (self.matrix[part] ** 2).sum(1)
+        if bool(((squares > 1e-280) & (squares < 1e280)).all()):
+            return library.sqrt(squares)
+        # Under- and overflow of the squares: by the largest entry of each row, as on the host.
+        largest = library.clip(abs(self.matrix), 1e-300, None).max(1)
+        largest = largest.values if hasattr(largest, "values") else largest
+        return largest * library.sqrt(((self.matrix / largest[:, None]) ** 2).sum(1))
+
+    def times(self, vector: Any) -> Any:
+        """One number per row, on the device: ⟨row, vector⟩."""
+        product = (self.matrix @ vector[: self.columns]) * self.factor
+        if self.constant:
+            product = product + self.constant * vector[-1]
+        return product if self._stretch is None else product * self._stretch
+
+    def pull(self, weights: Any) -> np.ndarray:
+        """Σ weight·row, on the host."""
+        if self._stretch is not None:
+            weights = weights * self._stretch
+        total = np.zeros(self.width)
+        total[: self.columns] = self._pull_given(weights * self.factor)
+        if self.constant:
+            total[-1] = self.constant * math.fsum(self._block_sums(weights))
+        return total
+
+    def gram(self, weights: Any) -> np.ndarray:
+        """Σ weight·row·rowᵀ for weights ≥ 0, on the host, in double precision."""
+        if self._stretch is not None:
+            weights = weights * self._stretch**2
+        total = np.zeros((self.width, self.width))
+        inner = total[: self.columns, : self.columns]
+        factors = self.library.sqrt(weights) * self.factor
+        for part in self._parts():
+            stack, blocks = self._stacked(part)
+            scaled = stack * factors[part].reshape(blocks, -1, 1)
+            inner += to_host((scaled.swapaxes(1, 2) @ scaled).sum(0))
+        if self.constant:
+            cross = self._pull_given(weights * self.factor)
+            total[: self.columns, -1] = total[-1, : self.columns] = self.constant * cross
+            total[-1, -1] = self.constant**2 * math.fsum(self._block_sums(weights))
+        return total
+
+    def exact_gram(self) -> np.ndarray:
+        """Σ row·rowᵀ."""
+        return self.gram(self.library.ones_like(self.factor))
+
+    def _pull_given(self, weights: Any) -> np.ndarray:
+        """Σ weight·x over the rows as they were given."""
+        total = np.zeros(self.columns)
+        for part in self._parts():
+            stack, blocks = self._stacked(part)
+            total += to_host((weights[part].reshape(blocks, 1, -1) @ stack).sum(0)[0])
+        return total
+
+    def _stacked(self, part: slice) -> tuple[Any, int]:
+        """The rows of a part as whole blocks, or as one if they are fewer than a block."""
+        rows = self.matrix[part]
+        blocks = max(1, rows.shape[0] // BLOCK)
+        return rows.reshape(blocks, rows.shape[0] // blocks, self.columns), blocks
+
+    def _block_sums(self, weights: Any) -> list[float]:
+        sums: list[float] = []
+        for part in self._parts():
+            _, blocks = self._stacked(part)
+            sums += to_host(weights[part].reshape(blocks, -1).sum(1)).tolist()
+        return sums
+
+    def _parts(self) -> Iterator[slice]:
+        """Runs of whole blocks, then the rest."""
+        whole = self.rows // BLOCK * BLOCK
+        for start in range(0, whole, BLOCK * _BLOCKS):
+            yield slice(start, min(whole, start + BLOCK * _BLOCKS))
+        if whole < self.rows:
+            yield slice(whole, self.rows)
+
+
+def device_codes(codes: np.ndarray, like: Any) -> Any:
+    """Positions of labels beside the matrix; doubles hold them exactly."""
+    return to_device(codes.astype(np.float64), like)

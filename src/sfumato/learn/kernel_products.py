@@ -1,0 +1,88 @@
+"""What the classifiers share that release sums of products of features.
+
+In:   features of norm 1, a noisy packed matrix.
+Out:  ProductsClassifier (abstract): parameters, packing by Frobenius norm, a strength taken from the noise alone.
+Not here: which sums are released and how scores follow (learn/kernel_moment.py, learn/kernel_ridge.py).
+Proof: docs/proofs/kernel_mean.md
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import positive
+from sfumato.core.schema import Schema
+from sfumato.learn.kernel_base import PrivateKernelClassifier
+
+__all__ = ["ProductsClassifier", "pack", "unpack"]
+
+
+class ProductsClassifier(PrivateKernelClassifier):
+    """A kernel classifier from noisy Σφφᵀ, regularised by the spectral size of the noise. Abstract."""
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        gamma: float | Literal["auto", "spread"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        box: Any = (-1.0, 1.0),
+        regularization: float | Literal["auto"] = "auto",
+        schema: Schema | None = None,
+        adjacency: Adjacency = REPLACE_ONE,
+        random_state: Any = None,
+        *,
+        classes: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.gamma = gamma
+        self.n_components = n_components
+        self.box = box
+        self.regularization = regularization
+        self.schema = schema
+        self.adjacency = adjacency
+        self.random_state = random_state
+        self.classes = classes
+
+    def _check(self) -> None:
+        if self.regularization != "auto":
+            positive(self.regularization, "regularization")
+
+    def _strength(self, width: int, classes: int) -> float:
+        """As given, or the public rule of the final class."""
+        if self.regularization != "auto":
+            return positive(self.regularization, "regularization")
+        return self._automatic_strength(width, classes)
+
+    @abstractmethod
+    def _automatic_strength(self, width: int, classes: int) -> float:
+        """A multiple of the largest eigenvalue that noise alone is expected to have."""
+
+
+def pack(products: np.ndarray) -> np.ndarray:
+    """A symmetric matrix as a vector of the same length (Frobenius norm): √2 on what stands twice.
+
+    >>> round(float(np.linalg.norm(pack(np.array([[1.0, 2.0], [2.0, 0.0]])))), 12)
+    3.0
+    """
+    upper = np.triu_indices(len(products), 1)
+    return np.concatenate([np.diag(products), math.sqrt(2) * products[upper]])
+
+
+def unpack(packed: np.ndarray, width: int) -> np.ndarray:
+    """The symmetric matrix of which `packed` is the packing.
+
+    >>> unpack(pack(np.array([[1.0, 2.0], [2.0, 0.0]])), 2).round(12).tolist()
+    [[1.0, 2.0], [2.0, 0.0]]
+    """
+    matrix = np.zeros((width, width))
+    matrix[np.triu_indices(width, 1)] = packed[width:] / math.sqrt(2)
+    matrix += matrix.T
+    matrix[np.diag_indices(width)] = packed[:width]
+    return matrix

@@ -1,0 +1,94 @@
+"""How far rows lie from one another, for a small part of the budget: the scale of a bandwidth.
+
+In:   rows in the public box, a share of the promise.
+Out:  Spread: the noisy mean squared distance of paired rows, and the noise that paid for it.
+Not here: how γ follows from it (learn/kernel_rule.py), the rest of the release (learn/kernel_base.py).
+Proof: docs/proofs/kernel_mean.md, "The spread"
+
+A box that is written down without looking is wider than the rows by an unknown factor, and γ by its square. One number
+mends that. Rows are paired by a fixed public shuffle of their positions: replacing a record touches one pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.errors import PrivacyParameterError
+from sfumato.learn.kernel_rule import SPREAD_SHARE
+from sfumato.learn.seeds import Seeds
+from sfumato.mechanisms import Gaussian, Laplace
+
+__all__ = ["Spread", "pair_distances", "split_promise"]
+
+#: Rounding of the sum of distances, in units of the sensitivity.
+_ARITHMETIC = 1e-5
+#: Estimates below this, or below two deviations of the noise, are taken for it.
+_LEAST = 0.01
+_GOLDEN = (math.sqrt(5) - 1) / 2
+#: E(x - x')² for two numbers spread evenly over [-1, 1].
+_EVEN = 2 / 3
+
+
+@dataclass(frozen=True)
+class Spread:
+    """`value`: the released mean of min(1, ‖x - x'‖²/columns); never 0."""
+
+    value: float
+    noise: Gaussian | Laplace
+
+    @classmethod
+    def release(cls, rows: np.ndarray, promise: Guarantee, seeds: Seeds) -> Spread:
+        """Spends `promise` on the rows; under replacing a record the sum of distances moves by at most 1."""
+        noise = _noise(promise)
+        pairs = len(rows) // 2
+        total = float(seeds.seeded(noise)(np.array([pair_distances(rows).sum()]))[0])
+        deviation = math.sqrt(noise.error())
+        return cls(min(1.0, max(total, 2 * deviation, _LEAST * pairs) / max(pairs, 1)), noise)
+
+    @classmethod
+    def of_nothing(cls, promise: Guarantee) -> Spread:
+        """What rows spread evenly over the box would have, without looking."""
+        return cls(_EVEN, _noise(promise))
+
+
+def _noise(promise: Guarantee) -> Gaussian | Laplace:
+    if promise.adjacency is None:
+        raise PrivacyParameterError("Say who is protected. Nothing was spent.")
+    kind = Gaussian if isinstance(promise, GaussianDP) else Laplace
+    return kind.for_guarantee(promise, 1.0 + _ARITHMETIC, promise.adjacency, dimension=1)
+
+
+def pair_distances(rows: np.ndarray) -> np.ndarray:
+    """min(1, ‖x - x'‖²/columns) for pairs of rows; each row is in one pair, an odd one in none.
+
+    >>> pair_distances(np.array([[0.0, 0.0], [0.0, 1.0], [5.0, 5.0]])).shape
+    (1,)
+    """
+    # Public: the same for every table of this length. Multiples of the golden ratio mix up tables that are sorted.
+    order = np.argsort(np.arange(len(rows)) * _GOLDEN % 1.0, kind="stable")
+    half = len(rows) // 2
+    apart = rows[order[:half]] - rows[order[half : 2 * half]]
+    return np.minimum(1.0, (apart**2).mean(axis=1))
+
+
+def split_promise(promise: Guarantee) -> tuple[Guarantee, Guarantee]:
+    """What the spread costs, and what is left: ε adds up, or squares of μ where there is a δ.
+
+    >>> small, rest = split_promise(PureDP(1.0))
+    >>> small.epsilon(0.0) < 0.05 < 0.95 < rest.epsilon(0.0)
+    True
+    """
+    share = SPREAD_SHARE
+    if isinstance(promise, ApproxDP):
+        mu = gaussian_mu(promise.eps, promise.delta_) * (1 - 1e-6)
+        parts = [GaussianDP(mu * math.sqrt(share)), GaussianDP(mu * math.sqrt(1 - share))]
+    else:
+        epsilon = promise.epsilon(0.0) * (1 - 1e-9)
+        parts = [PureDP(epsilon * share), PureDP(epsilon * (1 - share))]
+    first, rest = (part if promise.adjacency is None else part.under(promise.adjacency) for part in parts)
+    return first, rest

@@ -1,0 +1,186 @@
+"""Fit an estimator by sums over a table that is never in memory as a whole, or that lies on a device.
+
+In:   an unfitted estimator and Passes: something that can sum a statistic over all its rows.
+Out:  the estimator, fitted as by its own `fit`: the same plan, noise, certificate and words.
+Not here: files and clusters (run/engine_fit.py), the statistics (learn/stream_sums.py).
+
+Sums leave the passes exact. Noise is added once, here, after the last pass and after the table was found unchanged; a
+pass that is repeated because a worker died repeats a sum and draws nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.core.checks import positive, probability
+from sfumato.errors import DataError, InputError
+from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
+from sfumato.learn.base import PrivateLinearClassifier, intercept_share, positive_codes
+from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.linear import PrivateLinearRegression, _checked_targets
+from sfumato.learn.rows import UnitRows
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.stream_newton import Answer, Minimiser, Objective, Question, minimise_together
+from sfumato.learn.stream_sums import MarginSums, NormCounts, Passes, ProductSums, RowShape, Statistic, answers_from
+from sfumato.learn.table import checked_labels, declared_classes
+
+__all__ = ["DevicePasses", "fit_by_sums", "fit_on_device", "streamed_classes"]
+
+Estimator = TypeVar("Estimator")
+
+
+def fit_by_sums(estimator: Estimator, passes: Passes) -> Estimator:
+    """Fit a PrivateLogisticRegression, PrivateSVC or PrivateLinearRegression by passes over its table.
+
+    Classifiers must declare `classes`. Costs what `fit` costs; raises with nothing spent if anything does not fit.
+    """
+    if isinstance(estimator, PrivateLinearClassifier):
+        estimator._begin()
+        return _fit_classifier(estimator, passes)
+    if isinstance(estimator, PrivateLinearRegression):
+        return _fit_regression(estimator, passes)
+    raise InputError(
+        f"{type(estimator).__name__} is not fitted by sums. Use PrivateLogisticRegression, PrivateSVC, "
+        "PrivateLinearRegression or KernelMeanClassifier, or fit it in memory. Nothing was spent."
+    )
+
+
+def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:
+    """The declared labels, sorted; None for regressions."""
+    if not hasattr(estimator, "classes"):
+        return None
+    declared = declared_classes(estimator.classes)
+    if declared is None:
+        raise DataError(
+            "A table that is read in parts needs its labels declared: classes=[…]. Nothing was read and nothing was "
+            "spent."
+        )
+    return tuple(declared.tolist())
+
+
+def _fit_classifier(estimator: Any, passes: Passes) -> Any:
+    epsilon, delta = estimator._checked_budget()
+    classes = streamed_classes(estimator)
+    assert classes is not None
+    estimator.classes_ = np.asarray(classes)
+    columns = _remember_columns(estimator, passes)
+    seeds = seed_from(estimator.random_state)
+    bounds = _bounds(estimator, passes, epsilon, seeds)
+    plan = estimator._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
+    estimator._warn_if_hopeless(plan)
+    budget, loss = plan.budget, estimator._loss()
+    shape = RowShape(
+        estimator._row_norm(bounds.norm),
+        estimator._constant(),
+        estimator._stretches(),
+        budget.nonzeros if budget.law == "laplace" else None,
+    )
+    template = estimator._expanded(np.zeros((1, columns)))  # also draws the frequencies, which no row influences
+    rows = UnitRows(template, shape.norm, shape.constant)
+
+    def ask(questions: list[Question]) -> list[Answer]:
+        features = getattr(estimator, "features_", None)
+        sums = MarginSums(shape, loss, tuple(questions), tuple(positive_codes(budget.models)), features)
+        return answers_from(questions, passes.total(sums))
+
+    def solve(tilts: Any) -> list[Minimiser]:
+        found = minimise_together(
+            [
+                Objective(
+                    rows.width, passes.rows, budget.size, loss.largest_curvature, plan.regularization, tilt,
+                    plan.tolerance,
+                )
+                for tilt in tilts
+            ],
+            ask,
+        )  # fmt: skip
+        passes.check_unchanged()
+        return found
+
+    estimator._train(plan, rows.width, solve, seeds)
+    estimator._store(plan, rows, bounds)
+    return estimator
+
+
+def _fit_regression(estimator: Any, passes: Passes) -> Any:
+    epsilon, _ = positive(estimator.epsilon, "epsilon"), probability(estimator.delta)
+    low, high = estimator._target_bounds()
+    columns = _remember_columns(estimator, passes)
+    seeds = seed_from(estimator.random_state)
+    bounds = _bounds(estimator, passes, epsilon, seeds)
+    shape = RowShape(bounds.norm, intercept_share(estimator.fit_intercept, estimator.schema))
+    rows = UnitRows(np.zeros((1, columns)), shape.norm, shape.constant)
+    gram, product = passes.total(ProductSums(shape, low, high))
+    passes.check_unchanged()
+    return estimator._release(rows, bounds, (gram, product), seeds)
+
+
+def _bounds(estimator: Any, passes: Passes, epsilon: float, seeds: Seeds) -> Bounds:
+    def counts() -> tuple[np.ndarray, int]:
+        covered, rows = passes.total(NormCounts())
+        passes.check_unchanged()
+        return covered, int(rows)
+
+    return settle_bounds(
+        counts, estimator.norm, estimator.schema, epsilon, estimator.spend_on_bounds, estimator.adjacency, seeds
+    )
+
+
+def _remember_columns(estimator: Any, passes: Passes) -> int:
+    """How many numbers a row has; and their names, where training saw a table of plain numbers."""
+    schema, columns = getattr(estimator, "schema", None), passes.columns
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    if schema is not None:
+        estimator.n_features_in_ = schema.width
+    elif isinstance(columns, int):
+        estimator.n_features_in_ = columns
+    else:
+        estimator.n_features_in_ = len(columns)
+        estimator.feature_names_in_ = np.asarray(columns, dtype=object)
+    return estimator.n_features_in_
+
+
+class DevicePasses:
+    """A matrix on a device and its labels or targets, gone through at once."""
+
+    def __init__(self, matrix: Any, target: Any) -> None:
+        self._matrix, self._target = matrix, target
+
+    @property
+    def rows(self) -> int:
+        return int(self._matrix.shape[0])
+
+    @property
+    def columns(self) -> int:
+        return int(self._matrix.shape[1])
+
+    def total(self, statistic: Statistic) -> list[np.ndarray]:
+        return statistic(self._matrix, self._target)
+
+    def check_unchanged(self) -> None:
+        """Whoever holds the matrix does not change it during a fit, as for any array."""
+
+
+def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
+    """Fit on a torch tensor or CuPy array where it lies; noise is drawn on the host, `coef_` is there too."""
+    if getattr(estimator, "schema", None) is not None:
+        raise InputError(
+            "A schema describes tables with names, and an array on a device has none. Encode first (SchemaEncoder), "
+            "then pass norm= and the encoded array. Nothing was spent."
+        )
+    matrix = as_matrix(X)
+    labels = to_host(y) if is_device_array(y) else y
+    if not isinstance(estimator, PrivateLinearClassifier):
+        target = _checked_targets(labels, int(matrix.shape[0]))
+        return fit_by_sums(estimator, DevicePasses(matrix, to_device(target, matrix)))
+    given = estimator.classes
+    codes, classes = checked_labels(labels, int(matrix.shape[0]), declared_classes(given))
+    passes = DevicePasses(matrix, to_device(codes, matrix))
+    estimator.classes = classes
+    try:
+        return _fit_classifier(estimator, passes)
+    finally:
+        estimator.classes = given

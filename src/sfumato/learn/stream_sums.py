@@ -1,0 +1,189 @@
+"""What one batch of rows adds to the sums that a fit asks for. Pickled, sent to workers, and run there.
+
+In:   a matrix (of the host or a device) and its labels or targets.
+Out:  lists of arrays; the sums of the table are their sums over all batches.
+Not here: reading batches (run/engine_fit.py), what is asked (learn/stream_newton.py), noise: sums leave a worker exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core.schema import Schema
+from sfumato.errors import DataError
+from sfumato.learn.arrays import is_device_array, namespace, to_device
+from sfumato.learn.bounds import norm_counts
+from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.losses import Loss
+from sfumato.learn.rows import UnitRows
+from sfumato.learn.stream_newton import LENGTHS, Answer, Question
+
+__all__ = ["BatchReader", "MarginSums", "NormCounts", "Passes", "ProductSums", "RowShape", "Statistic", "answers_from"]
+
+#: Rows encoded at a time: their matrix stays in the cache of a core while it is summed.
+CHUNK = 8192
+
+
+class Statistic(Protocol):
+    """A sum over rows."""
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]: ...
+
+
+class Passes(Protocol):
+    """A table that can be gone through again and again. `rows` is public under replace-one."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...] | int: ...
+
+    def total(self, statistic: Statistic) -> list[np.ndarray]:
+        """The statistic summed over all batches."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Raise if the table is no longer what the first pass saw."""
+        ...
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """How training sees a row: see UnitRows."""
+
+    norm: float
+    constant: float
+    stretch: bool = False
+    nonzeros: int | None = None
+
+    def rows(self, matrix: Any) -> UnitRows | DeviceRows:
+        kind = DeviceRows if is_device_array(matrix) else UnitRows
+        return kind(matrix, self.norm, self.constant, stretch=self.stretch, nonzeros=self.nonzeros)
+
+
+@dataclass(frozen=True)
+class MarginSums:
+    """Gradients, and Hessians where they are asked for, of a loss of the margin at one point for each question."""
+
+    shape: RowShape
+    loss: Loss
+    questions: tuple[Question, ...]
+    positive: tuple[int, ...]
+    features: Any = None
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        if self.features is not None:
+            matrix = self.features(matrix)
+        rows = self.shape.rows(matrix)
+        sums: list[np.ndarray] = []
+        for question in self.questions:
+            signs = _signs(target, self.positive[question.model], matrix)
+            margins = signs * rows.times(to_device(question.point, matrix))
+            if question.direction is not None:
+                change = signs * rows.times(to_device(question.direction, matrix))
+                slopes = (self.loss.slope(margins + float(length) * change) for length in LENGTHS)
+                sums.append(np.array([float((slope * change).sum()) for slope in slopes]))
+                continue
+            sums.append(rows.pull(signs * self.loss.slope(margins)))
+            if question.hessian:
+                sums.append(rows.gram(self.loss.curvature(margins)))
+        return sums
+
+
+def _signs(codes: Any, positive: int, like: Any) -> Any:
+    library = namespace(like)
+    if library is np:
+        return np.where(codes == positive, 1.0, -1.0)
+    ones = library.ones_like(like[:, 0])
+    return library.where(codes == positive, ones, -ones)
+
+
+def answers_from(questions: Sequence[Question], sums: Sequence[np.ndarray]) -> list[Answer]:
+    """The sums of MarginSums, sorted back to the questions."""
+    waiting = iter(sums)
+    return [Answer(next(waiting), next(waiting) if question.hessian else None) for question in questions]
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Σ row·rowᵀ and Σ target·row for targets scaled to [-1, 1]."""
+
+    shape: RowShape
+    low: float
+    high: float
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        rows, library = self.shape.rows(matrix), namespace(matrix)
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        scaled = library.clip((library.clip(target, self.low, self.high) - middle) / half, -1.0, 1.0)
+        return [rows.exact_gram(), rows.pull(scaled)]
+
+
+@dataclass(frozen=True)
+class NormCounts:
+    """How many rows lie within each candidate norm, and how many there are."""
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        covered, rows = norm_counts(matrix)
+        return [covered.astype(np.float64), np.array(float(rows))]
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Arrow batches as matrices and labels; the same checks as for a table in memory, by public facts only."""
+
+    columns: tuple[str, ...]
+    label: str
+    schema: Schema | None
+    classes: tuple[Any, ...] | None
+
+    def __call__(self, batch: pa.Table) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for start in range(0, batch.num_rows, CHUNK):
+            chunk = batch.slice(start, CHUNK)
+            yield self._matrix(chunk), self._target(chunk[self.label])
+
+    def _matrix(self, chunk: pa.Table) -> np.ndarray:
+        if self.schema is not None:
+            return SchemaEncoder(self.schema).fit(None).transform(chunk.select(list(self.columns)))
+        matrix = np.empty((chunk.num_rows, len(self.columns)))
+        for position, name in enumerate(self.columns):
+            matrix[:, position] = _numbers(chunk[name], name)
+        # One infinite or missing number makes the sum so; a finite sum that overflows is looked at again.
+        if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+            raise DataError("X contains NaN or infinity. Nothing was spent.")
+        return matrix
+
+    def _target(self, column: pa.ChunkedArray) -> np.ndarray:
+        if self.classes is None:
+            target = _numbers(column, self.label)
+            if not np.isfinite(target).all():
+                raise DataError("y contains NaN or infinity. Nothing was spent.")
+            return target
+        values = column.to_numpy()
+        declared = np.asarray(self.classes)
+        if values.dtype == object:
+            values = values.astype(declared.dtype if declared.dtype.kind == "U" else object)
+        places = np.searchsorted(declared, values)
+        places = np.minimum(places, declared.size - 1)
+        if not (declared[places] == values).all():
+            raise DataError(
+                f"y holds more classes than the {declared.size} declared in classes=. Declare them all, or map unknown "
+                "labels to a declared one first. Nothing was spent."
+            )
+        return places
+
+
+def _numbers(column: pa.ChunkedArray, name: str) -> np.ndarray:
+    kind = column.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise DataError(f"Column {name!r} holds no numbers: pass a schema, or leave it out. Nothing was spent.")
+    if column.null_count:
+        raise DataError("X contains NaN or infinity. Nothing was spent.")
+    return column.to_numpy().astype(np.float64, copy=False)

@@ -1,0 +1,151 @@
+"""Channels in files: what a curator publishes and a party downloads.
+
+In:   a designed channel; a path.
+Out:  channel.json with bins, outputs and a certificate that holds the weights; the channel back from it.
+Not here: applying it to a table (run/privatize_command.py), full verification (evidence/verify.py).
+
+The weights stand only in the certificate: what is drawn from is what was certified. On reading, ε (or δ) is
+computed from them again; a file whose numbers do not agree is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato.core.certificate import Certificate
+from sfumato.core.channel_event import ChannelEvent
+from sfumato.core.domain import Interval
+from sfumato.errors import CertificateError, InputError
+from sfumato.mechanisms.tailored_design import ChannelTable, Wish
+from sfumato.mechanisms.tailored_grid import Grid, PublicEdges
+from sfumato.mechanisms.tailored_repair import TOTAL
+from sfumato.mechanisms.tailored_uses import Use, as_use
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.tailored import TailoredNoise
+
+__all__ = ["read_channel", "write_channel"]
+
+_FORMAT, _VERSION = "sfumato channel", 1
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
+    """Writes the file so that a crash leaves the old one or the new one."""
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "domain": [channel.domain.low, channel.domain.high],
+        "edges": channel.edges.tolist(),
+        "inputs": channel.inputs.tolist(),
+        "outputs": channel.outputs.tolist(),
+        "prior": channel.table.prior.tolist(),
+        "design": {
+            "epsilon": channel.epsilon,
+            "delta": channel.delta,
+            "uses": [{"name": use.name, "weight": use.weight} for use in channel.uses],
+            "bias": channel.bias,
+            "guard": channel.guard,
+            "cost": channel.table.cost,
+            "gap": channel.table.gap,
+        },
+        "note": channel.note,
+        "certificate": json.loads(channel.certificate().to_json()),
+    }
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        draft.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_channel(path: str | os.PathLike[str]) -> TailoredNoise:
+    """The channel in the file; CertificateError if it is none or its numbers contradict each other."""
+    name = Path(path).name
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{name} cannot be read as a channel file. Nothing was drawn.") from error
+    if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("version") != _VERSION:
+        raise CertificateError(f"{name} is not a channel file of a version this sfumato reads. Nothing was drawn.")
+    try:
+        return _channel(record)
+    except CertificateError:
+        raise
+    except (*_MALFORMED, InputError) as error:
+        raise CertificateError(f"{name} is damaged: {error}. Ask for it again. Nothing was drawn.") from error
+
+
+def _channel(record: dict[str, Any]) -> TailoredNoise:
+    from sfumato.mechanisms.tailored import TailoredNoise
+
+    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    event = certificate.events[0]
+    if not isinstance(event, ChannelEvent):
+        raise CertificateError("The certificate in the channel file is about something else. Nothing was drawn.")
+    wanted, table = record["design"], _table(record, event)
+    channel = TailoredNoise(
+        table.wish.domain,
+        wanted["epsilon"],
+        wanted["delta"],
+        table.wish.uses,
+        table.wish.prior,
+        table.wish.bins,
+        table.outputs,
+        wanted["bias"],
+        table.wish.binning,
+        wanted["guard"],
+        event.adjacency,
+        table=table,
+    )
+    if len(certificate.events) == 1 and certificate.composed != channel.guarantee():
+        raise CertificateError("The promise in the channel file is not what its weights give. Nothing was drawn.")
+    if channel.event() != event:
+        raise CertificateError("The ε or δ in the channel file is not the certified one. Nothing was drawn.")
+    return channel
+
+
+def _table(record: dict[str, Any], event: ChannelEvent) -> ChannelTable:
+    edges, inputs, outputs, prior = (
+        np.array(record[name], dtype=float) for name in ("edges", "inputs", "outputs", "prior")
+    )
+    weights = np.array(event.weights, dtype=np.int64)
+    rising = all(np.all(np.diff(values) > 0) and np.isfinite(values).all() for values in (edges, inputs, outputs))
+    fits = weights.shape == (len(inputs), len(outputs)) and len(edges) == len(inputs) + 1 == len(prior) + 1
+    if not (rising and fits and sum(event.weights[0]) == TOTAL):
+        raise CertificateError("Bins, outputs and weights of the channel file do not fit together. Nothing was drawn.")
+    wanted, domain = record["design"], Interval(*record["domain"])
+    uses = tuple(_use(item["name"], item["weight"]) for item in wanted["uses"])
+    wish = Wish(
+        domain,
+        wanted["epsilon"],
+        wanted["delta"],
+        uses,
+        tuple(prior.tolist()),
+        len(inputs),
+        tuple(outputs.tolist()),
+        wanted["bias"],
+        PublicEdges(tuple(edges.tolist()), source="a channel file"),
+        wanted["guard"],
+    )
+    return ChannelTable(wish, Grid(edges, inputs), prior, outputs, weights, wanted["cost"], wanted["gap"], 0.0)
+
+
+def _use(name: str, weight: float) -> Use:
+    """A named use, or a stand-in for a function that only the curator has: it is not needed for drawing."""
+
+    def elsewhere(_values: np.ndarray) -> np.ndarray:
+        raise InputError(f"The use {name!r} is a function of whoever designed the channel: pass your own copy of it.")
+
+    try:
+        return as_use((name, weight))
+    except InputError:
+        return Use(name, elsewhere, weight=weight)

@@ -1,0 +1,247 @@
+"""Building the network: one representative per public structure, grounded, checked, put together.
+
+In:   a Spec and its public tables.
+Out:  Network. Its size depends on the study and on the public structures, never on the number of individuals.
+Not here: nodes of one grounding (network/nodes.py), aggregates (network/gather.py), groups (network/structure.py).
+
+Lifting is sound only if nobody's variables depend on who else there is. So the first structures are grounded a second
+time with one more symbolic individual beside the first, and nothing about the first may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
+from sfumato.lang.term import Compound, Term, Variable, match, show, substitute
+from sfumato.network.cells import cell_of
+from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.network import Group, Network, Node
+from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
+from sfumato.network.refusal import refusal
+from sfumato.network.structure import Alike, alike, identity_of, public_facts
+from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.zones import observed_by, zones_of
+
+__all__ = ["build"]
+
+#: How many structures are grounded twice to see whether individuals stand alone.
+_CHECKED_TWICE = 2
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One grounding: whose, with which mask, and its drafts split into the representative's and the shared."""
+
+    dataset: Dataset | None
+    alike: Alike
+    symbol: Term | None
+    grounding: Grounding
+    mask: Mask
+    own: Mapping[str, Draft]
+    shared: Mapping[str, Draft]
+
+
+def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
+    """The network of a study; see Network.from_spec."""
+    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
+    with TableRoom(tables, needed) as room:
+        facts = public_facts(room, spec, people)
+        fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
+        structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
+    masks = _mask_names(spec.datasets)
+    passes = [_ground(spec, facts, d, kind, masks) for d in fed for kind in structures[d.name]]
+    for dataset in fed:
+        for done in [p for p in passes if p.dataset == dataset][:_CHECKED_TWICE]:
+            _check_alone(spec, facts, done, masks)
+    if not passes:
+        passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
+    return _assemble(spec, passes, masks)
+
+
+def _mask_names(datasets: Sequence[Dataset]) -> dict[str, Variable]:
+    """The variable that stands for an individual in names: the dataset's own, told apart when two use the same."""
+    names: dict[str, Variable] = {}
+    for dataset in datasets:
+        taken = dataset.variable in {variable.name for variable in names.values()}
+        names[dataset.name] = Variable(f"{dataset.variable}_{dataset.name}" if taken else dataset.variable)
+    return names
+
+
+def _written_individuals(spec: Spec) -> tuple[Term, ...]:
+    """People the study itself names in facts, such as patient(uma)."""
+    found: dict[Term, None] = {}
+    for dataset in spec.datasets:
+        for clause in spec.clauses:
+            if clause.body is None and (bound := match(dataset.goal, clause.head)):
+                person = bound[dataset.variable]
+                if isinstance(person, Compound):
+                    found[person] = None
+    return tuple(found)
+
+
+def _facts_for(dataset: Dataset, kind: Alike, symbol: Term) -> list[Term]:
+    binding = {dataset.variable: symbol}
+    return [substitute(dataset.goal, binding), *(substitute(fact, binding) for fact in kind.facts)]
+
+
+def _ground(
+    spec: Spec, facts: Sequence[Term], dataset: Dataset | None, kind: Alike, masks: Mapping[str, Variable]
+) -> _Pass:
+    symbol = spec.symbolic(dataset.name) if dataset else None
+    extra = _facts_for(dataset, kind, symbol) if dataset and symbol else []
+    grounding = spec.ground((*facts, *extra))
+    mask: Mask = {symbol: masks[dataset.name]} if dataset and symbol else {}
+    return _split(spec, dataset, kind, symbol, grounding, mask)
+
+
+def _split(
+    spec: Spec, dataset: Dataset | None, kind: Alike, symbol: Term | None, grounding: Grounding, mask: Mask
+) -> _Pass:
+    persons = (symbol,) if symbol is not None else _written_individuals(spec)
+    names = [show(masked(entry.atom, mask)) for entry in grounding.aggregates]
+    everything = drafts(spec, grounding, mask, names)
+    own: dict[str, Draft] = {}
+    shared: dict[str, Draft] = {}
+    for name, draft in everything.items():
+        (own if mentions(draft.term, persons) else shared)[name] = draft
+    _check_directions(own, shared, names)
+    return _Pass(dataset, kind, symbol, grounding, mask, own, shared)
+
+
+def _check_directions(own: Mapping[str, Draft], shared: Mapping[str, Draft], aggregates: Sequence[str]) -> None:
+    for draft in shared.values():
+        personal = next((parent for parent in draft.parents if parent in own), None)
+        if personal is not None:
+            raise refusal(
+                draft.position,
+                f"{draft.name} belongs to nobody and depends on {personal}, a variable of each individual.",
+                "Use an aggregate (count, sum, mean, moment2, histogram): it bounds what one individual contributes.",
+            )
+    for draft in own.values():
+        summary = next((parent for parent in draft.parents if parent in aggregates), None)
+        if summary is not None:
+            raise refusal(
+                draft.position,
+                f"{draft.name} belongs to an individual and depends on {summary}, which depends on all of them.",
+                "Publish the aggregate and use it outside, or depend on the individual's own variables only.",
+            )
+
+
+def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, masks: Mapping[str, Variable]) -> None:
+    """Ground again with a second symbolic individual: the first one's variables must not notice."""
+    dataset = done.dataset
+    assert dataset is not None
+    assert done.symbol is not None
+    other = spec.symbolic(dataset.name, 2)
+    extra = (*_facts_for(dataset, done.alike, done.symbol), *_facts_for(dataset, done.alike, other))
+    grounding = spec.ground((*facts, *extra))
+    both = next((v for v in grounding.variables if mentions(v, [other]) and mentions(v, [done.symbol])), None)
+    way_out = f"A variable may depend on one {dataset.adjacency.unit} alone; use an aggregate for what concerns many."
+    if both is not None:
+        shown = show(masked(both, {done.symbol: masks[dataset.name], other: Variable("Other")}))
+        raise refusal(dataset.position, f"{shown} relates two individuals of {dataset.name}.", way_out)
+    mask = {**done.mask, other: Variable("$other")}
+    kept = [v for v in grounding.variables if not mentions(v, [other])]
+    dependencies = [d for d in grounding.dependencies if not mentions(d.child, [other])]
+    crossing = next((d for d in dependencies if any(mentions(p, [other]) for p in (*d.parents, d.cpf))), None)
+    if crossing is None:
+        again = drafts(
+            spec,
+            replace(grounding, variables=tuple(kept), dependencies=tuple(dependencies)),
+            mask,
+            [show(masked(entry.atom, mask)) for entry in grounding.aggregates],
+        )
+        before = {**done.own, **done.shared}
+        changed = next((d for name, d in again.items() if before.get(name) != d), None)
+        if changed is None and len(again) == len(before):
+            return
+        name, position = (changed.name, changed.position) if changed else (next(iter(before)), None)
+    else:
+        name, position = show(masked(crossing.child, mask)), crossing.position
+    raise refusal(position, f"{name} depends on which other individuals {dataset.name} has.", way_out)
+
+
+def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]) -> Network:
+    shared_drafts = _merged(passes)
+    summaries = {show(masked(e.atom, p.mask)) for p in passes for e in p.grounding.aggregates}
+    later = _descendants(shared_drafts, summaries)
+    shared = finish({n: d for n, d in shared_drafts.items() if n not in later}, {}, {}, "global")
+    groups = [group for done in passes for group in _groups(spec, done, shared)]
+    declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
+    aggregates = aggregates_of(spec, declared, groups, masks)
+    after = finish(
+        {n: d for n, d in shared_drafts.items() if n in later},
+        shared,
+        {aggregate.name: aggregate_bounds(aggregate) for aggregate in aggregates},
+        "global",
+    )
+    network = Network(spec, tuple(groups), (*shared.values(), *after.values()), aggregates, ())
+    return _with_zones(network, passes)
+
+
+def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
+    name = done.dataset.name if done.dataset else (spec.datasets[0].name if spec.datasets else None)
+    nodes = finish(done.own, shared, {}, "individual")
+    _check_cells(spec, done, nodes.values())
+    if not nodes and done.symbol is None:
+        return []
+    return [Group(name, done.alike.facts, done.symbol, tuple(nodes.values()), done.alike.key)]
+
+
+def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:
+    """A cell of an individual must be found by the individual's identifier."""
+    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    for node in nodes:
+        if node.source is not None and cell_of(spec, node, people).person is None and done.symbol is not None:
+            raise refusal(
+                node.source.position,
+                f"Nothing in {node.source.table} says whose {node.name} a row holds.",
+                f"Declare column({node.source.table}, Name, {done.dataset.goal if done.dataset else 'person(P)'}).",
+            )
+
+
+def _merged(passes: Sequence[_Pass]) -> dict[str, Draft]:
+    """The shared variables of all groundings; they must agree."""
+    found: dict[str, Draft] = {}
+    for done in passes:
+        for name, draft in done.shared.items():
+            if found.setdefault(name, draft) != draft:
+                raise refusal(
+                    draft.position,
+                    f"{name} belongs to nobody and its CPF depends on which individuals there are.",
+                    "Use an aggregate.",
+                )
+    return found
+
+
+def _descendants(found: Mapping[str, Draft], roots: Iterable[str]) -> set[str]:
+    reached = set(roots)
+    grown = True
+    while grown:
+        new = {name for name, draft in found.items() if name not in reached and reached & set(draft.parents)}
+        reached |= new
+        grown = bool(new)
+    return reached & found.keys()
+
+
+def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
+    nodes = {node.name: node for node in network.nodes}
+    variants = {name: network.variants(name) or (node,) for name, node in nodes.items()}
+    observed: dict[DpRv, None] = {}
+    publications: dict[Publication, None] = {}
+    personal: dict[tuple[Term, str], None] = {}
+    for done in passes:
+        mask = done.mask
+        observed.update(
+            (DpRv(e.requirement, masked(e.variable, mask), e.position), None) for e in done.grounding.observed
+        )
+        publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
+        personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
+    zones = tuple(
+        zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
+    )
+    return replace(network, zones=zones, publications=tuple(publications), personal=tuple(personal))

@@ -1,0 +1,349 @@
+"""Every variable's value for every individual: one query per group, whatever the number of rows.
+
+In:   a Network, the tables it names.
+Out:  Values: columns per individual, the shared variables, the aggregates in exact whole numbers.
+Not here: reading one cell (network/cells.py), publishing anything.
+
+Everything in Values is private. Nothing here fails because of what a cell holds: all rules are total functions of one
+person's rows, and no message quotes a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.lang.spec import Dataset, Spec
+from sfumato.lang.term import indicator
+from sfumato.network.cells import Cell, cell_of, final_value, flag, kept_rows, placed, where
+from sfumato.network.condition import Member
+from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.functions import sql_number
+from sfumato.network.network import Group, Network, Node
+from sfumato.network.structure import has_structure, identity_of, key_query
+from sfumato.network.tables import Layout, TableRoom, layout_of
+from sfumato.network.totals import AggregateValue, number_of, totals
+
+__all__ = ["GROUP", "ID", "Values", "evaluate"]
+
+#: The name of the column of identifiers.
+ID = "id"
+#: The name of the column that says which of the network's groups an individual belongs to; groups are public.
+GROUP = "$group"
+
+
+@dataclass(frozen=True)
+class Values:
+    """What forward inference gives. Private: its text shows names only.
+
+    `individuals` maps a dataset to a table with the column `id` and one column per node (for an unobserved categorical
+    node one per level, `name=level`); a node that an individual's structure does not have is null. `rows` maps a
+    table with several rows per person to such a table by row. `shared` holds what belongs to nobody.
+    """
+
+    individuals: Mapping[str, pa.Table] = field(repr=False)
+    rows: Mapping[str, pa.Table] = field(repr=False)
+    shared: Mapping[str, float | str] = field(repr=False)
+    aggregates: Mapping[str, AggregateValue] = field(repr=False)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A node's value for every individual, in the order of the identifiers."""
+        for table in (*self.individuals.values(), *self.rows.values()):
+            if name in table.column_names:
+                return table[name].to_numpy()
+        if name in self.shared:
+            return np.asarray(self.shared[name])
+        raise InputError(f"There is no value for a node named {name!r}.")
+
+    def membership(self, dataset: str) -> NDArray[np.int64]:
+        """The place of each individual's group in `Network.groups`."""
+        return self.individuals[dataset][GROUP].to_numpy()
+
+    def identifiers(self, dataset: str) -> NDArray[Any]:
+        """Who the rows of `individuals` are."""
+        return self.individuals[dataset][ID].to_numpy()
+
+
+def evaluate(network: Network, tables: Mapping[str, Any]) -> Values:
+    """Forward inference over `tables` (table name -> path, Arrow table or data frame)."""
+    spec = network.spec
+    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
+    with TableRoom(tables, _wanted(network, fed)) as room:
+        shared: dict[str, Any] = {}
+        written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
+        early = [node for node in network.shared if not _after(network, node)]
+        _scalars(room, spec, people, [*early, *written], shared)
+        individuals: dict[str, pa.Table] = {}
+        rows: dict[str, pa.Table] = {}
+        parts: dict[str, list[AggregateValue]] = {}
+        for dataset in fed:
+            _People(network, room, dataset, people, shared).fill(individuals, rows, parts)
+        found = {node.name: AggregateValue.sum(node, parts.get(node.name, [])) for node in network.aggregates}
+        known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
+        late = [node for node in network.shared if _after(network, node)]
+        _scalars(room, spec, people, late, known)
+        shared |= {node.name: known[node.name] for node in late}
+    return Values(individuals, rows, {name: _plain(value) for name, value in shared.items()}, found)
+
+
+def _plain(value: Any) -> float | str:
+    return value if isinstance(value, str) else float(value)
+
+
+def _is_fed(group: Group, fed: Sequence[Dataset]) -> bool:
+    return any(group.dataset == dataset.name for dataset in fed)
+
+
+def _after(network: Network, node: Node) -> bool:
+    """Whether a shared node rests on an aggregate."""
+    names = {aggregate.name for aggregate in network.aggregates}
+    by_name = {other.name: other for other in network.shared}
+    waiting, met = [node.name], set()
+    while waiting:
+        name = waiting.pop()
+        if name in names:
+            return True
+        if name in by_name and name not in met:
+            met.add(name)
+            waiting += by_name[name].parents
+    return False
+
+
+def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
+    spec, wanted = network.spec, set()
+    for group in (*network.groups, None):
+        for node in network.shared if group is None else group.nodes:
+            if node.source is not None:
+                wanted.add(node.source.table)
+    wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
+    for dataset in fed:
+        wanted.add(_home(spec, dataset).table)
+        if has_structure(spec, dataset):
+            wanted |= {t for t in spec.public_tables if layout_of(spec, t).identity(identity_of(dataset))}
+    return sorted(wanted)
+
+
+def _home(spec: Spec, dataset: Dataset) -> Layout:
+    """The table whose rows are the individuals: the first in which nothing but the individual identifies a row."""
+    predicate = identity_of(dataset)
+    tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
+    layouts = [layout_of(spec, table) for table in tables]
+    return min(layouts, key=lambda layout: (len(layout.identities) > 1, layout.public))
+
+
+def _scalars(
+    room: TableRoom, spec: Spec, people: frozenset[str], nodes: Sequence[Node], values: dict[str, Any]
+) -> None:
+    """Values of nodes that are one number, parents first."""
+    for node in nodes:
+        if node.source is not None:
+            values[node.name] = _single(room, cell_of(spec, node, people), node)
+            continue
+        for level, chance in zip(node.levels, node.probabilities, strict=False):
+            values[f"{node.name}={level}"] = chance.evaluate(values)
+        if node.expression is not None:
+            values[node.name] = node.expression.evaluate(values)
+        elif not node.probabilities:
+            values[node.name] = np.nan if node.missing is None or isinstance(node.missing, str) else node.missing
+
+
+def _single(room: TableRoom, cell: Cell, node: Node) -> Any:
+    if cell.table not in room.names:
+        return np.nan
+    kinds = room.types(cell.table, [cell.column, *(column for column, _ in cell.matches)])
+    inner = f"SELECT min({placed(node, cell.column, kinds[cell.column])}) AS v FROM {room.names[cell.table]}"
+    return room.run(f"SELECT {final_value(node, 'v')} FROM ({inner} WHERE {where(cell.matches)})")[0][0]
+
+
+class _People:
+    """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
+
+    def __init__(
+        self, network: Network, room: TableRoom, dataset: Dataset, people: frozenset[str], shared: Mapping[str, Any]
+    ) -> None:
+        self.network, self.room, self.dataset, self.people, self.shared = network, room, dataset, people, shared
+        self.spec = network.spec
+        self.groups = [group for group in network.groups if group.dataset == dataset.name]
+        self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
+        self.home = _home(self.spec, dataset)
+        self.nodes: dict[str, Node] = {}
+        for group in self.groups:
+            for node in group.nodes:
+                self.nodes.setdefault(node.name, node)
+        members = {m.key: m for a in self.aggregates for m in a.condition.members()}
+        self.members: dict[str, Member] = dict(sorted(members.items()))
+        names = [*self.nodes, *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels), *self.members, *shared]
+        #: The engine folds the case of names and the study does not, so columns are numbered.
+        self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
+
+    def fill(
+        self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[AggregateValue]]
+    ) -> None:
+        self.room.run(f"CREATE OR REPLACE TEMP TABLE people AS {self._base()}")
+        tables, by_rows = [], {}
+        for group in self.groups:
+            table = self._evaluated(group, None)
+            self._aggregate(group, table, None, parts)
+            place = next(index for index, other in enumerate(self.network.groups) if other is group)
+            tables.append(self._renamed(table).append_column(GROUP, pa.array(np.full(table.num_rows, place))))
+            for row_table in sorted({node.row_table for node in group.nodes if node.row_table}):
+                found = self._evaluated(group, row_table)
+                self._aggregate(group, found, row_table, parts)
+                by_rows.setdefault(row_table, []).append(self._renamed(found))
+        individuals[self.dataset.name] = _stacked(tables)
+        rows.update({name: _stacked(found) for name, found in by_rows.items()})
+        self.room.run("DROP TABLE people")
+
+    def _base(self) -> str:
+        """SQL for one row per individual: identifier, group, cells, flags."""
+        pieces = [self._piece(self.home, home=True)]
+        for table in dict.fromkeys(column.table for column in self.spec.columns if column.table in self.room.names):
+            layout = layout_of(self.spec, table)
+            if table != self.home.table and layout.identity(identity_of(self.dataset)) is not None:
+                pieces.append(self._piece(layout, home=False))
+        query = f"SELECT * FROM ({pieces[0]}) AS p0"
+        for number, piece in enumerate(pieces[1:], start=1):
+            query += f" LEFT JOIN ({piece}) AS p{number} USING (id)"
+        keyed = any(group.key is not None for group in self.groups)
+        keys = f"LEFT JOIN ({key_query(self.room, self.spec, self.dataset)}) AS k USING (id)" if keyed else ""
+        return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys} ORDER BY id"
+
+    def _piece(self, layout: Layout, home: bool) -> str:
+        identity = layout.identity(identity_of(self.dataset))
+        assert identity is not None
+        person = identity.name
+        kinds = self.room.types(layout.table, layout.columns)
+        chosen = []
+        for node in self._sourced(layout.table):
+            cell = cell_of(self.spec, node, self.people)
+            kept = f" FILTER (WHERE {where(cell.matches)})" if cell.matches else ""
+            chosen.append(f"min({placed(node, cell.column, kinds[cell.column])}){kept} AS {self.columns[node.name]}")
+        chosen += [
+            f"{flag(member)} AS {self.columns[key]}"
+            for key, member in self.members.items()
+            if member.table == layout.table and member.person == person
+        ]
+        listed = "".join(f", {part}" for part in chosen)
+        return (
+            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept_rows(self.room, layout, person)} "
+            f"WHERE {sql_name(person)} IS NOT NULL GROUP BY 1"
+        )
+
+    def _sourced(self, table: str) -> list[Node]:
+        found = [node for node in self.nodes.values() if node.source is not None and node.source.table == table]
+        return [node for node in found if node.row_table is None]
+
+    def _of_group(self, group: Group) -> str:
+        if group.key is not None:
+            return f"grouping = {sql_level(group.key)}"
+        keys = ", ".join(sql_level(other.key) for other in self.groups if other.key is not None)
+        return f"(grouping IS NULL OR grouping NOT IN ({keys}))" if keys else "TRUE"
+
+    def _evaluated(self, group: Group, row_table: str | None) -> pa.Table:
+        """The group's individuals (or their rows in one table) with every node computed, as an Arrow table."""
+        cells = [
+            f"{final_value(node, self.columns[node.name])} AS {self.columns[node.name]}" for node in self._cells(group)
+        ]
+        flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
+        fixed = [f"{_literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
+        query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
+        if row_table is not None:
+            query = f"SELECT * FROM ({query}) JOIN ({self._row_cells(group, row_table)}) USING (id)"
+        nodes = [node for node in group.nodes if node.row_table in (None, row_table)]
+        for layer in _layers(nodes):
+            query = f"SELECT *, {', '.join(self._computed(layer))} FROM ({query})"
+        wanted = [node for node in nodes if row_table is None or node.row_table == row_table]
+        out = ["id", *(column for node in wanted for column in self._outputs(node))]
+        out += [self.columns[key] for key in self.members]
+        out += [self.columns[name] for name in self._conditioned(row_table) if self.columns[name] not in out]
+        return self.room.arrow(f"SELECT {', '.join(out)} FROM ({query})")
+
+    def _conditioned(self, row_table: str | None) -> list[str]:
+        """What aggregates over rows need of the person."""
+        if row_table is None:
+            return []
+        needed = {n for a in self.aggregates if a.row_table == row_table for n in a.parents}
+        return sorted(name for name in needed if name in self.nodes)
+
+    def _cells(self, group: Group) -> list[Node]:
+        return [node for node in group.nodes if node.source is not None and node.row_table is None]
+
+    def _row_cells(self, group: Group, row_table: str) -> str:
+        layout = layout_of(self.spec, row_table)
+        identity = layout.identity(identity_of(self.dataset))
+        assert identity is not None
+        kinds = self.room.types(row_table, layout.columns)
+        chosen = []
+        for node in group.nodes:
+            if node.row_table == row_table and node.source is not None:
+                cell = f"({placed(node, node.source.name, kinds[node.source.name])})"
+                chosen.append(f"{final_value(node, cell)} AS {self.columns[node.name]}")
+        return (
+            f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
+            f"FROM {kept_rows(self.room, layout, identity.name)}"
+        )
+
+    def _computed(self, nodes: Sequence[Node]) -> list[str]:
+        parts = []
+        for node in nodes:
+            for level, chance in zip(node.levels, node.probabilities, strict=False):
+                parts.append(f"{chance.to_sql(self.columns)} AS {self.columns[f'{node.name}={level}']}")
+            if node.expression is not None:
+                parts.append(f"{node.expression.to_sql(self.columns)} AS {self.columns[node.name]}")
+            elif not node.probabilities:
+                parts.append(f"{_literal(node.missing)} AS {self.columns[node.name]}")
+        return parts
+
+    def _outputs(self, node: Node) -> list[str]:
+        probable = [self.columns[f"{node.name}={level}"] for level in node.levels] if node.probabilities else []
+        alone = [self.columns[node.name]] if node.expression is not None or not node.probabilities else []
+        return probable + alone
+
+    def _aggregate(
+        self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[AggregateValue]]
+    ) -> None:
+        present = {node.name for node in group.nodes}
+        # An aggregate over a variable that this structure does not have counts none of its individuals.
+        chosen = [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
+        for node, value in zip(chosen, totals(self.room, table, chosen, self.columns), strict=True):
+            parts.setdefault(node.name, []).append(value)
+
+    def _renamed(self, table: pa.Table) -> pa.Table:
+        back = {column: name for name, column in self.columns.items()}
+        kept = [c for c in table.column_names if c == "id" or back[c] not in self.members]
+        return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
+
+
+def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """The groups' tables one under the other, in the order of the identifiers; missing nodes are null."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables, promote_options="permissive").sort_by(ID)
+
+
+def _layers(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Computed nodes by depth: each layer reads only what stands before it."""
+    depth: dict[str, int] = {}
+    layers: list[list[Node]] = []
+    for node in nodes:
+        if node.source is not None:
+            continue
+        level = max((depth[name] + 1 for name in node.inputs if name in depth), default=0)
+        depth[node.name] = level
+        while len(layers) <= level:
+            layers.append([])
+        layers[level].append(node)
+    return layers
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return sql_level(value)
+    return sql_number(np.nan if value is None else float(value))

@@ -1,0 +1,164 @@
+"""The goal of an aggregate as a condition on individuals.
+
+In:   the conjunction after the value, its person still a variable; the nodes there are.
+Out:  Condition.
+Not here: its truth (network/condition.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sfumato.core.domain import Categories
+from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, show
+from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
+from sfumato.network.convert import conjuncts, expression_of, level_of
+from sfumato.network.expression import Level
+from sfumato.network.network import Node
+from sfumato.network.refusal import refusal
+from sfumato.network.tables import layout_of
+
+__all__ = ["Goals"]
+
+_OPERATORS: dict[str, Operator] = {
+    "<": "<",
+    "=<": "<=",
+    ">": ">",
+    ">=": ">=",
+    "=": "=",
+    "==": "=",
+    "=:=": "=",
+    "\\=": "!=",
+    "\\==": "!=",
+    "=\\=": "!=",
+}
+
+
+@dataclass(frozen=True)
+class Goals:
+    """Reads goals about one dataset's individuals; `person` is the variable the nodes' names use."""
+
+    spec: Spec
+    identity: str
+    person: Variable
+    nodes: Mapping[str, Node]
+
+    def condition(self, goal: Term, position: Position | None) -> Condition:
+        """The condition of a conjunction; the literal that says who is an individual adds nothing."""
+        parts = [part for part in conjuncts(goal) if not self._says_who(part)]
+        return Every(tuple(self._literal(part, position) for part in parts))
+
+    def _says_who(self, literal: Term) -> bool:
+        return (
+            isinstance(literal, Compound)
+            and indicator(literal) == self.identity
+            and literal.arguments == (self.person,)
+        )
+
+    def _literal(self, literal: Term, position: Position | None) -> Condition:
+        match literal:
+            case Compound(functor=",") | Compound(functor="true", arguments=()):
+                return self.condition(literal, position)
+            case Compound(functor=";", arguments=(left, right)):
+                return Some((self._branch(left, position), self._branch(right, position)))
+            case Compound(functor="\\+" | "not", arguments=(inner,)):
+                return Not(self._branch(inner, position))
+            case Compound(functor=functor, arguments=(left, right)) if functor in _OPERATORS:
+                return self._comparison(_OPERATORS[functor], left, right, position)
+            case Compound():
+                return self._relation(literal, position)
+        raise refusal(position, f"{show(literal)} is not a condition.", "Write a comparison or a relation of a table.")
+
+    def _branch(self, goal: Term, position: Position | None) -> Condition:
+        parts = conjuncts(goal)
+        return self._literal(parts[0], position) if len(parts) == 1 else self.condition(goal, position)
+
+    def _comparison(self, operator: Operator, left: Term, right: Term, position: Position | None) -> Condition:
+        for variable, constant, turned in ((left, right, False), (right, left, True)):
+            node = self.nodes.get(show(variable))
+            if node is not None and isinstance(node.domain, Categories) and not self._numeric(node, constant):
+                return self._level(node, operator, constant, position, turned)
+        return Comparison(operator, self._number(left, position), self._number(right, position))
+
+    def _numeric(self, node: Node, constant: Term) -> bool:
+        return isinstance(node.domain, Categories) and node.domain.scalar == "int" and not isinstance(constant, Text)
+
+    def _level(
+        self, node: Node, operator: Operator, constant: Term, position: Position | None, turned: bool
+    ) -> Condition:
+        assert isinstance(node.domain, Categories)
+        if operator not in ("=", "!="):
+            raise refusal(position, f"{node.name} is a category and has no order.", "Compare it with = or \\=.")
+        if node.source is None:
+            raise refusal(position, f"{node.name} is a category without a column.", "Condition on observed variables.")
+        level = _category(node.domain, level_of(constant, position))
+        if level is None:
+            raise refusal(
+                position, f"{show(constant)} is not a level of {node.name}.", f"Use one of {list(node.domain.values)}."
+            )
+        found = LevelIs(node.name, (level,))
+        return found if operator == "=" else Not(found)
+
+    def _number(self, term: Term, position: Position | None):
+        expression = expression_of(term, self._name, position)
+        for name in expression.references():
+            domain = self.nodes[name].domain
+            if isinstance(domain, Categories) and domain.scalar == "str":
+                raise refusal(position, f"{name} is a category, not a number.", "Compare it with one of its levels.")
+        return expression
+
+    def _name(self, term: Term) -> str | None:
+        name = show(term)
+        return name if name in self.nodes and isinstance(term, Compound) else None
+
+    def _relation(self, literal: Compound, position: Position | None) -> Condition:
+        name = indicator(literal)
+        if name in self.spec.random_predicates:
+            raise refusal(position, f"{show(literal)} is a random variable.", f"Compare it: {show(literal)} =:= 1.")
+        fed = [relation for relation in self.spec.relations if indicator(relation.atom) == name]
+        fed += [column for column in self.spec.columns if indicator(column.atom) == name]  # type: ignore[misc]
+        if not fed:
+            raise refusal(
+                position,
+                f"{show(literal)} inside an aggregate's goal is fed by no table.",
+                "Move it into the body of the clause (after :-), where the logic engine solves it.",
+            )
+        if any(indicator(clause.head) == name for clause in self.spec.clauses):
+            raise refusal(
+                position, f"{name} is fed by a table and by clauses of the study.", "Give one of them a new name."
+            )
+        members = tuple(self._member(declared, literal, position) for declared in fed)
+        return members[0] if len(members) == 1 else Some(members)
+
+    def _member(self, declared: Relation | Column, literal: Compound, position: Position | None) -> Member:
+        layout = layout_of(self.spec, declared.table)
+        person, matches = None, []
+        for pattern, given in zip(declared.atom.arguments, literal.arguments, strict=True):
+            column = layout.bound(pattern.name) if isinstance(pattern, Variable) else None
+            if column is None:
+                raise refusal(
+                    position, f"{show(pattern)} of {declared.atom} is bound by no column.", "Declare that column."
+                )
+            if given == self.person:
+                person = column.name
+            elif isinstance(given, Variable):
+                if sum(part == given for part in literal.arguments) > 1:
+                    raise refusal(position, f"{show(given)} is unbound.", "Bind it in the body of the clause.")
+            else:
+                matches.append((column.name, level_of(given, position)))
+        if person is None:
+            raise refusal(
+                position, f"{show(literal)} does not mention {self.person}.", "Move it into the body of the clause."
+            )
+        return Member(declared.table, person, tuple(matches))
+
+
+def _category(domain: Categories, level: Level) -> Level | None:
+    """The listed level a constant means; true and false are the atoms of booleans."""
+    if domain.scalar == "bool":
+        named = {"true": True, "false": False, 1: True, 0: False}
+        level = named.get(level, level)  # type: ignore[arg-type]
+    listed = [value for value in domain.values if value == level and isinstance(value, str) == isinstance(level, str)]
+    return listed[0] if listed else None

@@ -1,0 +1,208 @@
+"""The network of a study: who depends on whom, for everybody at once.
+
+In:   a Spec (Network.from_spec).
+Out:  Network, a frozen graph of templates: one set of nodes per distinct public structure, whatever the number of
+people.
+Not here: how it is built (network/build.py), evaluated (network/evaluate.py), drawn (network/draw.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.tables import nearest
+from sfumato.errors import InputError
+from sfumato.lang.spec import Column, Publication, Spec
+from sfumato.lang.term import Position, Term
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.bounds import Bounds
+from sfumato.network.expression import Expression, Level
+
+if TYPE_CHECKING:
+    from sfumato.network.evaluate import Values
+
+__all__ = ["Group", "Network", "Node", "NodeLevel", "Zones"]
+
+NodeLevel = Literal["individual", "global"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A random variable of one individual (a template) or of nobody in particular.
+
+    `law` is the CPF as the study writes it. `expression` is the number that forward inference gives: expectations in
+    place of unknown parents, unobserved categories summed out, clipped to a declared range it could leave. It refers
+    to other nodes by name and is None where the value is read from a column or is not given at all.
+    `levels` and `probabilities` belong to unobserved categorical variables. `domain` is None when nothing bounds the
+    value; `bounds.reason` then says why.
+    """
+
+    name: str
+    atom: Term
+    level: NodeLevel
+    source: Column | None
+    law: Expression | None
+    expression: Expression | None
+    parents: tuple[str, ...]
+    domain: Interval | Categories | None
+    bounds: Bounds
+    public: bool = False
+    missing: Level | None = None
+    levels: tuple[Level, ...] = ()
+    probabilities: tuple[Expression, ...] = ()
+    rows: int = 1
+    row_table: str | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def reads_data(self) -> bool:
+        """Its value is a cell of a private table."""
+        return self.source is not None and not self.public
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The nodes its forward-inferred value is computed from; none if it is read from a column."""
+        if self.source is not None:
+            return ()
+        needed = frozenset().union(*(part.references() for part in (self.expression, *self.probabilities) if part))
+        return tuple(sorted(needed)) if self.expression or self.probabilities else self.parents
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All individuals of a dataset with the same public structure, by one representative.
+
+    `structure` lists the public facts that make them alike, the individual written as the dataset's variable. `key`
+    is how the structure is recognised in the public tables; None stands for individuals these tables do not mention.
+    People the study itself names in facts form one group without a representative.
+    """
+
+    dataset: str | None
+    structure: tuple[Term, ...]
+    representative: Term | None
+    nodes: tuple[Node, ...]
+    key: str | None = None
+
+    def node(self, name: str) -> Node | None:
+        """The node of that name, if this structure has it."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """What one observer's requirement is about (thesis Fig. 4.5, 4.6).
+
+    `sensitive` (S): nodes that hold raw data, or have neither parents nor a law. `observed` (O): what the observer
+    sees. `intermediate` (Z): what lies between. A raw cell that is itself observed is in S and in O.
+    `public` are known inputs; they need no protection.
+    """
+
+    requirement: Term
+    observer: str
+    dataset: str
+    sensitive: frozenset[str]
+    intermediate: frozenset[str]
+    observed: frozenset[str]
+    public: frozenset[str] = frozenset()
+
+    def zone(self, name: str) -> str | None:
+        """ "O", "Z" or "S"; the observed zone first."""
+        for letter, members in (("O", self.observed), ("Z", self.intermediate), ("S", self.sensitive)):
+            if name in members:
+                return letter
+        return None
+
+
+@dataclass(frozen=True)
+class Network:
+    """The graph of a study. `Network.from_spec(spec, tables)`; private tables are not opened to build it."""
+
+    spec: Spec = field(repr=False)
+    groups: tuple[Group, ...]
+    shared: tuple[Node, ...]
+    aggregates: tuple[AggregateNode, ...]
+    zones: tuple[Zones, ...]
+    publications: tuple[Publication, ...] = ()
+    personal: tuple[tuple[Term, str], ...] = ()
+
+    @classmethod
+    def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:
+        """Ground one representative per public structure. Of `tables` only those declared public are read."""
+        from sfumato.network.build import build
+
+        return build(spec, tables or {})
+
+    @property
+    def digest(self) -> str:
+        """The digest of the study's text."""
+        return self.spec.digest
+
+    @property
+    def nodes(self) -> tuple[Node | AggregateNode, ...]:
+        """Every node name once, parents before children; the first group that has a node stands for the others."""
+        found: dict[str, Node | AggregateNode] = {}
+        for node in self._all():
+            found.setdefault(node.name, node)
+        return _ordered(found)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """(parent, child) pairs."""
+        known = {node.name for node in self.nodes}
+        return tuple((parent, node.name) for node in self.nodes for parent in node.parents if parent in known)
+
+    def node(self, name: str) -> Node | AggregateNode:
+        """The node of that name."""
+        for node in self._all():
+            if node.name == name:
+                return node
+        raise InputError(f"The network has no node {name!r}{nearest(name, [n.name for n in self.nodes])}.")
+
+    def variants(self, name: str) -> tuple[Node, ...]:
+        """The node of that name in every group that has it, or the shared one."""
+        found = (group.node(name) for group in self.groups)
+        return tuple(node for node in (*found, *(n for n in self.shared if n.name == name)) if node is not None)
+
+    def zone(self, requirement: Term) -> Zones:
+        """The zones of a requirement."""
+        for zones in self.zones:
+            if zones.requirement == requirement:
+                return zones
+        raise InputError(f"The study has no requirement named {requirement}.")
+
+    def evaluate(self, tables: Mapping[str, Any]) -> Values:
+        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it."""
+        from sfumato.network.evaluate import evaluate
+
+        return evaluate(self, tables)
+
+    def draw(self, path: str | Path) -> Path:
+        """Write the graph with its zones as SVG, PNG or PDF."""
+        from sfumato.network.draw import draw
+
+        return draw(self, Path(path))
+
+    def _all(self) -> Iterator[Node | AggregateNode]:
+        for group in self.groups:
+            yield from group.nodes
+        yield from self.shared
+        yield from self.aggregates
+
+
+def _ordered(found: dict[str, Node | AggregateNode]) -> tuple[Node | AggregateNode, ...]:
+    done: dict[str, Node | AggregateNode] = {}
+    waiting = list(reversed(found.values()))
+    while waiting:
+        node = waiting.pop()
+        missing = [found[name] for name in node.parents if name in found and name not in done]
+        if node.name in done:
+            continue
+        if missing:
+            waiting += [node, *reversed(missing)]
+        else:
+            done[node.name] = node
+    return tuple(done.values())

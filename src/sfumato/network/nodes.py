@@ -1,0 +1,362 @@
+"""From one grounding to nodes: expressions, ranges, bounds, in the order of their dependencies.
+
+In:   a Grounding for one representative, the Spec.
+Out:  Node values, checked: one CPF per variable, no cycle, tables of cases complete.
+Not here: who the representatives are (network/build.py), aggregates (network/build.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.tables import nearest
+from sfumato.lang.spec import Column, Dependency, Grounding, Spec
+from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
+from sfumato.network.bounds import Bounds, as_bounds, hull
+from sfumato.network.convert import expression_of
+from sfumato.network.discrete import Latent, probabilities, summed_out
+from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power
+from sfumato.network.network import Node
+from sfumato.network.refusal import refusal
+from sfumato.network.tables import layout_of
+
+__all__ = ["Draft", "Mask", "drafts", "finish", "masked"]
+
+Mask = Mapping[Term, Variable]
+
+_MOST_LEVELS = 1_000
+_MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A variable before inference: its law as written, its declared range, its column."""
+
+    name: str
+    term: Term
+    atom: Term
+    law: Expression | None
+    parents: tuple[str, ...]
+    source: Column | None
+    declared: Interval | Categories | None
+    missing: Level | None
+    public: bool
+    rows: int
+    row_table: str | None
+    position: Position | None = field(default=None, compare=False)
+
+
+def masked(term: Term, mask: Mask) -> Term:
+    """The term with representatives replaced by their dataset's variable.
+
+    >>> print(masked(Compound("age", (Compound("$patient_1"),)), {Compound("$patient_1"): Variable("P")}))
+    age(P)
+    """
+    if term in mask:
+        return mask[term]
+    match term:
+        case Compound() if term.arguments:
+            return Compound(term.functor, tuple(masked(part, mask) for part in term.arguments), term.position)
+        case ListTerm() if term.items:
+            return ListTerm(tuple(masked(part, mask) for part in term.items))
+    return term
+
+
+def drafts(spec: Spec, grounding: Grounding, mask: Mask, also: Iterable[str] = ()) -> dict[str, Draft]:
+    """Every declared variable; `also` names aggregates a CPF may refer to."""
+    known = {show(masked(term, mask)) for term in grounding.variables} | set(also)
+
+    def naming(term: Term) -> str | None:
+        if not isinstance(term, Compound):
+            return None
+        name = show(masked(term, mask))
+        return name if name in known else None
+
+    by_child: dict[str, list[Dependency]] = {}
+    for dependency in grounding.dependencies:
+        by_child.setdefault(show(masked(dependency.child, mask)), []).append(dependency)
+    _check_children(by_child, known)
+    found = {}
+    for term in grounding.variables:
+        draft = _draft(spec, masked(term, mask), term, by_child, naming)
+        found[draft.name] = draft
+    return found
+
+
+def _check_children(by_child: Mapping[str, list[Dependency]], known: set[str]) -> None:
+    for name, dependencies in by_child.items():
+        if name not in known:
+            raise refusal(
+                dependencies[0].position,
+                f"{name} has a CPF and is not declared{nearest(name, sorted(known))}.",
+                f"Declare random({name}).",
+            )
+
+
+def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Dependency]], naming) -> Draft:
+    name = show(atom)
+    source = next((column for column in spec.columns if match(column.atom, atom) is not None), None)
+    laws: dict[Expression | None, Dependency] = {}
+    parents: dict[str, None] = {}
+    for dependency in by_child.get(name, ()):
+        law = None
+        if dependency.cpf != Compound("unspecified"):
+            law = expression_of(dependency.cpf, naming, dependency.position)
+        laws.setdefault(law, dependency)
+        parents.update(dict.fromkeys(_parents(dependency, naming)))
+    given = [law for law in laws if law is not None]
+    if len(given) > 1:
+        raise refusal(
+            laws[given[1]].position,
+            f"{name} has {len(given)} different CPFs.",
+            "Bind every variable of the clause's body, so that it has one answer.",
+        )
+    law = given[0] if given else None
+    parents.update(dict.fromkeys(sorted(law.references()) if law else ()))
+    declared = next((r.domain for r in spec.ranges if match(r.atom_pattern, atom) is not None), None)
+    rows, row_table = _rows(spec, source, atom)
+    position = next((d.position for d in laws.values()), source.position if source else None)
+    public = source is not None and source.table in spec.public_tables
+    missing = _missing(spec, atom, declared)
+    return Draft(name, term, atom, law, tuple(parents), source, declared, missing, public, rows, row_table, position)
+
+
+def _parents(dependency: Dependency, naming) -> list[str]:
+    names = []
+    for parent in dependency.parents:
+        name = naming(parent)
+        if name is None:
+            raise refusal(
+                dependency.position,
+                f"{show(parent)}, a parent of {show(dependency.child)}, is not declared.",
+                "Declare it with random/1, or take it out of the list of parents.",
+            )
+        names.append(name)
+    return names
+
+
+def _missing(spec: Spec, atom: Term, declared: Interval | Categories | None) -> Level | None:
+    for entry in spec.missing:
+        if match(entry.atom_pattern, atom) is not None:
+            return entry.value
+    if isinstance(declared, Interval):
+        return declared.low if declared.null is None else declared.null
+    if isinstance(declared, Categories):
+        return declared.values[0] if declared.null is None else declared.null
+    return None
+
+
+def _rows(spec: Spec, source: Column | None, atom: Term) -> tuple[int, str | None]:
+    """Several rows of a person count as several values only where nothing but the person identifies a row."""
+    if source is None:
+        return 1, None
+    layout = layout_of(spec, source.table)
+    several = layout.row_limit is not None and layout.row_limit > 1 and len(layout.identities) == 1
+    return (layout.row_limit or 1, source.table) if several else (1, None)
+
+
+def finish(
+    found: Mapping[str, Draft], known: Mapping[str, Node], aggregates: Mapping[str, Bounds], level
+) -> dict[str, Node]:
+    """Nodes in the order of their dependencies. `known` are nodes made before; `aggregates` have bounds already."""
+    done: dict[str, Node] = dict(known)
+    latents = {
+        name: Latent(name, node.levels, node.law)
+        for name, node in known.items()
+        if node.levels and node.source is None and node.law is not None
+    }
+    looked_up = _lookup_parents(found)
+    for draft in _in_order(found, set(known) | set(aggregates)):
+        ranges = {name: done[name].domain or done[name].bounds for name in draft.parents if name in done} | {
+            name: aggregates[name] for name in draft.parents if name in aggregates
+        }
+        levels = _levels(draft, looked_up)
+        if levels and draft.source is None and draft.law is not None:
+            latents[draft.name] = Latent(draft.name, levels, draft.law)
+        if draft.law is not None:
+            _check_tables(draft.law, draft, done, latents)
+        done[draft.name] = _node(draft, levels, latents, done, ranges, level)
+    return {name: node for name, node in done.items() if name in found}
+
+
+def _node(draft: Draft, levels: tuple[Level, ...], latents, done: Mapping[str, Node], ranges, level) -> Node:
+    rows, row_table = _inherited_rows(draft, done)
+    shell = Node(
+        draft.name,
+        draft.atom,
+        level,
+        draft.source,
+        draft.law,
+        None,
+        draft.parents,
+        draft.declared,
+        as_bounds(draft.declared),
+        draft.public,
+        draft.missing,
+        levels,
+        (),
+        rows,
+        row_table,
+        draft.position,
+    )
+    if draft.source is not None or draft.law is None:
+        return shell
+    reached = {name: done[name].domain or done[name].bounds for name in done} | dict(ranges)
+    if draft.name in latents:
+        return _latent_node(shell, latents, reached)
+    law = draft.law
+    if law.references() & latents.keys():
+        law = summed_out(law, latents)
+    bounds = law.interval(reached)
+    return _clipped(shell, law, bounds, draft)
+
+
+def _clipped(shell: Node, law: Expression, bounds: Bounds, draft: Draft) -> Node:
+    """A derived value is clipped to its declared range when it could leave it."""
+    match draft.declared:
+        case Interval(low=low, high=high):
+            if bounds.low < low or bounds.high > high:
+                law = Call("clip", (law, Constant(low), Constant(high)))
+            bounds = bounds.intersect(low, high)
+            return replace(shell, expression=law, bounds=bounds, domain=bounds.interval())
+        case Categories():
+            raise refusal(
+                draft.position,
+                f"{draft.name} has categories as its range and {law} as its CPF.",
+                "Write discrete([Level: Probability, …]), bernoulli(P) or a lookup of those, or declare an interval.",
+            )
+    return replace(shell, expression=law, bounds=bounds, domain=bounds.interval())
+
+
+def _latent_node(shell: Node, latents: Mapping[str, Latent], reached) -> Node:
+    latent = latents[shell.name]
+    chances = probabilities(latent, latents)
+    expression, bounds, domain = None, shell.bounds, shell.domain
+    if not any(isinstance(level, str) for level in latent.levels):
+        weighted = [Constant(float(level)) * chance for level, chance in zip(latent.levels, chances, strict=True)]
+        expression = Call("sum", tuple(weighted))
+        reach = hull(Bounds.point(float(level)) for level in latent.levels)
+        bounds = expression.interval(reached).intersect(reach.low, reach.high)
+        domain = bounds.interval()
+    return replace(shell, expression=expression, probabilities=chances, bounds=bounds, domain=domain)
+
+
+def _levels(draft: Draft, looked_up: frozenset[str]) -> tuple[Level, ...]:
+    """The levels of an unobserved variable whose law is over finitely many."""
+    if draft.source is not None or draft.law is None:
+        return ()
+    listed = _law_levels(draft.law)
+    if isinstance(draft.declared, Categories):
+        values = tuple(draft.declared.values)
+        extra = [level for level in listed or () if level not in values]
+        if extra:
+            raise refusal(
+                draft.position, f"{draft.name}: {extra[0]} is not in its range.", f"Its range is {list(values)}."
+            )
+        return values if listed is not None else ()
+    if listed is None or (isinstance(draft.law, Distribution) and draft.law.kind == "bernoulli"):
+        return (0, 1) if listed is not None and draft.name in looked_up else ()
+    return tuple(dict.fromkeys(listed))
+
+
+def _law_levels(law: Expression) -> tuple[Level, ...] | None:
+    match law:
+        case Distribution(kind="discrete", levels=levels):
+            return levels
+        case Distribution(kind="bernoulli"):
+            return (0, 1)
+        case Lookup(rows=rows):
+            parts = [_law_levels(part) for _, part in rows]
+            known = [part for part in parts if part is not None]
+            return tuple(dict.fromkeys(level for part in known for level in part)) if len(known) == len(parts) else None
+    return None
+
+
+def _lookup_parents(found: Mapping[str, Draft]) -> frozenset[str]:
+    return frozenset(
+        name for draft in found.values() if draft.law for table in _tables(draft.law) for name in table.parents
+    )
+
+
+def _tables(law: Expression) -> list[Lookup]:
+    match law:
+        case Lookup(rows=rows):
+            return [law, *(table for _, part in rows for table in _tables(part))]
+        case Call(arguments=arguments) | Distribution(arguments=arguments):
+            return [table for part in arguments for table in _tables(part)]
+        case Power(base=base):
+            return _tables(base)
+    return []
+
+
+def _check_tables(law: Expression, draft: Draft, done: Mapping[str, Node], latents: Mapping[str, Latent]) -> None:
+    """Every combination of the parents' levels has a row, so that no cell can fall between them."""
+    for table in _tables(law):
+        levels = [_levels_of(name, draft, done, latents) for name in table.parents]
+        size = 1
+        for each in levels:
+            size *= len(each)
+        if size > _MOST_ROWS or len(table.rows) > _MOST_ROWS:
+            raise refusal(draft.position, f"A lookup of {draft.name} is too large.", f"At most {_MOST_ROWS} rows.")
+        listed = {key for key, _ in table.rows}
+        lacking = next((key for key in product(*levels) if key not in listed), None)
+        if lacking is not None:
+            raise refusal(
+                draft.position,
+                f"The lookup of {draft.name} has no row for {list(lacking)}.",
+                "Add row([…], CPF) for every combination of its parents' levels.",
+            )
+
+
+def _levels_of(name: str, draft: Draft, done: Mapping[str, Node], latents: Mapping[str, Latent]) -> tuple[Level, ...]:
+    if name in latents:
+        return latents[name].levels
+    domain = done[name].domain if name in done else None
+    if isinstance(domain, Categories) and len(domain.values) <= _MOST_LEVELS:
+        return domain.values
+    raise refusal(
+        draft.position,
+        f"{name} stands in a lookup of {draft.name} and has no list of levels.",
+        f"Declare range({name}, [level, …]).",
+    )
+
+
+def _inherited_rows(draft: Draft, done: Mapping[str, Node]) -> tuple[int, str | None]:
+    if draft.source is not None:
+        return draft.rows, draft.row_table
+    tables = {done[name].row_table: done[name].rows for name in draft.parents if name in done and done[name].row_table}
+    if len(tables) > 1:
+        raise refusal(
+            draft.position,
+            f"{draft.name} mixes rows of {' and '.join(sorted(map(str, tables)))}, several per person each.",
+            "Limit one of them with rows_per_person(Table, 1), or aggregate them separately.",
+        )
+    return next(((rows, table) for table, rows in tables.items()), (1, None))
+
+
+def _in_order(found: Mapping[str, Draft], given: set[str]) -> list[Draft]:
+    order: dict[str, Draft] = {}
+    state: dict[str, int] = {}
+    for start in found:
+        waiting = [(start, False)]
+        while waiting:
+            name, left = waiting.pop()
+            if left:
+                state[name] = 2
+                order[name] = found[name]
+            elif state.get(name, 0) == 0 and name in found:
+                state[name] = 1
+                waiting.append((name, True))
+                waiting += [(parent, False) for parent in reversed(found[name].parents) if parent not in given]
+            elif state.get(name) == 1:
+                raise refusal(found[name].position, f"{name} depends on itself.", "Take the cycle apart.")
+    return list(order.values())
+
+
+def mentions(term: Term, constants: Iterable[Term]) -> bool:
+    """Whether one of the constants stands in the term."""
+    wanted = set(constants)
+    return any(part in wanted for part in walk(term))

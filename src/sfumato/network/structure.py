@@ -1,0 +1,151 @@
+"""Who is alike in public: individuals grouped by what public tables say about them.
+
+In:   public tables, the dataset's identity.
+Out:  the public facts about nobody in particular, and one Class of individuals per distinct set of public facts.
+Not here: grounding (network/build.py). No private table is opened here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sfumato.lang.spec import Dataset, Spec
+from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, variables
+from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.refusal import refusal
+from sfumato.network.tables import Layout, TableRoom, layout_of, term_of
+
+__all__ = ["Alike", "alike", "identity_of", "key_query", "public_facts"]
+
+#: More structures than this and a plan would grow with the number of people.
+MOST_STRUCTURES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Individuals with one set of public facts; in `facts` the individual is the dataset's variable."""
+
+    key: str | None
+    facts: tuple[Term, ...]
+
+
+def identity_of(dataset: Dataset) -> str:
+    """The predicate that says who is an individual, such as patient/1."""
+    goal = dataset.goal
+    if isinstance(goal, Compound) and goal.arguments == (Variable(dataset.variable),):
+        return indicator(goal)
+    raise refusal(
+        dataset.position,
+        f"The dataset {dataset.name} ranges over {goal}, which is not one predicate of {dataset.variable} alone.",
+        f"Write domain({dataset.variable}, patient({dataset.variable})) and put conditions into the aggregates.",
+    )
+
+
+def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
+    """What the public tables assert about things that are no individuals."""
+    facts: dict[Term, None] = {}
+    for table in sorted(spec.public_tables & {source.table for source in (*spec.sources, *spec.columns)}):
+        layout = layout_of(spec, table)
+        personal = {name for name, column in layout.identities if indicator(column.atom) in people}
+        for atom in _asserted(spec, layout):
+            if not personal & {variable.name for variable in variables(atom)}:
+                facts.update(dict.fromkeys(_rows(room, layout, atom, None)))
+    return tuple(facts)
+
+
+def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
+    """The distinct public structures of a dataset's individuals; first the one of those no public table mentions."""
+    found = [Alike(None, ())]
+    layouts = _personal_layouts(spec, dataset)
+    if not layouts:
+        return tuple(found)
+    query = key_query(room, spec, dataset)
+    rows = room.run(f"SELECT key, min(id) FROM ({query}) GROUP BY key ORDER BY key LIMIT {MOST_STRUCTURES + 1}")
+    if len(rows) > MOST_STRUCTURES:
+        raise refusal(
+            dataset.position,
+            f"Public tables tell the individuals of {dataset.name} apart into more than {MOST_STRUCTURES} structures.",
+            "Range the structure over the declared domain instead of over the rows, or make the table private.",
+        )
+    for key, example in rows:
+        facts: dict[Term, None] = {}
+        for layout, person in layouts:
+            for atom in _asserted(spec, layout):
+                if Variable(person) in variables(atom) and len(variables(atom)) > 1:
+                    given = _rows(room, layout, atom, (person, example))
+                    facts.update((substitute(fact, {person: Variable(dataset.variable)}), None) for fact in given)
+        found.append(Alike(key, tuple(facts)))
+    return tuple(found)
+
+
+def key_query(room: TableRoom, spec: Spec, dataset: Dataset) -> str:
+    """SQL for (id, key): the sorted list of what public tables assert about an individual, as text."""
+    parts = []
+    for number, (layout, person) in enumerate(_personal_layouts(spec, dataset)):
+        column = layout.bound(person)
+        assert column is not None
+        for place, atom in enumerate(_asserted(spec, layout)):
+            others = [v.name for v in variables(atom) if v.name != person]
+            if Variable(person) not in variables(atom) or not others:
+                continue
+            cells = ", ".join(f"{sql_name(_bound(layout, name))}::VARCHAR" for name in others)
+            present = " AND ".join(f"{sql_name(_bound(layout, name))} IS NOT NULL" for name in (person, *others))
+            parts.append(
+                f"SELECT {sql_name(column.name)}::VARCHAR AS id, to_json([{sql_level(f'{number}.{place}')}, {cells}])"
+                f"::VARCHAR AS fact FROM {room.names[layout.table]} WHERE {present}"
+            )
+    everything = " UNION ALL ".join(parts)
+    return f"SELECT id, list_sort(list(DISTINCT fact))::VARCHAR AS key FROM ({everything}) GROUP BY id"
+
+
+def has_structure(spec: Spec, dataset: Dataset) -> bool:
+    """Whether public tables say anything about single individuals."""
+    return bool(_personal_layouts(spec, dataset))
+
+
+def _personal_layouts(spec: Spec, dataset: Dataset) -> list[tuple[Layout, str]]:
+    """The public tables that relate individuals to other things, with the variable of the individual."""
+    predicate, found = identity_of(dataset), []
+    for table in sorted(spec.public_tables):
+        layout = layout_of(spec, table)
+        for name, column in layout.identities:
+            related = any(Variable(name) in variables(r.atom) and len(variables(r.atom)) > 1 for r in layout.relations)
+            if indicator(column.atom) == predicate and related:
+                found.append((layout, name))
+    return found
+
+
+def _asserted(spec: Spec, layout: Layout) -> list[Compound]:
+    """What a row says; an identity column whose predicate the study itself defines says nothing new."""
+    fed = spec.table_predicates
+    named = [column.atom for _, column in layout.identities if indicator(column.atom) in fed]
+    return named + [relation.atom for relation in layout.relations]
+
+
+def _bound(layout: Layout, variable: str) -> str:
+    column = layout.bound(variable)
+    if column is None:
+        relation = next(r for r in layout.relations if Variable(variable) in variables(r.atom))
+        raise refusal(
+            relation.position,
+            f"No identity column of {layout.table} binds {variable} of {relation.atom}.",
+            f"Declare column({layout.table}, Name, kind({variable})).",
+        )
+    return column.name
+
+
+def _rows(room: TableRoom, layout: Layout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
+    names = [variable.name for variable in variables(atom)]
+    room.types(layout.table, [_bound(layout, name) for name in names])
+    shown = [name for name in names if only is None or name != only[0]]
+    cells = ", ".join(sql_name(_bound(layout, name)) for name in shown) or "1"
+    where = " AND ".join(f"{sql_name(_bound(layout, name))} IS NOT NULL" for name in names) or "TRUE"
+    if only is not None:
+        where += f" AND {sql_name(_bound(layout, only[0]))}::VARCHAR = {sql_level(only[1])}"
+    found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")
+    return [substitute(atom, _binding(shown, row)) for row in found]
+
+
+def _binding(names: list[str], row: tuple[object, ...]) -> Mapping[str, Term]:
+    return {name: term_of(value) for name, value in zip(names, row, strict=False)}

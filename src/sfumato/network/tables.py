@@ -1,0 +1,181 @@
+"""The caller's tables inside one DuckDB, and what the study says about their columns.
+
+In:   table -> Arrow table, data frame or path, as the caller handed them in; the Spec.
+Out:  TableRoom: a connection that can read these and nothing else; Layout: which columns identify, which carry values.
+Not here: the queries (network/structure.py, network/evaluate.py).
+
+A path in the study's text is never opened from here. Errors of the engine quote values, so they are dropped, not
+chained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from sfumato.core.tables import nearest
+from sfumato.errors import DataError, SchemaError
+from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.term import Compound, Term, Variable, indicator
+from sfumato.network.expression import sql_level
+
+__all__ = ["Layout", "TableRoom", "layout_of"]
+
+Answer = TypeVar("Answer")
+
+_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table as the study declares it: identity columns by the variable they bind, value columns, relations."""
+
+    table: str
+    public: bool
+    identities: tuple[tuple[str, Column], ...]
+    values: tuple[Column, ...]
+    relations: tuple[Relation, ...]
+    row_limit: int | None
+
+    def identity(self, predicate: str) -> Column | None:
+        """The column that names things of one kind, such as patient/1."""
+        return next((column for _, column in self.identities if indicator(column.atom) == predicate), None)
+
+    def bound(self, variable: str) -> Column | None:
+        """The column that binds a variable."""
+        return next((column for name, column in self.identities if name == variable), None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every declared column once."""
+        return tuple(dict.fromkeys([c.name for _, c in self.identities] + [c.name for c in self.values]))
+
+
+def layout_of(spec: Spec, table: str) -> Layout:
+    """What the study says about one table."""
+    random = spec.random_predicates
+    declared = [column for column in spec.columns if column.table == table]
+    identities = []
+    for column in declared:
+        match column.atom:
+            case Compound(arguments=(Variable(name=name),)) if indicator(column.atom) not in random:
+                identities.append((name, column))
+    limits = [limit.maximum for limit in spec.row_limits if limit.table == table]
+    return Layout(
+        table,
+        table in spec.public_tables,
+        tuple(identities),
+        tuple(column for column in declared if indicator(column.atom) in random),
+        tuple(relation for relation in spec.relations if relation.table == table),
+        min(limits) if limits else None,
+    )
+
+
+class TableRoom:
+    """One in-memory DuckDB that holds the named tables. Use as a context manager."""
+
+    def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str]) -> None:
+        self.connection = duckdb.connect(
+            config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+        )
+        paths = {
+            name: _checked_path(name, tables[name]) for name in wanted if isinstance(tables.get(name), (str, Path))
+        }
+        self.connection.execute("SET ieee_floating_point_ops = true")
+        if paths:
+            listed = ", ".join(sql_level(str(path)) for path in paths.values())
+            self.connection.execute(f"SET allowed_paths = [{listed}]")
+        self.connection.execute("SET enable_external_access = false")
+        # The engine folds the case of names; the study does not.
+        self.names = {name: f"t{place}" for place, name in enumerate(wanted)}
+        for name in wanted:
+            if name not in tables:
+                raise SchemaError(
+                    f"The table {name} is needed and was not handed in{nearest(name, list(tables))}. Give its path "
+                    "or an Arrow table. Nothing was spent."
+                )
+            self._add(name, paths.get(name, tables[name]))
+
+    def __enter__(self) -> TableRoom:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def _add(self, name: str, table: Any) -> None:
+        if isinstance(table, Path):
+            reader = _READERS[table.suffix.lower()]
+            self.run(f"CREATE VIEW {self.names[name]} AS SELECT * FROM {reader}({sql_level(str(table))})")
+            return
+        if not isinstance(table, pa.Table):
+            table = _as_table(table, name)
+        self.connection.register(self.names[name], table)
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """Run one statement of ours and give its rows."""
+        return self._guarded(lambda: self.connection.execute(query).fetchall())
+
+    def arrow(self, query: str) -> pa.Table:
+        """Run one query of ours and give an Arrow table."""
+        return self._guarded(lambda: self.connection.sql(query).to_arrow_table())
+
+    def _guarded(self, action: Callable[[], Answer]) -> Answer:
+        # What the engine says when it fails may quote cells, so it is not repeated.
+        try:
+            return action()
+        except duckdb.Error as error:
+            failed = type(error).__name__
+        raise DataError(
+            f"The tables could not be evaluated ({failed}). Check that every declared column exists and has the "
+            "declared type. Nothing was published and nothing was spent."
+        )
+
+    def types(self, table: str, columns: Sequence[str]) -> dict[str, str]:
+        """The engine's type of each declared column; a missing one is refused by name."""
+        found = {row[0]: row[1] for row in self.run(f"DESCRIBE {self.names[table]}")}
+        for column in columns:
+            if column not in found:
+                raise SchemaError(
+                    f"The table {table} has no column {column}{nearest(column, list(found))}, which the study "
+                    "declares. Nothing was spent."
+                )
+        return {column: str(found[column]) for column in columns}
+
+
+def term_of(value: Any) -> Term:
+    """A cell of a public table as a logical constant."""
+    from sfumato.lang.term import Number
+
+    if isinstance(value, bool):
+        return Compound("true" if value else "false")
+    if isinstance(value, (int, float)):
+        return Number(value)
+    return Compound(str(value))
+
+
+def _checked_path(name: str, given: Any) -> Path:
+    path = Path(given)
+    if path.suffix.lower() not in _READERS:
+        raise DataError(
+            f"The table {name}: {path.name} is neither Parquet nor CSV. Convert it, or hand in an Arrow table."
+        )
+    if any(sign in str(path) for sign in "*?["):
+        raise DataError(f"The table {name}: a path with *, ? or [ could name several files. Rename the file.")
+    if not path.is_file():
+        raise DataError(f"The table {name}: there is no file {path.name}. Nothing was spent.")
+    return path.resolve()
+
+
+def _as_table(table: Any, name: str) -> pa.Table:
+    if isinstance(table, Mapping):
+        return pa.table(dict(table))
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table)
+    raise DataError(
+        f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame."
+    )

@@ -1,0 +1,80 @@
+"""Zones: for every requirement what is sensitive, what lies between, what the observer sees.
+
+In:   nodes, what each requirement's observer sees.
+Out:  Zones (thesis §4.5, Fig. 4.5 and 4.6).
+Not here: what the zones cost (plan/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sfumato.lang.spec import DpRv, Publication, Requirement
+from sfumato.lang.term import Compound, Term, match, walk
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.network import Node, Zones
+
+__all__ = ["observed_by", "seen", "zones_of"]
+
+
+def seen(what: Term, nodes: Mapping[str, Node | AggregateNode]) -> frozenset[str]:
+    """The nodes a published term shows: every part of it that is a node, or a pattern of nodes."""
+    found: set[str] = set()
+    for part in walk(what):
+        if isinstance(part, Compound):
+            found |= {name for name, node in nodes.items() if match(part, node.atom) is not None}
+    return frozenset(found)
+
+
+def observed_by(
+    requirement: Requirement,
+    observed: Iterable[DpRv],
+    publications: Iterable[Publication],
+    nodes: Mapping[str, Node | AggregateNode],
+) -> frozenset[str]:
+    """Everything a requirement's observer sees; terms are masked already."""
+    terms = [entry.variable for entry in observed if entry.requirement == requirement.name]
+    terms += [entry.what for entry in publications if entry.requirement == requirement.name]
+    return frozenset().union(*(seen(term, nodes) for term in terms))
+
+
+def zones_of(
+    requirement: Requirement, visible: frozenset[str], variants: Mapping[str, Sequence[Node | AggregateNode]]
+) -> Zones:
+    """Walk from the observed nodes towards the data; a node read from a column is where the data begin.
+
+    `variants` holds a node's forms in all groups: an edge in one of them counts.
+    """
+    sensitive: set[str] = set()
+    public: set[str] = set()
+    between: set[str] = set()
+    waiting, met = list(visible), set(visible)
+    while waiting:
+        name = waiting.pop()
+        forms = variants.get(name, ())
+        above = {parent for form in forms if not _is_read(form) for parent in form.parents if parent in variants}
+        if any(_is_read(form) for form in forms) or not above:
+            (public if forms and all(_is_public(form) for form in forms) else sensitive).add(name)
+        elif name not in visible:
+            between.add(name)
+        new = above - met
+        met |= new
+        waiting += sorted(new)
+    return Zones(
+        requirement.name,
+        requirement.observer,
+        requirement.dataset,
+        frozenset(sensitive),
+        frozenset(between),
+        visible,
+        frozenset(public),
+    )
+
+
+def _is_read(form: Node | AggregateNode) -> bool:
+    return isinstance(form, Node) and form.source is not None
+
+
+def _is_public(form: Node | AggregateNode) -> bool:
+    """Read from a public table, or given by the study itself: a law without parents says nothing about the data."""
+    return isinstance(form, Node) and (form.public or (form.source is None and form.law is not None))

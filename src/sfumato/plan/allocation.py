@@ -1,0 +1,199 @@
+"""Who gets how much of the budget: the split of requirements over the numbers that are drawn.
+
+In:   blocks with their difficulty for each observer, budgets of observers and of colluding groups.
+Out:  shares m[observer][block] of μ² (or of ε), which keep every budget exactly.
+Not here: what a block is worth (plan/difficulty.py), drawing it (run/).
+Proof: docs/proofs/allocation.md
+
+A block drawn with a share m of μ² has expected squared error difficulty/m; with a share e of ε it has difficulty/e².
+Where even no answer at all errs by no more than a known limit (a value in a public range), the error is taken as
+difficulty/(m + c)ᵖ with c such that m = 0 gives the limit; budget then goes where it still buys something, but every
+block keeps a fifth of an even share. One observer: water-filling, m + c ∝ difficulty^(1/(p+1)). Several observers and
+colluding groups: a small cone program; its answer only guides, because the shares are shrunk afterwards until every
+budget holds in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.errors import PrivacyParameterError
+
+__all__ = ["Budget", "Shares", "split_budget"]
+
+Currency = Literal["mu²", "epsilon"]
+Difficulty = Mapping[str, Mapping[str, float]]
+
+#: Every block gets at least this part of an even share: what is asked for is answered, however badly.
+_FLOOR = 0.2
+Shares = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a group of observers may learn together: the total of their shares. One observer is a group of one."""
+
+    observers: frozenset[str]
+    total: float
+
+
+def split_budget(
+    difficulty: Difficulty, budgets: Sequence[Budget], currency: Currency = "mu²", limits: Difficulty | None = None
+) -> Shares:
+    """Shares that minimise Σ difficulty/(m + c)ᵖ over observers and blocks, p = 1 for μ² and 2 for ε.
+
+    A group of observers sees of every block the best version any of them sees, because versions are refinements of
+    each other; so a group's total is the sum over blocks of its largest share.
+
+    >>> split_budget({"public": {"mean": 4.0, "count": 1.0}}, [Budget(frozenset({"public"}), 0.75)])
+    {'public': {'mean': 0.5, 'count': 0.25}}
+    """
+    _check(difficulty, budgets)
+    power = 1 if currency == "mu²" else 2
+    offsets = _offsets(difficulty, limits or {}, power)
+    totals = {o: min(budget.total for budget in budgets if o in budget.observers) for o in difficulty}
+    shares = {o: _water_filling(blocks, offsets[o], totals[o], power) for o, blocks in difficulty.items() if blocks}
+    groups = [budget for budget in budgets if len(budget.observers) > 1]
+    if any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
+        shares = _cone_program(difficulty, offsets, totals, budgets, power)
+    return _shrink(shares, budgets)
+
+
+def _offsets(difficulty: Difficulty, limits: Difficulty, power: int) -> dict[str, dict[str, float]]:
+    return {
+        observer: {
+            name: (value / limits[observer][name]) ** (1 / power) if name in limits.get(observer, {}) else 0.0
+            for name, value in blocks.items()
+        }
+        for observer, blocks in difficulty.items()
+    }
+
+
+def _check(difficulty: Mapping[str, Mapping[str, float]], budgets: Sequence[Budget]) -> None:
+    for budget in budgets:
+        if not (math.isfinite(budget.total) and budget.total > 0):
+            raise PrivacyParameterError(
+                "A budget must be a positive number. Nothing was planned and nothing was spent."
+            )
+    for observer, blocks in difficulty.items():
+        if not any(observer in budget.observers for budget in budgets):
+            raise PrivacyParameterError(f"{observer} has no budget: give it a privacy_requirement. Nothing was spent.")
+        if any(not (math.isfinite(value) and value > 0) for value in blocks.values()):
+            raise PrivacyParameterError("A difficulty must be positive and finite. Nothing was planned.")
+
+
+def _water_filling(
+    blocks: Mapping[str, float], offsets: Mapping[str, float], total: float, power: int
+) -> dict[str, float]:
+    """min Σ k/(m + c)ᵖ subject to Σ m = total and m ≥ floor: m + c ∝ k^(1/(p+1)) above the floor."""
+    roots = {name: value ** (1 / (power + 1)) for name, value in blocks.items()}
+    if not any(offsets.values()):
+        level = total / math.fsum(roots.values())
+        exact = {name: level * root for name, root in roots.items()}
+        if min(exact.values()) >= _FLOOR * total / len(blocks):
+            return exact
+    floor = _FLOOR * total / len(blocks)
+
+    def filled(level: float) -> dict[str, float]:
+        return {name: max(floor, level * root - offsets[name]) for name, root in roots.items()}
+
+    low, high = 0.0, (total + math.fsum(offsets.values())) / min(roots.values())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if math.fsum(filled(middle).values()) > total else (middle, high)
+    return filled(low)
+
+
+def _total(shares: Shares, budget: Budget) -> Fraction:
+    """What the group pays, exactly."""
+    largest: dict[str, float] = {}
+    for observer in budget.observers & shares.keys():
+        for name, share in shares[observer].items():
+            largest[name] = max(share, largest.get(name, 0.0))
+    return sum((Fraction(share) for share in largest.values()), Fraction(0))
+
+
+def _shrink(shares: Shares, budgets: Sequence[Budget]) -> Shares:
+    """The same shares, made smaller by the last digits until every budget holds as fractions."""
+    for budget in budgets:
+        while (total := _total(shares, budget)) > Fraction(budget.total):
+            factor = min(float(Fraction(budget.total) / total), 1.0) * (1 - 1e-15)
+            for observer in budget.observers & shares.keys():
+                shares[observer] = {name: share * factor for name, share in shares[observer].items()}
+    return shares
+
+
+def _cone_program(
+    difficulty: Difficulty,
+    offsets: Difficulty,
+    totals: Mapping[str, float],
+    budgets: Sequence[Budget],
+    power: int,
+) -> Shares:
+    """min Σ k·t with t ≥ 1/(m + c)ᵖ as power cones; a group pays for the largest share of each block."""
+    clarabel: Any = import_module("clarabel")  # without type hints; a tenth of a second, and seldom needed
+
+    pairs = [(observer, name) for observer, blocks in difficulty.items() for name in blocks]
+    # Shares in units of the largest budget and difficulties in units of the largest one keep the program well scaled.
+    unit = max(budget.total for budget in budgets)
+    heaviest = max(value for blocks in difficulty.values() for value in blocks.values())
+    tops = [
+        (index, name) for index, budget in enumerate(budgets) for name in _names(difficulty, budget)
+    ]  # largest share of a block in a group
+    size = 2 * len(pairs) + len(tops)
+    share = {pair: index for index, pair in enumerate(pairs)}
+    cost = {pair: len(pairs) + index for index, pair in enumerate(pairs)}
+    top = {pair: 2 * len(pairs) + index for index, pair in enumerate(tops)}
+    rows: list[tuple[dict[int, float], float]] = []  # coefficient·x ≤ bound
+    for index, budget in enumerate(budgets):
+        rows.append(({top[index, name]: 1.0 for name in _names(difficulty, budget)}, budget.total / unit))
+        rows.extend(
+            ({share[observer, name]: 1.0, top[index, name]: -1.0}, 0.0)
+            for observer, name in pairs
+            if observer in budget.observers
+        )
+    # A fifth of an even share of the tightest budget is always within the budgets: a block that k observers see counts
+    # once, and there are at most as many blocks as pairs.
+    floor = _FLOOR * min(totals.values()) / len(pairs) / unit
+    rows.extend(({share[pair]: -1.0}, -floor) for pair in pairs)
+    cones = [clarabel.NonnegativeConeT(len(rows))]
+    for observer, name in pairs:  # t^(1/(p+1)) · (m + c)^(p/(p+1)) ≥ 1
+        offset = offsets[observer][name] / unit
+        rows.extend([({cost[observer, name]: -1.0}, 0.0), ({share[observer, name]: -1.0}, offset), ({}, 1.0)])
+        cones.append(clarabel.PowerConeT(1 / (power + 1)))
+    matrix = sparse.lil_matrix((len(rows), size))
+    for number, (coefficients, _) in enumerate(rows):
+        for column, value in coefficients.items():
+            matrix[number, column] = value
+    objective = np.zeros(size)
+    for (observer, name), column in cost.items():
+        objective[column] = difficulty[observer][name] / heaviest
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    bounds = np.array([bound for _, bound in rows])
+    solution = clarabel.DefaultSolver(
+        sparse.csc_matrix((size, size)), objective, matrix.tocsc(), bounds, cones, settings
+    ).solve()
+    values = np.array(solution.x)
+    found: Shares = {}
+    for (observer, name), column in share.items():
+        value = float(values[column]) * unit
+        if not (math.isfinite(value) and value > 0):
+            raise PrivacyParameterError(
+                "The budgets could not be split over the publications: state the colluding observers' requirements in "
+                "one currency and of comparable size. Nothing was planned and nothing was spent."
+            )
+        found.setdefault(observer, {})[name] = value
+    return found
+
+
+def _names(difficulty: Mapping[str, Mapping[str, float]], budget: Budget) -> list[str]:
+    return sorted({name for observer in budget.observers & difficulty.keys() for name in difficulty[observer]})

@@ -1,0 +1,128 @@
+"""One value per individual: where in the template the noise should go.
+
+In:   a template, the observed nodes with their weights.
+Out:  candidate cuts with difficulties: expected squared error is difficulty/μ² (or /ε²) before clipping.
+Not here: the split of the budget over publications (plan/allocation.py), aggregates (plan/statistic.py).
+Proof: docs/proofs/cut_placement.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sfumato.errors import PlanError
+from sfumato.plan.cuts import enumerate_cuts
+from sfumato.plan.draw import Noise
+from sfumato.plan.template import Sensitivity, Template
+
+__all__ = ["STRATEGIES", "CutCandidate", "best_cut", "candidates", "scales_for"]
+
+STRATEGIES = frozenset({"input noise", "output noise", "noise on the way"})
+_SIMULATED_CANDIDATES = 8
+_FLAT = 1e-6  # a node that moved no output at the sampled points may still move one elsewhere
+
+
+@dataclass(frozen=True)
+class CutCandidate:
+    """A cut, how far each of its nodes can move, and how much each one's noise matters to the outputs."""
+
+    cut: tuple[str, ...]
+    sensitivity: Mapping[str, Sensitivity]
+    influence: Mapping[str, float]
+    strategy: str
+
+    def difficulty(self, node: str) -> float:
+        """Expected squared error times the share of μ² (Gaussian) or ε² (Laplace, with its factor 2) for this node."""
+        return self.influence[node] * self.sensitivity[node].value ** 2
+
+    @property
+    def total(self) -> float:
+        """min Σ difficulty/m subject to Σ m = 1."""
+        return math.fsum(math.sqrt(self.difficulty(node)) for node in self.cut) ** 2
+
+
+def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCandidate, ...]:
+    """All cuts whose nodes have a finite sensitivity, the most promising first."""
+    observed = tuple(weights)
+    slopes = template.squared_slopes(observed)
+    found = []
+    for cut in enumerate_cuts(template.parents, template.private, observed):
+        sensitivity = {node: template.sensitivity(node, cut) for node in sorted(cut)}
+        if not all(math.isfinite(one.value) for one in sensitivity.values()):
+            continue
+        moving = [node for node in sensitivity if sensitivity[node].value > 0]
+        influence = {
+            node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in observed)
+            for node in moving
+        }
+        floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
+        found.append(
+            CutCandidate(
+                tuple(moving),
+                {node: sensitivity[node] for node in moving},
+                {node: max(value, floor) for node, value in influence.items()},
+                _strategy(frozenset(moving), template, frozenset(observed)),
+            )
+        )
+    if not found:
+        raise PlanError(_unbounded(template, observed))
+    return tuple(sorted(found, key=lambda candidate: (candidate.total, len(candidate.cut))))
+
+
+def _strategy(cut: frozenset[str], template: Template, observed: frozenset[str]) -> str:
+    if cut <= observed:
+        return "output noise"
+    if cut <= template.private:
+        return "input noise"
+    return "noise on the way"
+
+
+def scales_for(candidate: CutCandidate, budget: float, noise: Noise) -> dict[str, float]:
+    """Noise scales that spend `budget` (μ² or ε) on this cut alone, split best."""
+    power = 2 if noise == "gaussian" else 3
+    roots = {node: candidate.difficulty(node) ** (1 / power) for node in candidate.cut}
+    total = math.fsum(roots.values())
+    shares = {node: budget * root / total for node, root in roots.items()}
+    if noise == "gaussian":
+        return {node: candidate.sensitivity[node].value / math.sqrt(share) for node, share in shares.items()}
+    return {node: candidate.sensitivity[node].value / share for node, share in shares.items()}
+
+
+def best_cut(
+    template: Template,
+    weights: Mapping[str, float],
+    budget: float,
+    noise: Noise,
+    allowed: frozenset[str] = STRATEGIES,
+) -> tuple[CutCandidate, tuple[tuple[CutCandidate, float], ...]]:
+    """The allowed cut of least simulated loss, and all that were simulated: promising ones, inputs and outputs."""
+    ranked = candidates(template, weights)
+    tried = list(ranked[:_SIMULATED_CANDIDATES])
+    for strategy in ("output noise", "input noise"):
+        tried.extend([one for one in ranked if one.strategy == strategy and one not in tried][:1])
+    losses = []
+    for candidate in tried:
+        errors = template.predicted_errors(scales_for(candidate, budget, noise), weights, noise)
+        losses.append((candidate, math.fsum(weights[output] * error for output, error in errors.items())))
+    losses.sort(key=lambda pair: pair[1])
+    chosen = [candidate for candidate, _ in losses if candidate.strategy in allowed]
+    if not chosen:
+        chosen = [candidate for candidate in ranked if candidate.strategy in allowed]
+    if not chosen:
+        raise PlanError(
+            f"{', '.join(weights)}: {' or '.join(sorted(allowed))} is all that is allowed, and no such noise has a "
+            "finite scale here. Allow another strategy, or declare ranges. Nothing was planned and nothing was spent."
+        )
+    return chosen[0], tuple(losses)
+
+
+def _unbounded(template: Template, observed: tuple[str, ...]) -> str:
+    unbounded = [name for name in template.order if name in template.touched and not template.bounds[name].bounded]
+    reasons = "; ".join(f"{name}: {template.bounds[name].reason or 'no range is declared'}" for name in unbounded[:3])
+    return (
+        f"No noise can be placed for {', '.join(observed)}: on every way from private data some value has no bounds "
+        f"({reasons}). Declare a range(...) for a node on the way, or guard the expression with clip(X, Low, High). "
+        "Nothing was planned and nothing was spent."
+    )

@@ -1,0 +1,197 @@
+"""One group's individuals towards one observer: the settled way to noise them, and what it takes of the budget.
+
+In:   a template, the observed nodes with their weights, a budget.
+Out:  IndividualPart: CutPart or LinearPart, each with its difficulty, its draws, its simulated errors.
+Not here: splitting the budget over parts and aggregates (plan/settle.py).
+Proof: docs/proofs/cut_placement.md, docs/proofs/linear_placement.md
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sfumato.core import Adjacency
+from sfumato.errors import PlanError
+from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
+from sfumato.plan.individual import CutCandidate, best_cut
+from sfumato.plan.linear_individual import LinearCandidate, LinearDraw, linear_candidate, linear_refinements
+from sfumato.plan.plan import Considered
+from sfumato.plan.template import Numbers, Template
+
+__all__ = ["CORRELATED", "AnyDraw", "CutPart", "IndividualPart", "LinearPart", "choose_part"]
+
+AnyDraw = Draw | LinearDraw
+CORRELATED = "correlated noise"
+
+
+@dataclass(frozen=True)
+class IndividualPart(ABC):
+    """What the individuals of one public group give to one observer. Abstract."""
+
+    group: int
+    template: Template
+    weights: Mapping[str, float]
+    alternatives: tuple[Considered, ...]
+
+    @property
+    @abstractmethod
+    def strategy(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def cut(self) -> tuple[str, ...]:
+        """Where the noise goes."""
+
+    @property
+    @abstractmethod
+    def difficulty(self) -> float:
+        """Expected weighted squared error times the share of μ² (or of ε²), before clipping."""
+
+    @abstractmethod
+    def key(self, observer: str) -> tuple[object, ...]:
+        """Equal for observers who can be shown refinements of the same draws."""
+
+    @abstractmethod
+    def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[AnyDraw]:
+        """The draws by which every observer's view costs its share."""
+
+    @abstractmethod
+    def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
+        """Errors of the observed nodes at simulated points, for who sees these draws."""
+
+
+@dataclass(frozen=True)
+class CutPart(IndividualPart):
+    """Independent noise on the nodes of a cut."""
+
+    candidate: CutCandidate
+    noise: Noise
+
+    @property
+    def strategy(self) -> str:
+        return self.candidate.strategy
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        return self.candidate.cut
+
+    @property
+    def difficulty(self) -> float:
+        return math.fsum(self._root(node) for node in self.cut) ** (2 if self.noise == "gaussian" else 3)
+
+    def _root(self, node: str) -> float:
+        factor, power = (1.0, 2) if self.noise == "gaussian" else (2.0, 3)
+        return (factor * self.candidate.difficulty(node)) ** (1 / power)
+
+    def fractions(self) -> dict[str, float]:
+        total = math.fsum(self._root(node) for node in self.cut)
+        return {node: self._root(node) / total for node in self.cut}
+
+    def key(self, observer: str) -> tuple[object, ...]:
+        # A node that reads another noisy node has another value for every observer: such draws are not shared.
+        nested = any(set(self.template.ancestors(node)[:-1]) & set(self.cut) for node in self.cut)
+        return (self.group, tuple(sorted(self.fractions().items())), observer if nested else "")
+
+    def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[Draw]:
+        for node, fraction in self.fractions().items():
+            split = {observer: share * fraction * (1 - 1e-12) for observer, share in shares.items()}
+            sensitivity = self.candidate.sensitivity[node].value
+            yield from refinements(node, self.noise, sensitivity, 1, split, adjacency, dataset, self.group)
+
+    def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
+        scales = {}
+        for node in self.cut:
+            own = tuple(d for d in draws if isinstance(d, Draw) and d.node == node and d.group == self.group)
+            scales[node] = math.sqrt(combined_variance(own) / (1 if self.noise == "gaussian" else 2))
+        return self.template.simulated_errors(scales, names, self.noise)
+
+
+@dataclass(frozen=True)
+class LinearPart(IndividualPart):
+    """One noise vector of the best covariance for linear answers."""
+
+    candidate: LinearCandidate
+
+    @property
+    def strategy(self) -> str:
+        return CORRELATED
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        return self.candidate.cut
+
+    @property
+    def difficulty(self) -> float:
+        return self.candidate.difficulty
+
+    def key(self, observer: str) -> tuple[object, ...]:
+        return (self.group, self.candidate)
+
+    def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[LinearDraw]:
+        return linear_refinements(self.candidate, shares, adjacency, dataset, self.group)
+
+    def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
+        own = [
+            d for d in draws if isinstance(d, LinearDraw) and d.candidate == self.candidate and d.group == self.group
+        ]
+        scale = math.sqrt(1 / math.fsum(1 / draw.variance for draw in own))
+        errors = self.candidate.simulated_errors(self.template, scale)
+        return {name: errors[name] for name in names}
+
+
+def choose_part(
+    group: int,
+    template: Template,
+    weights: Mapping[str, float],
+    budget: float,
+    noise: Noise,
+    allowed: frozenset[str],
+) -> IndividualPart:
+    """The allowed strategy of least simulated loss at the whole budget, with what the others would have cost."""
+    cuts_allowed = allowed - {CORRELATED}
+    linear = linear_candidate(template, weights) if noise == "gaussian" and CORRELATED in allowed else None
+    if not cuts_allowed and linear is None:
+        raise PlanError(
+            f"{', '.join(weights)}: input, output and cut are forbidden, and correlated noise is for two or more "
+            "answers that are linear in bounded inputs, and Gaussian. Take one forbid(…) back. "
+            "Nothing was planned and nothing was spent."
+        )
+    chosen_cut, losses = best_cut(template, weights, budget, noise, cuts_allowed) if cuts_allowed else (None, ())
+    entries = [(candidate.strategy, candidate.cut, loss) for candidate, loss in _distinct(losses)]
+    best = min((loss for candidate, loss in losses if candidate == chosen_cut), default=math.inf)
+    linear_loss = math.inf
+    if linear is not None:
+        linear_loss = linear.loss(template, weights, budget)
+        entries.append((CORRELATED, linear.cut, linear_loss))
+    takes_linear = linear is not None and linear_loss < best
+    taken = (
+        (CORRELATED, linear.cut)
+        if takes_linear and linear
+        else (chosen_cut.strategy, chosen_cut.cut)
+        if chosen_cut
+        else ()
+    )
+    least = min(best, linear_loss)
+    considered = tuple(
+        Considered(strategy, loss, "chosen" if (strategy, cut) == taken else _ratio(loss, least), cut)
+        for strategy, cut, loss in sorted(entries, key=lambda entry: entry[2])
+    )
+    if takes_linear and linear is not None:
+        return LinearPart(group, template, weights, considered, linear)
+    assert chosen_cut is not None
+    return CutPart(group, template, weights, considered, chosen_cut, noise)
+
+
+def _ratio(loss: float, least: float) -> str:
+    return f"{loss / least:.3g} times the weighted error" if least > 0 else "no better"
+
+
+def _distinct(losses: Sequence[tuple[CutCandidate, float]]) -> list[tuple[CutCandidate, float]]:
+    """The best of every strategy."""
+    found: dict[str, tuple[CutCandidate, float]] = {}
+    for candidate, loss in losses:
+        found.setdefault(candidate.strategy, (candidate, loss))
+    return list(found.values())

@@ -1,0 +1,153 @@
+"""From a study to a plan: every dataset settled with every kind of noise that can keep its promises, the cheaper kept.
+
+In:   a study (Spec, Network, path or text), public tables, public numbers of individuals.
+Out:  Plan. No private table is opened.
+Not here: settling one dataset (plan/settle.py), running (run/study.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import PlanError, PrivacyParameterError
+from sfumato.lang import load
+from sfumato.lang.spec import Spec
+from sfumato.network.network import Network
+from sfumato.plan.draw import Noise
+from sfumato.plan.plan import Considered, Plan, Planned
+from sfumato.plan.request import Request, is_pure, requests_of
+from sfumato.plan.settle import Settled, Settling
+
+__all__ = ["ASSUMED_SIZE", "make_plan", "network_of"]
+
+#: Used for predictions when nobody says how many individuals there are.
+ASSUMED_SIZE = 1000.0
+
+
+def network_of(study: Spec | Network | str | Path, tables: Mapping[str, Any] | None = None) -> Network:
+    """The network of a study given in any form."""
+    if isinstance(study, Network):
+        return study
+    return Network.from_spec(study if isinstance(study, Spec) else load(study), tables)
+
+
+def make_plan(
+    spec_or_network: Spec | Network | str | Path,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    sizes: Mapping[str, float] | None = None,
+) -> Plan:
+    """The plan of least weighted expected squared error that keeps every requirement.
+
+    `tables` are needed only for those declared public. `sizes` gives the number of individuals of a dataset, or of
+    contributions to an aggregate, where it is public; it steers predictions and the split of the budget, never privacy.
+
+    >>> plan = make_plan('''
+    ...     source(patients, 'patients.parquet').
+    ...     column(patients, id, patient(P)).
+    ...     column(patients, age, age(P)).
+    ...     random(age(P)) :- patient(P).
+    ...     range(age(P), 0, 110).
+    ...     dataset(people, domain(P, patient(P))).
+    ...     privacy_requirement(openness(public), people, dp(0.5, 0.000001)).
+    ...     mean(meanAge, age(P), patient(P)).
+    ...     publish(average, meanAge, openness(public)).
+    ... ''', sizes={"people": 1000})
+    >>> round(plan.publication("average").seen[0].half_width, 2)
+    0.66
+    """
+    network = network_of(spec_or_network, tables)
+    requests = requests_of(network)
+    _check_answerable(requests)
+    known = dict(sizes or {})
+    settled = []
+    assumptions: list[str] = []
+    for dataset in dict.fromkeys(request.requirement.dataset for request in requests):
+        own = tuple(request for request in requests if request.requirement.dataset == dataset)
+        settled.append(_cheapest(network, dataset, own, known, assumptions))
+    return Plan(
+        network.spec.name,
+        network.spec.digest,
+        tuple(planned for one in settled for planned in one.planned),
+        tuple(draw for one in settled for draw in one.draws),
+        tuple(promise for one in settled for promise in one.promises),
+        tuple(assumptions),
+        {},
+        network,
+    )
+
+
+def _check_answerable(requests: tuple[Request, ...]) -> None:
+    for request in requests:
+        if request.level == "other":
+            raise PlanError(
+                f"{request.position}{request.name}: no strategy publishes {request.term} yet. Publish a node of the "
+                "network: a variable, an aggregate, or something computed from aggregates. Nothing was spent."
+            )
+
+
+def _cheapest(
+    network: Network, dataset: str, requests: tuple[Request, ...], sizes: Mapping[str, float], assumptions: list[str]
+) -> Settled:
+    size = sizes.get(dataset)
+    if size is None:
+        assumptions.append(
+            f"{dataset} has {ASSUMED_SIZE:g} individuals; give sizes={{{dataset!r}: …}} if it is public."
+        )
+        size = ASSUMED_SIZE
+    if not (math.isfinite(size) and size >= 1):
+        raise PlanError(f"The size of {dataset} must be a number from 1 on. Nothing was planned.")
+    found, refusals = [], []
+    for noise in _noises(requests):
+        try:
+            found.append(Settling(network, dataset, requests, noise, float(size), sizes).settle())
+        except PlanError as refusal:  # what one kind of noise cannot do another may
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    found.sort(key=lambda one: one.loss)
+    chosen = found[0]
+    for other in found[1:]:
+        chosen = dataclasses.replace(
+            chosen,
+            planned=tuple(
+                _beside(mine, theirs, other) for mine, theirs in zip(chosen.planned, other.planned, strict=True)
+            ),
+        )
+    return chosen
+
+
+def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:
+    ratio = f"{theirs.error / mine.error:.3g} times the error here" if mine.error > 0 else "no better"
+    considered = Considered(f"{other.noise} noise", theirs.error, ratio, theirs.cut)
+    return dataclasses.replace(mine, alternatives=(*mine.alternatives, considered))
+
+
+def _noises(requests: tuple[Request, ...]) -> list[Noise]:
+    """Gaussian noise needs a δ somewhere; Laplace noise keeps every kind of promise that a pure ε implies."""
+    noises: list[Noise] = ["laplace"]
+    if not any(is_pure(request.requirement.guarantee) for request in requests):
+        noises.insert(0, "gaussian")
+    banned = {name for request in requests for name in request.forbidden}
+    pure = _has_pure(requests)
+    left: list[Noise] = [noise for noise in noises if noise not in banned and (noise == "gaussian" or pure)]
+    if not left:
+        first = requests[0]
+        raise PlanError(
+            f"{first.position}{first.name}: no kind of noise is left ({', '.join(sorted(banned))} forbidden). A "
+            "promise without δ needs Laplace noise. Nothing was planned and nothing was spent."
+        )
+    return left
+
+
+def _has_pure(requests: tuple[Request, ...]) -> bool:
+    from sfumato.mechanisms.calibrate import largest_pure_epsilon
+
+    try:
+        return all(largest_pure_epsilon(request.requirement.guarantee) > 0 for request in requests)
+    except PrivacyParameterError:
+        return False

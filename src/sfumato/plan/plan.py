@@ -1,0 +1,266 @@
+"""The settled plan: what will be drawn, for whom, at what predicted error, and what else was considered.
+
+In:   decisions of plan/make.py.
+Out:  Plan, printable, serialisable, with a hash. No data, no random numbers.
+Not here: deciding (plan/make.py), executing (run/study.py), explaining (evidence/explain.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core import Guarantee, compose
+from sfumato.core.event import Event
+from sfumato.core.records import guarantee_from_dict
+from sfumato.errors import InputError
+from sfumato.plan.draw import Draw
+from sfumato.plan.linear_individual import LinearDraw
+
+if TYPE_CHECKING:
+    from sfumato.network import Network
+
+__all__ = ["Considered", "Plan", "Planned", "Promise", "Seen"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A strategy that was considered: what it would have cost and why it was not taken (or that it was)."""
+
+    strategy: str
+    error: float | None
+    reason: str
+    cut: tuple[str, ...] = ()
+    seconds: float = 0.0
+    bytes_sent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One number (or vector) as an observer will see it, with what is known before anything is spent."""
+
+    node: str
+    error: float  # expected squared error, all numbers of the node together
+    half_width: float  # of a 95 % interval for one number
+    size: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One publication towards one observer: the settled strategy, what is seen, and the alternatives."""
+
+    name: str
+    requirement: str
+    observer: str
+    strategy: str
+    cut: tuple[str, ...]
+    seen: tuple[Seen, ...]
+    alternatives: tuple[Considered, ...]
+    weight: float
+    reason: str
+    position: str = ""
+
+    @property
+    def error(self) -> float:
+        """Expected squared error of everything this publication shows."""
+        return math.fsum(seen.error for seen in self.seen)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What one observer, or a group that colludes, may learn: asked for and kept."""
+
+    observers: tuple[str, ...]
+    dataset: str
+    requirement: str
+    asked: Guarantee
+    kept: Guarantee
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One settled strategy per publication. `network` is carried along for running and takes no part in the hash."""
+
+    study: str
+    study_digest: str
+    publications: tuple[Planned, ...]
+    draws: tuple[Draw | LinearDraw, ...]
+    promises: tuple[Promise, ...]
+    assumptions: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    network: Network | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(sorted({draw.dataset for draw in self.draws}))
+
+    def events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event, ...]:
+        """The events behind what these observers together see of one individual; of everything if nobody is named.
+
+        An individual belongs to one public group, so of groups only the costliest counts.
+        """
+        chosen = [draw for draw in self.draws if draw.dataset == dataset]
+        if observers is not None:
+            names = set(observers)
+            chosen = [draw for draw in chosen if names & set(draw.observers)]
+        common = [draw for draw in chosen if draw.group is None]
+        groups: dict[int, list[Draw | LinearDraw]] = {}
+        for draw in chosen:
+            if draw.group is not None:
+                groups.setdefault(draw.group, []).append(draw)
+        worst = max(groups.values(), key=_spent, default=[])
+        return tuple(draw.event() for draw in (*common, *worst))
+
+    def cost(self, dataset: str) -> Guarantee:
+        """What the plan costs, as if every observer showed everything to everybody: what the ledger is charged."""
+        return compose(self.events(dataset))
+
+    def publication(self, name: str, observer: str | None = None) -> Planned:
+        for planned in self.publications:
+            if planned.name == name and observer in (None, planned.observer):
+                return planned
+        known = ", ".join(sorted({planned.name for planned in self.publications}))
+        raise InputError(f"The plan has no publication {name!r}. It has: {known}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "study": self.study,
+            "study_digest": self.study_digest,
+            "publications": [_planned_record(planned) for planned in self.publications],
+            "draws": [draw.to_dict() for draw in self.draws],
+            "promises": [
+                {
+                    "observers": list(promise.observers),
+                    "dataset": promise.dataset,
+                    "requirement": promise.requirement,
+                    "asked": promise.asked.to_dict(),
+                    "kept": promise.kept.to_dict(),
+                }
+                for promise in self.promises
+            ],
+            "assumptions": list(self.assumptions),
+            "extras": dict(self.extras),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps({**self.to_dict(), "hash": self.hash}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan in `text`, to be explained or compared; running one needs its study (`make_plan`)."""
+        try:
+            record = json.loads(text)
+            stated = record.pop("hash")
+            plan = cls._from_record(record)
+        except (AttributeError, KeyError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"This is not a plan: {error}. Make one with `sfumato plan STUDY.pl -o plan.json`."
+            ) from error
+        if plan.hash != stated:
+            raise InputError("This plan was changed after it was made: its hash is another. Make it again.")
+        return plan
+
+    @classmethod
+    def _from_record(cls, record: Mapping[str, Any]) -> Plan:
+        if record["version"] != VERSION:
+            raise InputError(f"This plan has version {record['version']} and this sfumato reads {VERSION}.")
+        return cls(
+            record["study"],
+            record["study_digest"],
+            tuple(_planned(entry) for entry in record["publications"]),
+            tuple(_draw(entry) for entry in record["draws"]),
+            tuple(
+                Promise(
+                    tuple(entry["observers"]),
+                    entry["dataset"],
+                    entry["requirement"],
+                    guarantee_from_dict(entry["asked"]),
+                    guarantee_from_dict(entry["kept"]),
+                )
+                for entry in record["promises"]
+            ),
+            tuple(record["assumptions"]),
+            record["extras"],
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: the plan cannot be read: {error}.") from error
+        return cls.from_json(text)
+
+
+def _spent(draws: Iterable[Draw | LinearDraw]) -> float:
+    """μ² for Gaussian noise, ε for Laplace noise; a dataset has one kind."""
+    return math.fsum(
+        draw.event().guarantee().mu ** 2 if draw.noise == "gaussian" else draw.event().guarantee().epsilon(0.0)  # type: ignore[attr-defined]
+        for draw in draws
+    )
+
+
+def _draw(entry: Mapping[str, Any]) -> Draw | LinearDraw:
+    return LinearDraw.from_dict(entry) if "linear" in entry else Draw.from_dict(entry)
+
+
+def _planned_record(planned: Planned) -> dict[str, Any]:
+    return {
+        "name": planned.name,
+        "requirement": planned.requirement,
+        "observer": planned.observer,
+        "strategy": planned.strategy,
+        "cut": list(planned.cut),
+        "weight": planned.weight,
+        "reason": planned.reason,
+        "position": planned.position,
+        "seen": [
+            {
+                "node": seen.node,
+                "error": seen.error,
+                "half_width": seen.half_width,
+                "size": seen.size,
+                "note": seen.note,
+            }
+            for seen in planned.seen
+        ],
+        "alternatives": [
+            {
+                "strategy": other.strategy,
+                "error": other.error,
+                "reason": other.reason,
+                "cut": list(other.cut),
+                "seconds": other.seconds,
+                "bytes_sent": other.bytes_sent,
+            }
+            for other in planned.alternatives
+        ],
+    }
+
+
+def _planned(entry: Mapping[str, Any]) -> Planned:
+    return Planned(
+        entry["name"],
+        entry["requirement"],
+        entry["observer"],
+        entry["strategy"],
+        tuple(entry["cut"]),
+        tuple(Seen(**seen) for seen in entry["seen"]),
+        tuple(Considered(**{**other, "cut": tuple(other["cut"])}) for other in entry["alternatives"]),
+        entry["weight"],
+        entry["reason"],
+        entry["position"],
+    )

@@ -1,0 +1,161 @@
+"""What is asked for: publications by requirement, in terms of nodes.
+
+In:   a Network.
+Out:  Requests: observer, budget, nodes, weight, what was preferred or forbidden; the templates they need.
+Not here: how they are answered (plan/make.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, PureDP
+from sfumato.errors import PlanError
+from sfumato.lang.spec import Publication, Requirement
+from sfumato.lang.term import Compound, Term, show
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.bounds import Bounds
+from sfumato.network.network import Group, Network, Node
+from sfumato.network.zones import seen
+from sfumato.plan.cuts import topological_order
+from sfumato.plan.template import Template
+
+__all__ = ["Request", "is_pure", "requests_of", "shared_template", "template_of"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One publication towards one observer. `nodes` are what it shows, `term` is how the study writes it."""
+
+    name: str
+    term: Term
+    requirement: Requirement
+    nodes: tuple[str, ...]
+    level: str  # "individual", "aggregate", or "other" for tables, classifiers and channels
+    weight: float = 1.0
+    preferred: tuple[str, ...] = ()
+    forbidden: frozenset[str] = frozenset()
+    position: str = ""
+
+    @property
+    def observer(self) -> str:
+        return self.requirement.observer
+
+    @property
+    def adjacency(self) -> Adjacency:
+        adjacency = self.requirement.guarantee.adjacency
+        if adjacency is None:
+            raise PlanError(f"{self.position}{self.name}: the requirement does not say who is protected.")
+        return adjacency
+
+
+def is_pure(guarantee: Guarantee) -> bool:
+    return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0)
+
+
+def requests_of(network: Network) -> tuple[Request, ...]:
+    """Every publish(…), and every dp_rv that no publish shows, each towards its own observer."""
+    requests: dict[tuple[str, str], Request] = {}
+    for requirement in network.spec.requirements:
+        asked = [entry for entry in network.publications if entry.requirement == requirement.name]
+        shown: set[str] = set()
+        for entry in asked:
+            request = _request(network, requirement, entry)
+            shown.update(request.nodes)
+            key = (request.name, show(requirement.name))
+            requests[key] = _joined(requests[key], request) if key in requests else request
+        for node in sorted(network.zone(requirement.name).observed - shown):
+            entry = Publication(node, network.node(node).atom, requirement.name)
+            requests[node, show(requirement.name)] = _request(network, requirement, entry)
+    if not requests:
+        raise PlanError("The study publishes nothing. Add publish(Name, What, Requirement) or dp_rv(Requirement, RV).")
+    return tuple(requests.values())
+
+
+def _request(network: Network, requirement: Requirement, entry: Publication) -> Request:
+    spec = network.spec
+    known = {node.name: node for node in network.nodes}
+    direct = known.get(show(entry.what))
+    nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
+    plain = direct is not None or (isinstance(entry.what, Compound) and show(entry.what) in known)
+    levels = {_level(known[name], network) for name in nodes}
+    level = levels.pop() if plain and len(levels) == 1 else "other"
+    return Request(
+        entry.name,
+        entry.what,
+        requirement,
+        nodes,
+        level,
+        next((weight.value for weight in spec.weights if weight.publication == entry.name), 1.0),
+        tuple(name for p in spec.preferences if p.publication == entry.name for name in p.strategies),
+        frozenset(name for f in spec.forbidden if f.publication == entry.name for name in f.strategies),
+        f"{entry.position.file}:{entry.position.line} " if entry.position else "",
+    )
+
+
+def _level(node: Node | AggregateNode, network: Network) -> str:
+    return "individual" if isinstance(node, Node) and node.level == "individual" else "aggregate"
+
+
+def _joined(first: Request, second: Request) -> Request:
+    """Answers of one publish clause: survivalByDrug(d1), survivalByDrug(d2), …"""
+    nodes = tuple(dict.fromkeys((*first.nodes, *second.nodes)))
+    level = first.level if first.level == second.level else "other"
+    return Request(
+        first.name,
+        first.term,
+        first.requirement,
+        nodes,
+        level,
+        first.weight,
+        first.preferred,
+        first.forbidden,
+        first.position,
+    )
+
+
+def template_of(network: Network, group: Group, observed: Iterable[str]) -> Template | None:
+    """What one individual of the group computes up to the observed nodes; None if the group has none of them."""
+    found: dict[str, Node] = {node.name: node for node in network.shared}
+    found.update({node.name: node for node in group.nodes})
+    targets = [name for name in observed if name in found]
+    return _template(found, targets, {}) if targets else None
+
+
+def shared_template(network: Network, observed: Iterable[str], sums: Mapping[str, Bounds]) -> Template:
+    """What is computed from aggregates up to the observed nodes; `sums` gives the aggregates' public bounds."""
+    return _template({node.name: node for node in network.shared}, list(observed), sums)
+
+
+def _template(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bounds]) -> Template:
+    needed: dict[str, tuple[str, ...]] = {}
+    waiting = list(targets)
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        if name in sums or name not in found:
+            needed[name] = ()
+            continue
+        needed[name] = found[name].inputs
+        waiting.extend(needed[name])
+    order = topological_order(needed)
+    formulas = {
+        name: found[name].expression
+        for name in order
+        if name in found and found[name].source is None and found[name].expression is not None
+    }
+    inputs = [name for name in order if name not in formulas]
+    return Template(
+        needed,
+        formulas,  # type: ignore[arg-type]  # expressions are formulas
+        {name: sums[name] if name in sums else found[name].bounds for name in order},
+        frozenset(name for name in inputs if name in sums or not found[name].public),
+        order,
+        {
+            name: domain.values
+            for name in inputs
+            if name in found and isinstance(domain := found[name].domain, Categories)
+        },
+    )

@@ -1,0 +1,460 @@
+"""One dataset's requests settled with one kind of noise: cuts, shares, draws, predictions, promises.
+
+In:   requests of one dataset, the network, a kind of noise.
+Out:  Settled, or a PlanError that says which line asks for too much.
+Not here: choosing between kinds of noise and other strategies (plan/make.py).
+Proof: docs/proofs/cut_placement.md, docs/proofs/allocation.md, docs/proofs/aggregates.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.core import Guarantee, PureDP, compose
+from sfumato.errors import PlanError, PrivacyParameterError
+from sfumato.lang.term import show
+from sfumato.mechanisms.calibrate import largest_pure_epsilon
+from sfumato.mechanisms.gaussian import largest_mu
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.bounds import Bounds
+from sfumato.network.network import Network, Node
+from sfumato.plan.allocation import Budget, split_budget
+from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
+from sfumato.plan.individual_part import CORRELATED, AnyDraw, IndividualPart, choose_part
+from sfumato.plan.plan import Considered, Planned, Promise, Seen
+from sfumato.plan.request import Request, shared_template, template_of
+from sfumato.plan.statistic import Statistic
+from sfumato.plan.template import Template
+
+__all__ = ["Settled", "Settling", "statistic_of"]
+
+#: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
+ARITHMETIC = 1 + 2.0**-20
+_NORMAL_95 = 1.959963984540054
+_LAPLACE_95 = math.log(20)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the draws of one dataset are, and what everybody will see of them."""
+
+    noise: Noise
+    draws: tuple[AnyDraw, ...]
+    planned: tuple[Planned, ...]
+    promises: tuple[Promise, ...]
+    loss: float
+
+
+def statistic_of(node: AggregateNode, network: Network) -> Statistic:
+    adjacency = network.spec.dataset(node.dataset).adjacency
+    low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
+    if node.kind in ("count", "histogram"):
+        low, high = 0.0, 1.0
+    return Statistic(
+        node.kind,
+        low,
+        high,
+        node.rows,
+        adjacency.relation,
+        node.everybody,
+        node.size,
+        tuple((bound.low, bound.high) for bound in node.bounds) if node.kind == "moment2" else (),
+    )
+
+
+@dataclass(frozen=True)
+class Settling:
+    """The work on one dataset with one kind of noise."""
+
+    network: Network
+    dataset: str
+    requests: tuple[Request, ...]
+    noise: Noise
+    size: float
+    sizes: Mapping[str, float]
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def guarantees(self) -> dict[str, Guarantee]:
+        """One requirement per observer."""
+        found: dict[str, tuple[str, Guarantee]] = {}
+        for request in self.requests:
+            name = show(request.requirement.name)
+            known = found.setdefault(request.observer, (name, request.requirement.guarantee))
+            if known[0] != name:
+                raise PlanError(
+                    f"{request.position}{request.observer} has two requirements on {self.dataset}, {known[0]} and "
+                    f"{name}, and sees what both publish. Put all of it under one requirement. Nothing was spent."
+                )
+        return {observer: guarantee for observer, (_, guarantee) in found.items()}
+
+    @cached_property
+    def budgets(self) -> list[Budget]:
+        totals = {observer: self._total(observer, guarantee) for observer, guarantee in self.guarantees.items()}
+        budgets = [Budget(frozenset({observer}), total) for observer, total in totals.items()]
+        groups = self.groups_of_observers
+        return budgets + [Budget(group, max(totals[observer] for observer in group)) for group in groups]
+
+    def _total(self, observer: str, guarantee: Guarantee) -> float:
+        try:
+            return largest_mu(guarantee) ** 2 if self.noise == "gaussian" else largest_pure_epsilon(guarantee)
+        except PrivacyParameterError as error:
+            raise PlanError(
+                f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
+            ) from error
+
+    @cached_property
+    def groups_of_observers(self) -> list[frozenset[str]]:
+        present = set(self.guarantees)
+        found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
+        return [group for group in found if len(group) > 1]
+
+    @cached_property
+    def aggregates(self) -> dict[str, AggregateNode]:
+        return {node.name: node for node in self.network.aggregates if node.dataset == self.dataset}
+
+    @cached_property
+    def statistics(self) -> dict[str, Statistic]:
+        return {name: statistic_of(self.aggregates[name], self.network) for name in sorted(self._needed_sums())}
+
+    def _needed_sums(self) -> set[str]:
+        needed: set[str] = set()
+        for request in self.requests:
+            if request.level == "aggregate":
+                for name in request.nodes:
+                    needed |= self._sums_behind(name, request)
+        return needed
+
+    def _sums_behind(self, name: str, request: Request) -> set[str]:
+        """The aggregates a node of nobody is computed from."""
+        shared = {node.name: node for node in self.network.shared}
+        found, waiting, met = set(), [name], set()
+        while waiting:
+            current = waiting.pop()
+            if current in self.aggregates:
+                found.add(current)
+            elif current in shared and current not in met:
+                met.add(current)
+                self._check_owned(shared[current], request)
+                waiting += shared[current].inputs
+        return found
+
+    def _check_owned(self, node: Node, request: Request) -> None:
+        if node.source is not None and not node.public:
+            raise PlanError(
+                f"{request.position}{request.name} shows {node.name}, a cell of the private table {node.source.table} "
+                f"that belongs to no individual of {self.dataset}: no noise protects it. Declare "
+                f"public({node.source.table}), or derive it from individuals by an aggregate. Nothing was spent."
+            )
+
+    def count_of(self, name: str) -> float:
+        """How many contributions an aggregate is expected to have: given, or assumed; for predictions only."""
+        node = self.aggregates[name]
+        return self.sizes.get(name, self.size if node.everybody else self.size / 2)
+
+    def unit_of(self, name: str) -> float:
+        """The scale on which errors of a node are compared with those of others: the width of what it can be.
+
+        A histogram's cells and a count are compared with the number of individuals, a sum with the width of the sum.
+        """
+        if name in self.aggregates:
+            node = self.aggregates[name]
+            if node.kind in ("mean", "sum"):
+                return max(self._sum_bounds(name).width, 1e-300)
+            if node.kind == "moment2":
+                return max(max(bound.magnitude for bound in node.bounds) ** 2 * self.size, 1e-300)
+            return self.size
+        widths = [node.bounds.width for node in self.network.variants(name)]
+        finite = [width for width in widths if math.isfinite(width) and width > 0]
+        return max(finite, default=1.0)
+
+    # ── difficulty ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def individual_parts(self) -> dict[str, list[IndividualPart]]:
+        """For every observer its cut in every group of individuals."""
+        found: dict[str, list[IndividualPart]] = {}
+        for observer in self.guarantees:
+            asked = [r for r in self.requests if r.observer == observer and r.level == "individual"]
+            if not asked:
+                continue
+            weights = {name: request.weight / self.unit_of(name) ** 2 for request in asked for name in request.nodes}
+            self._check_replaced(asked[0])
+            budget = self._total(observer, self.guarantees[observer])
+            for index, group in enumerate(self.network.groups):
+                if group.dataset != self.dataset:
+                    continue
+                template = template_of(self.network, group, weights)
+                if template is None:
+                    continue
+                own = {name: weight for name, weight in weights.items() if name in template.order}
+                part = choose_part(index, template, own, budget, self.noise, _allowed(asked))
+                found.setdefault(observer, []).append(part)
+        return found
+
+    def _check_replaced(self, request: Request) -> None:
+        if request.adjacency.relation != "replace-one":
+            raise PlanError(
+                f"{request.position}{request.name} shows one value per {request.adjacency.unit}, and so who is in the "
+                "data: under add/remove nobody may learn that. Publish an aggregate, or leave adjacency(…, "
+                "add_remove) out. Nothing was planned and nothing was spent."
+            )
+
+    def _reads_of(self, request: Request) -> dict[str, float]:
+        """For every sum behind a request the relative squared error it adds per unit of variance of its numbers."""
+        found: dict[str, float] = {}
+        pure = self.noise == "laplace"
+        for name in request.nodes:
+            squared = self.unit_of(name) ** 2
+            if name in self.aggregates:
+                statistic = self.statistics[name]
+                found[name] = found.get(name, 0.0) + statistic.influence(self.count_of(name), pure) / squared
+                continue
+            slopes = self._template_above(name).squared_slopes([name])
+            for behind in self._sums_behind(name, request):
+                slope = slopes.get(behind, {}).get(name, 0.0)
+                slope = slope if math.isfinite(slope) else 1.0
+                influence = max(slope, 1e-9) * self.statistics[behind].influence(self.count_of(behind), pure)
+                found[behind] = found.get(behind, 0.0) + influence / squared
+        return found
+
+    def _template_above(self, name: str) -> Template:
+        sums = {other: self._sum_bounds(other) for other in self.aggregates}
+        return shared_template(self.network, [name], sums)
+
+    def _sum_bounds(self, name: str) -> Bounds:
+        node, count = self.aggregates[name], self.count_of(name)
+        if node.kind == "mean":
+            return node.bounds[0]
+        if node.kind == "sum":
+            low, high = node.bounds[0].low * count, node.bounds[0].high * count
+            return Bounds(low, high) if node.bounds[0].bounded else node.bounds[0]
+        return Bounds(0.25 * count, count)
+
+    def _difficulties(self) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
+        for request in self.requests:
+            if request.level != "aggregate":
+                continue
+            for name, influence in self._reads_of(request).items():
+                statistic = self.statistics[name]
+                if statistic.is_public:
+                    continue
+                each = statistic.l2**2 if self.noise == "gaussian" else 2 * statistic.l1**2
+                own = found[request.observer]
+                own[name] = own.get(name, 0.0) + request.weight * influence * each
+        for observer, parts in self.individual_parts.items():
+            found[observer][_individuals(parts, observer)] = max(part.difficulty for part in parts)
+        return {observer: blocks for observer, blocks in found.items() if blocks}
+
+    def _limits(self) -> dict[str, dict[str, float]]:
+        """The relative squared error of no answer at all: that of the middle of the range, 1/12 for every number."""
+        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
+        for request in self.requests:
+            own = found[request.observer]
+            if request.level == "aggregate":
+                for name in self._reads_of(request):
+                    own[name] = own.get(name, 0.0) + request.weight * self.statistics[name].published_size / 12
+        for observer, parts in self.individual_parts.items():
+            weight = max(math.fsum(w * self.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
+            found[observer][_individuals(parts, observer)] = weight / 12
+        return found
+
+    # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def settle(self) -> Settled:
+        difficulties = self._difficulties()
+        currency = "mu²" if self.noise == "gaussian" else "epsilon"
+        shares = split_budget(difficulties, self.budgets, currency, self._limits()) if difficulties else {}
+        draws = (*self._sum_draws(shares), *self._individual_draws(shares))
+        planned = tuple(self._planned(request, draws) for request in self.requests)
+        promises = self._promises(draws)
+        loss = math.fsum(p.weight * one.error / self.unit_of(one.node) ** 2 for p in planned for one in p.seen)
+        return Settled(self.noise, draws, planned, promises, loss)
+
+    def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
+        adjacency = self.network.spec.dataset(self.dataset).adjacency
+        for name, statistic in self.statistics.items():
+            own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
+            if own:
+                sensitivity = (statistic.l2 if self.noise == "gaussian" else statistic.l1) * ARITHMETIC
+                yield from refinements(name, self.noise, sensitivity, statistic.dimension, own, adjacency, self.dataset)
+
+    def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
+        adjacency = self.network.spec.dataset(self.dataset).adjacency
+        together: dict[tuple[object, ...], tuple[IndividualPart, dict[str, float]]] = {}
+        for observer, parts in self.individual_parts.items():
+            share = shares[observer][_individuals(parts, observer)]
+            for part in parts:
+                together.setdefault(part.key(observer), (part, {}))[1][observer] = share
+        for part, own in together.values():
+            yield from part.draws(own, adjacency, self.dataset)
+
+    def _promises(self, draws: Sequence[AnyDraw]) -> tuple[Promise, ...]:
+        promises = []
+        for observer, asked in self.guarantees.items():
+            name = next(show(r.requirement.name) for r in self.requests if r.observer == observer)
+            promises.append(self._promise((observer,), name, asked, draws))
+        for group in self.groups_of_observers:
+            loosest = max(group, key=lambda observer: self._total(observer, self.guarantees[observer]))
+            name = f"collude: no more than {loosest} alone"
+            promises.append(self._promise(tuple(sorted(group)), name, self.guarantees[loosest], draws))
+        return tuple(promises)
+
+    def _promise(self, observers: tuple[str, ...], name: str, asked: Guarantee, draws: Sequence[AnyDraw]) -> Promise:
+        """The promise, re-derived from the draws alone: the planner does not trust itself."""
+        kept = []
+        groups = {draw.group for draw in draws if draw.group is not None} or {None}
+        for group in sorted(groups, key=str):
+            seen = [d for d in draws if set(d.observers) & set(observers) and d.group in (None, group)]
+            if seen:
+                cost = compose([draw.event() for draw in seen])
+                # A sum of ε decides at once; the exact profile of many Laplace acts would take a second to compute.
+                pure = self.noise == "laplace"
+                kept.append(PureDP(cost.epsilon(0.0), adjacency=cost.adjacency) if pure else cost)
+        for cost in kept:
+            if cost.implies(asked) is not True:
+                raise PlanError(
+                    f"The plan for {' and '.join(observers)} costs {cost.describe()}, more than {asked.describe()}. "
+                    "This is a mistake of the planner; nothing was spent."
+                )
+        worst = max(kept, key=lambda cost: cost.epsilon(1e-6), default=asked)
+        return Promise(observers, self.dataset, name, asked, worst)
+
+    # ── predictions ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _planned(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
+        mine = [draw for draw in draws if request.observer in draw.observers]
+        make = self._planned_individual if request.level == "individual" else self._planned_sums
+        return make(request, mine)
+
+    def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
+        parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.template.order)]
+        seen = []
+        for part in parts:
+            names = [name for name in request.nodes if name in part.template.order]
+            for name, errors in part.errors(draws, names).items():
+                note = self._structure(part) if len(parts) > 1 else ""
+                half_width = float(np.quantile(np.abs(errors), 0.95))
+                seen.append(Seen(name, float(np.mean(errors**2)), half_width, 1, note))
+        first = parts[0]
+        budget = self._total(request.observer, self.guarantees[request.observer])
+        reason = (
+            f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
+            "this one has the least weighted error"
+        )
+        return Planned(
+            request.name,
+            show(request.requirement.name),
+            request.observer,
+            f"{first.strategy} ({self.noise})",
+            first.cut,
+            tuple(seen),
+            first.alternatives,
+            request.weight,
+            reason,
+            request.position.strip(),
+        )
+
+    def _structure(self, part: IndividualPart) -> str:
+        facts = self.network.groups[part.group].structure
+        return (
+            f"For individuals with {', '.join(map(show, facts))}."
+            if facts
+            else "For individuals of no listed structure."
+        )
+
+    def _planned_sums(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
+        seen = [self._seen_sum(name, request, draws) for name in request.nodes]
+        behind = sorted({other for name in request.nodes for other in self._sums_behind(name, request)})
+        drawn = tuple(name for name in behind if not self.statistics[name].is_public)
+        others = [Considered("central noise", math.fsum(one.error for one in seen), "chosen", drawn)]
+        local = self._local_error(request, draws)
+        if local is not None:
+            others.append(
+                Considered("local noise", local, "every individual's own value gets noise before it is summed")
+            )
+        strategy = f"central noise ({self.noise})" if drawn else "exact: nobody can change it"
+        reason = "one act on the sum needs less noise than one on every individual" if drawn else "its value is public"
+        return Planned(
+            request.name,
+            show(request.requirement.name),
+            request.observer,
+            strategy,
+            drawn,
+            tuple(seen),
+            tuple(others),
+            request.weight,
+            reason,
+            request.position.strip(),
+        )
+
+    def _variance(self, name: str, draws: Sequence[AnyDraw]) -> float:
+        own = tuple(draw for draw in draws if isinstance(draw, Draw) and draw.node == name)
+        return combined_variance(own) if own else 0.0
+
+    def _seen_sum(self, name: str, request: Request, draws: Sequence[AnyDraw]) -> Seen:
+        quantile = _NORMAL_95 if self.noise == "gaussian" else _LAPLACE_95 / math.sqrt(2)
+        pure = self.noise == "laplace"
+        if name in self.aggregates:
+            statistic = self.statistics[name]
+            error = statistic.error(self._variance(name, draws), self.count_of(name), pure)
+            size = statistic.published_size
+            note = f"For {self.count_of(name):g} contributions." if statistic.kind == "mean" else ""
+            return Seen(name, error, quantile * math.sqrt(error / size), size, note)
+        template = self._template_above(name)
+        scales = {
+            other: math.sqrt(
+                self.statistics[other].error(self._variance(other, draws), self.count_of(other), pure)
+                / (1.0 if self.noise == "gaussian" else 2.0)
+            )
+            for other in self._sums_behind(name, request)
+        }
+        scales = {other: scale for other, scale in scales.items() if scale > 0}
+        errors = template.simulated_errors(scales, [name], self.noise)[name]
+        note = "Over aggregates spread on their ranges."
+        return Seen(name, float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95)), 1, note)
+
+    def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
+        """Noise of the same share on every individual's own contribution: n times the variance of one."""
+        total = 0.0
+        for name in request.nodes:
+            if name not in self.aggregates or self.statistics[name].is_public:
+                return None
+            statistic, count = self.statistics[name], self.count_of(name)
+            total += statistic.error(self._variance(name, draws) * count, count, self.noise == "laplace")
+        return total
+
+
+def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
+    """The name of the block that stands for one value per individual; equal for observers who can share draws."""
+    return "individuals " + repr(sorted((part.key(observer) for part in parts), key=repr))
+
+
+_STRATEGY_NAMES = {
+    "input": "input noise",
+    "output": "output noise",
+    "cut": "noise on the way",
+    "correlated": CORRELATED,
+}
+
+
+def _allowed(requests: Sequence[Request]) -> frozenset[str]:
+    """The strategies left for one value per individual, after prefer and forbid."""
+    everything = frozenset(_STRATEGY_NAMES.values())
+    banned = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.forbidden}
+    wished = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.preferred} & everything
+    left = frozenset((wished or everything) - banned)
+    if not left:
+        first = requests[0]
+        raise PlanError(
+            f"{first.position}{first.name}: every way to publish it is forbidden ({', '.join(sorted(banned))}). Take "
+            f"one forbid(…) back; there are {', '.join(_STRATEGY_NAMES)}. Nothing was planned and nothing was spent."
+        )
+    return left

@@ -1,0 +1,253 @@
+"""`sfumato coordinate` and `sfumato centre`: one round over several institutions, at the command line.
+
+In:   a round file that all institutions have agreed on; at a centre its table, key and ledger.
+Out:  at the coordinator a folder with the result and its certificates; at the centres the same result on the terminal.
+Not here: the protocol (centres/), how errors are printed (cli.py: they are left to rise).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from sfumato.errors import DataError, InputError
+from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+
+if TYPE_CHECKING:
+    from sfumato.centres import Aggregate, Round
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["register_centre_commands"]
+
+_ROWS = 100_000
+
+
+def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], bool]) -> None:
+    """Adds both commands; `verify` checks certificates independently and is handed in, as it lives further up."""
+
+    @app.command("centre")
+    def centre(
+        join: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The coordinator's address.")] = None,
+        agreed: Annotated[
+            Path | None, typer.Option("--round", help="The round this centre has agreed to (JSON).")
+        ] = None,
+        name: Annotated[str | None, typer.Option(help="This centre's name in the round.")] = None,
+        key: Annotated[Path | None, typer.Option(help="This centre's private key (PEM); see --new-key.")] = None,
+        data: Annotated[
+            Path | None, typer.Option(help="This centre's table: .parquet or .csv, one row a patient.")
+        ] = None,
+        dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
+        ledger: LedgerPath = DEFAULT_LEDGER,
+        trusted: Annotated[
+            Path | None, typer.Option("--tls-ca", help="Certificate that the coordinator must show.")
+        ] = None,
+        new_key: Annotated[Path | None, typer.Option("--new-key", help="Make a key, print its identity, stop.")] = None,
+    ) -> None:
+        """Take part in a round: check what is offered, add a noise share and masks, pay only if the sum was opened.
+
+        Example: sfumato centre --join 10.0.0.7:4711 --round round.json --name north --key north.pem --data patients.csv
+        """
+        console = Console(highlight=False)
+        if new_key is not None:
+            console.print(f"identity: {_make_key(new_key)}")
+            return
+        missing = [
+            option
+            for option, given in (
+                ("--join", join),
+                ("--round", agreed),
+                ("--name", name),
+                ("--key", key),
+                ("--data", data),
+            )
+            if given is None
+        ]
+        if missing or join is None or agreed is None or name is None or key is None or data is None:
+            raise InputError(f"Missing: {', '.join(missing)}. Nothing was read and nothing was spent.")
+        _take_part(console, join, _read_round(agreed), name, key, data, dataset or data.stem, ledger, trusted, verify)
+
+    @app.command("coordinate")
+    def coordinate(
+        agreed: Annotated[
+            Path, typer.Argument(metavar="ROUND", help="The round that the institutions agreed on (JSON).")
+        ],
+        listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where centres connect.")] = "127.0.0.1:4711",
+        out: Annotated[Path, typer.Option(help="New folder for the result and its certificates.")] = Path("aggregate"),
+        certificate: Annotated[Path | None, typer.Option("--tls-cert", help="This server's certificate (PEM).")] = None,
+        private: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
+        join_seconds: Annotated[float, typer.Option(help="How long to wait for centres to join.")] = 600.0,
+    ) -> None:
+        """Collect one round: the noisy sum over all centres, without seeing any of the parts.
+
+        Example: sfumato coordinate round.json --listen 0.0.0.0:4711 --tls-cert server.pem --tls-key server.key
+        """
+        _coordinate(Console(highlight=False), _read_round(agreed), listen, out, certificate, private, join_seconds)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 <= int(port) < 65536:
+        raise InputError(f"{text!r} is not an address: write HOST:PORT. Nothing was run.")
+    return host.strip("[]"), int(port)
+
+
+def _read_round(path: Path) -> Round:
+    from sfumato.centres import Round
+
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the round cannot be read. Nothing was run.") from error
+    return Round.from_dict(record)
+
+
+def _make_key(path: Path) -> str:
+    """A new Ed25519 key in a file that only its owner may read; the public half, in hex."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = Ed25519PrivateKey.generate()
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise InputError(f"{path} exists; a key is never overwritten. Give another name.") from error
+    with os.fdopen(handle, "wb") as file:
+        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return key.public_key().public_bytes_raw().hex()
+
+
+def _read_key(path: Path) -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: no private key can be read from it. Nothing was run.") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path}: an Ed25519 key is needed (sfumato centre --new-key FILE). Nothing was run.")
+    return key
+
+
+def _own_cells(agreed: Round, path: Path) -> Any:
+    """This centre's sum, read in batches."""
+    import pyarrow as pa
+
+    from sfumato.centres.statistics import OfSchema
+    from sfumato.run.files import TableFile
+
+    statistic = agreed.statistic
+    if not isinstance(statistic, OfSchema):
+        raise DataError(f"{statistic.kind!r} is summed from arrays, in Python; a table file needs a schema.")
+    file = TableFile.open(path)
+    absent = [name for name in statistic.schema.columns if name not in file.column_names()]
+    if absent:
+        raise DataError(f"{path.name} lacks the column {absent[0]!r} of the round. Nothing left the centre.")
+    table = pa.concat_tables(file.batches(statistic.schema, list(statistic.schema.columns), _ROWS))
+    return statistic.cells(table, agreed.grid, agreed.most_patients)
+
+
+def _take_part(
+    console: Console,
+    join: str,
+    agreed: Round,
+    name: str,
+    key: Path,
+    data: Path,
+    dataset: str,
+    ledger: Path,
+    trusted: Path | None,
+    verify: Callable[[Certificate], bool],
+) -> None:
+    from sfumato.centres.network import take_part
+    from sfumato.centres.node import Account
+    from sfumato.run.ledger import Ledger
+
+    host, port = _address(join)
+    tls = _client_tls(host, trusted)
+    cells, secret = _own_cells(agreed, data), _read_key(key)
+    account = Account(Ledger(ledger, create=False), dataset)
+    for event in agreed.events:
+        console.print(f"This round costs {event.guarantee()}.")
+    try:
+        outcome = asyncio.run(
+            take_part(
+                host, port, approved=agreed, name=name, key=secret, cells=cells, account=account, tls=tls, verify=verify
+            )
+        )
+    except OSError as error:
+        raise InputError(f"{join}: no connection ({type(error).__name__}). Nothing left the centre.") from error
+    console.print(f"The sum over {len(outcome.included)} centres was opened; the cost is committed in {ledger}.")
+
+
+def _client_tls(host: str, trusted: Path | None) -> ssl.SSLContext | None:
+    if trusted is None:
+        if host in ("127.0.0.1", "::1", "localhost"):
+            return None
+        return ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cafile=str(trusted))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"{trusted}: no certificate can be read from it. Nothing was run.") from error
+
+
+def _coordinate(
+    console: Console,
+    agreed: Round,
+    listen: str,
+    out: Path,
+    certificate: Path | None,
+    private: Path | None,
+    join_seconds: float,
+) -> None:
+    from sfumato.centres.network import coordinate
+
+    host, port = _address(listen)
+    if out.exists():
+        raise InputError(f"{out} exists: give a new folder. Nothing was run.")
+    tls = None
+    if certificate is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            tls.load_cert_chain(certificate, private)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError("The TLS certificate or its key cannot be read. Nothing was run.") from error
+
+    async def ready(host: str, port: int) -> None:
+        console.print(f"Waiting for {len(agreed.centres)} centres on {host}:{port}.")
+
+    found = asyncio.run(coordinate(agreed.fresh(), host, port, join_seconds=join_seconds, tls=tls, ready=ready))
+    _write(found, out)
+    for name, reason in found.absent.items():
+        console.print(f"absent: {name} ({reason})")
+    console.print(
+        f"Published {out}: {len(found.values)} numbers over {len(found.included)} centres, noise of standard deviation "
+        f"{found.deviation:.4g} in each."
+    )
+    for one in found.certificates():
+        console.print(f"Promise: {one.guarantee}")
+
+
+def _write(found: Aggregate, out: Path) -> None:
+    out.mkdir(parents=True)
+    record = {
+        "subject": found.round.subject,
+        "reading": found.read(),
+        "values": dict(zip(found.round.statistic.names, found.values.tolist(), strict=True)),
+        "noise_deviation": found.deviation,
+        "included": list(found.included),
+        "absent": dict(found.absent),
+        "round": found.round.to_dict(),
+    }
+    (out / "aggregate.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    for certificate in found.certificates():
+        unit = certificate.adjacency.unit if certificate.adjacency else "unit"
+        certificate.write(out / f"certificate-{unit}.json")

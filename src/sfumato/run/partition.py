@@ -1,0 +1,335 @@
+"""A table too large for one file or one machine: many Parquet files, cut into parts of a public size.
+
+In:   a Parquet file, a folder of them, or any fsspec address (s3://…, gs://…, memory://…).
+Out:  PartitionedTable: columns, rows, fingerprint; Part: a range of rows that a worker reads by itself, block by block.
+Not here: who works on the parts (run/engine.py), what is done to them (run/partition_release.py, run/engine_fit.py).
+
+Rows are numbered across the files in the order of their names. Blocks and parts are cut at fixed row numbers, given by
+the number of columns: neither how many workers there are nor how the files were cut can move them. The number of rows
+of each file is public under replace-one, like the number of rows of the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.core.tables import nearest
+from sfumato.errors import DataError, InputError, SchemaError
+from sfumato.run.files import _fingerprint, _refusing
+
+__all__ = ["Layout", "Part", "PartitionedTable", "Piece", "grouped"]
+
+#: Numbers in a block of rows, the unit of noise: small enough for memory, large enough for numpy.
+_BLOCK_NUMBERS = 1 << 22
+_PART_BLOCKS = 8
+_NOTHING = "Nothing was drawn or spent."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where rows are cut: blocks of `block_rows`, parts of `part_blocks` blocks. Public, and the same on every engine.
+
+    >>> Layout.for_columns(20)
+    Layout(block_rows=131072, part_blocks=8)
+    """
+
+    block_rows: int
+    part_blocks: int = _PART_BLOCKS
+
+    def __post_init__(self) -> None:
+        for name in ("block_rows", "part_blocks"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1. {_NOTHING}")
+
+    @classmethod
+    def for_columns(cls, columns: int) -> Layout:
+        rows = max(1024, _BLOCK_NUMBERS // max(1, columns))
+        return cls(1 << (rows.bit_length() - 1))
+
+    @property
+    def part_rows(self) -> int:
+        return self.block_rows * self.part_blocks
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows `start` to `stop` of one file."""
+
+    path: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """A fixed range of the table's rows, as a worker needs to know it."""
+
+    number: int
+    rows: int
+    pieces: tuple[Piece, ...]
+    layout: Layout
+
+    @property
+    def first_block(self) -> int:
+        return self.number * self.layout.part_blocks
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """(number, rows) of each block; all have `block_rows` rows but the last of the table."""
+        waiting: list[pa.Table] = []
+        held, number, size = 0, self.first_block, self.layout.block_rows
+        for batch in self._batches(list(columns), size):
+            waiting.append(batch)
+            held += batch.num_rows
+            while held >= size:
+                joined = waiting[0] if len(waiting) == 1 else pa.concat_tables(waiting)
+                yield number, joined.slice(0, size)
+                waiting, held, number = [joined.slice(size)], held - size, number + 1
+        if held:
+            yield number, pa.concat_tables(waiting)
+
+    def _batches(self, columns: list[str], size: int) -> Iterator[pa.Table]:
+        for piece in self.pieces:
+            with (
+                _refusing(Path(piece.path)),
+                _opened(piece.path) as source,
+                parquet.ParquetFile(source, pre_buffer=False) as file,
+            ):
+                yield from _range(file, piece, columns, size)
+
+
+def _range(file: parquet.ParquetFile, piece: Piece, columns: list[str], size: int) -> Iterator[pa.Table]:
+    """The rows of one piece, reading only the row groups that hold them."""
+    groups, first, before = [], 0, 0
+    for number in range(file.metadata.num_row_groups):
+        rows = file.metadata.row_group(number).num_rows
+        if before + rows > piece.start and before < piece.stop:
+            first = before if not groups else first
+            groups.append(number)
+        before += rows
+    skip, left = piece.start - first, piece.stop - piece.start
+    for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns, use_threads=True):
+        kept = batch.slice(min(skip, batch.num_rows), left)
+        skip, left = max(0, skip - batch.num_rows), left - kept.num_rows
+        if kept.num_rows:
+            yield pa.Table.from_batches([kept]).select(columns)
+        if not left:
+            return
+
+
+@dataclass(frozen=True)
+class PartitionedTable:
+    """The files of one table, their columns and rows; nothing of their contents."""
+
+    name: str
+    files: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    schema: pa.Schema
+    fingerprint: str
+
+    @classmethod
+    def open(cls, source: str | os.PathLike[str]) -> PartitionedTable:
+        """All Parquet files under `source`, by name. They must agree in their columns and types."""
+        address = os.fspath(source)
+        files = _listed(address)
+        if not files:
+            raise DataError(f"{address} holds no Parquet file (.parquet or .pq). {_NOTHING}")
+        facts = [_facts(file) for file in files]
+        for file, (schema, _) in zip(files[1:], facts[1:], strict=True):
+            _check_same(files[0], facts[0][0], file, schema)
+        groups = tuple(rows for _, rows in facts)
+        return cls(_stem(address), tuple(files), groups, facts[0][0], _combined_fingerprint(files))
+
+    @property
+    def rows(self) -> list[int]:
+        """Of each file."""
+        return [sum(groups) for groups in self.groups]
+
+    @property
+    def total_rows(self) -> int:
+        return sum(self.rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def check_unchanged(self) -> None:
+        try:
+            same = _combined_fingerprint(self.files) == self.fingerprint
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(
+                f"A file of {self.name} changed while it was being read; nothing was published. If noise had been "
+                "drawn, the charge stays. Copy the files aside and run again."
+            )
+
+    def parts(self, layout: Layout) -> list[Part]:
+        """The table cut at every `part_rows` rows, across files; empty files belong to no part.
+
+        >>> table = PartitionedTable("t", ("a", "b", "c"), ((3,), (), (2, 2)), pa.schema([]), "")
+        >>> [[(p.path, p.start, p.stop) for p in part.pieces] for part in table.parts(Layout(2, 2))]
+        [[('a', 0, 3), ('c', 0, 1)], [('c', 1, 4)]]
+        """
+        parts: list[Part] = []
+        pieces: list[Piece] = []
+        room = layout.part_rows
+        for path, rows in zip(self.files, self.rows, strict=True):
+            start = 0
+            while start < rows:
+                stop = min(rows, start + room)
+                pieces.append(Piece(path, start, stop))
+                room -= stop - start
+                start = stop
+                if room == 0:
+                    parts.append(Part(len(parts), layout.part_rows, tuple(pieces), layout))
+                    pieces, room = [], layout.part_rows
+        if pieces:
+            parts.append(Part(len(parts), layout.part_rows - room, tuple(pieces), layout))
+        return parts
+
+    def groups_as_parts(self, layout: Layout) -> list[Part]:
+        """The table cut between row groups, at about `part_rows` rows: for sums, which do not care where it is cut.
+
+        A part that begins inside a row group would decode what comes before it for nothing.
+        """
+        parts: list[Part] = []
+        for path, groups in zip(self.files, self.groups, strict=True):
+            start = stop = 0
+            for rows in groups:
+                stop += rows
+                if stop - start >= layout.part_rows:
+                    parts.append(Part(len(parts), stop - start, (Piece(path, start, stop),), layout))
+                    start = stop
+            if stop > start:
+                parts.append(Part(len(parts), stop - start, (Piece(path, start, stop),), layout))
+        return parts
+
+
+def grouped(items: Sequence[Any], groups: int | None) -> list[tuple[Any, ...]]:
+    """Consecutive items in at most so many groups of nearly equal length; one item in each if None.
+
+    >>> grouped([1, 2, 3, 4, 5], 2)
+    [(1, 2, 3), (4, 5)]
+    """
+    if groups is None:
+        return [(item,) for item in items]
+    if not isinstance(groups, int) or groups < 1:
+        raise InputError(f"The number of partitions must be a whole number of at least 1. {_NOTHING}")
+    count = min(groups, len(items))
+    ends = [round(len(items) * number / count) for number in range(count + 1)] if count else [0]
+    return [tuple(items[low:high]) for low, high in itertools.pairwise(ends)]
+
+
+def _stem(address: str) -> str:
+    return Path(address.rstrip("/").rsplit("/", 1)[-1]).stem or address
+
+
+def _is_remote(address: str) -> bool:
+    return "://" in address
+
+
+def _remote(address: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise InputError(
+            f"{address.split('://', 1)[0]}:// addresses need fsspec: pip install 'sfumato[dask]'. {_NOTHING}"
+        ) from None
+    try:
+        return url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{address.split('://', 1)[0]}:// cannot be opened here ({error}). {_NOTHING}") from None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    if not _is_remote(path):
+        yield path
+        return
+    system, inside = _remote(path)
+    with system.open(inside, "rb") as stream:
+        yield stream
+
+
+def _listed(address: str) -> list[str]:
+    """Files in the order of their names; hidden ones and Spark's or Dask's side files are left out."""
+    if _is_remote(address):
+        system, inside = _remote(address)
+        if not system.exists(inside):
+            raise DataError(f"{address} does not exist. {_NOTHING}")
+        names = [inside] if system.isfile(inside) else system.find(inside)
+        return sorted(system.unstrip_protocol(name) for name in names if _is_table(name, inside))
+    root = Path(address)
+    if not root.exists():
+        raise DataError(f"{address} does not exist. {_NOTHING}")
+    found = [root] if root.is_file() else [path for path in root.rglob("*") if path.is_file()]
+    return [str(path.resolve()) for path in sorted(found) if _is_table(str(path), str(root))]
+
+
+def _is_table(name: str, root: str) -> bool:
+    inside = name[len(root) :].strip("/").split("/")
+    if any(part.startswith((".", "_")) for part in inside):
+        return False
+    table = name.lower().endswith((".parquet", ".pq"))
+    if table and any("=" in part for part in inside[:-1]):
+        raise SchemaError(
+            "The folder names of this table hold columns (name=value). Write the files with these columns inside: a "
+            f"column outside the files cannot be protected. {_NOTHING}"
+        )
+    return table
+
+
+def _facts(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
+    """Columns and the rows of each row group, from the file's footer."""
+    with _refusing(Path(path)), _opened(path) as source, parquet.ParquetFile(source) as file:
+        facts = file.metadata
+        return file.schema_arrow.remove_metadata(), tuple(
+            facts.row_group(n).num_rows for n in range(facts.num_row_groups)
+        )
+    raise AssertionError("unreachable")
+
+
+def _check_same(first: str, expected: pa.Schema, path: str, schema: pa.Schema) -> None:
+    """Names and types. A type that follows the values of one file would give them away, so none is converted."""
+    if schema.names == expected.names and schema.types == expected.types:
+        return
+    name = Path(path).name
+    missing = [column for column in expected.names if column not in schema.names]
+    extra = [column for column in schema.names if column not in expected.names]
+    differing = [c for c in expected.names if c in schema.names and schema.field(c).type != expected.field(c).type]
+    if missing:
+        problem = f"lacks the column {missing[0]!r}{nearest(missing[0], extra)}"
+    elif extra:
+        problem = f"has the column {extra[0]!r} that the others do not have"
+    elif differing:
+        types = schema.field(differing[0]).type, expected.field(differing[0]).type
+        problem = f"has {differing[0]!r} as {types[0]}, not {types[1]}"
+    else:
+        problem = "has its columns in another order"
+    raise SchemaError(
+        f"{name} {problem}, unlike {Path(first).name}. Write all files of a table with the same columns and types. "
+        f"{_NOTHING}"
+    )
+
+
+def _combined_fingerprint(files: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        if _is_remote(file):
+            system, inside = _remote(file)
+            mark: Any = (system.size(inside), system.checksum(inside))
+        else:
+            mark = _fingerprint(Path(file))
+        digest.update(repr((file, mark)).encode())
+    return digest.hexdigest()

@@ -1,0 +1,318 @@
+"""Release a table of many files on any engine: part by part, charged once, certified, all or nothing.
+
+In:   a Parquet folder or address, a prepared release, a ledger, an engine.
+Out:  a new folder: table/part-00000.parquet …, the noise law, the certificate, a note for readers.
+Not here: one file on one machine (run/tables.py), the key of the run (run/run_key.py), parts (run/partition.py).
+
+Noise is a function of the run's secret key and of the row block it is for, so whichever worker writes a part, and
+however often, the same bytes come out. The order is: key on disk, reserve, draw and write into a hidden folder, check,
+commit, rename, destroy the key. Wherever it stops there is no output, or all of it, and the ledger counts every draw.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.tables import nearest
+from sfumato.errors import DataError, InputError, SchemaError, SfumatoError
+from sfumato.release.obfuscated import ObfuscatedRelease
+from sfumato.release.table import PreparedTable
+from sfumato.run.engine import Engine, open_engine
+from sfumato.run.files import _new_sink
+from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_records import Reservation
+from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
+from sfumato.run.run_key import RunKey, binding
+from sfumato.run.tables import Progress, _check_target, _grant_if_new, _may_refuse, _reserve, _write_facts
+
+__all__ = ["ReleaseParts", "release_partitions"]
+
+
+def release_partitions(
+    source: str | os.PathLike[str],
+    prepared: PreparedTable,
+    out: Path,
+    ledger: Ledger,
+    dataset: str,
+    *,
+    engine: str | Engine = "local",
+    partitions: int | None = None,
+    layout: Layout | None = None,
+    progress: Progress = lambda rows: None,
+) -> Guarantee:
+    """Publish the table at `source` into the new folder `out`; returns what was promised.
+
+    `partitions` says how many tasks the work is cut into; it changes nothing in the result. Interrupted, the same call
+    goes on where it stopped and costs nothing more, as long as plan and input are the same.
+    """
+    if not prepared.publishable:
+        raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
+    table = PartitionedTable.open(source)
+    _check_columns(table, prepared)
+    _check_target(out)
+    if table.total_rows == 0:
+        raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
+    layout = layout or Layout.for_columns(len(table.column_names))
+    parts = table.parts(layout)
+    bound_to = _bound_to(table, prepared, out, dataset, layout)
+    crew = open_engine(engine)
+    try:
+        _check_values(crew, table, prepared, grouped(parts, partitions))
+        with RunKey.open(ledger.path, bound_to) as key:
+            staging, reservations = _charge(ledger, dataset, prepared, key, crew, out, table.name)
+            _draw(crew, table, prepared, key, staging, grouped(_unfinished(parts, staging), partitions), progress)
+            _check_complete(table, parts, staging, key)
+            _write_facts(prepared, staging, Path(table.name), table.total_rows)
+            _publish(ledger, reservations, staging, out, key)
+    finally:
+        if crew is not engine:
+            crew.close()
+    return prepared.guarantee
+
+
+@dataclass(frozen=True)
+class ReleaseParts:
+    """The task of a worker: publish some parts into `folder`. Doing it twice gives the same files.
+
+    `prepared` holds the key of the run.
+    """
+
+    prepared: PreparedTable
+    columns: tuple[str, ...]
+    folder: str
+
+    def __call__(self, parts: Sequence[Part]) -> int:
+        return sum(self._write(part) for part in parts)
+
+    def _write(self, part: Part) -> int:
+        """Draw here, write in a second thread; the file takes its name when it is complete."""
+        target = Path(self.folder) / _file_name(part)
+        unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        sink: Any = None
+        rows, writing = 0, None
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                for number, block in part.blocks(self.columns):
+                    published = self.prepared.apply(block, number)
+                    sink = sink or _new_sink(unfinished, "parquet", published.schema)
+                    _wait(writing)
+                    writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
+                    rows += block.num_rows
+                _wait(writing)
+            sink.close()
+            _flush(unfinished)
+            os.replace(unfinished, target)
+        finally:
+            if sink is not None and sink.is_open:
+                _close_quietly(sink)
+            unfinished.unlink(missing_ok=True)
+        return rows
+
+
+@dataclass(frozen=True)
+class _CheckParts:
+    """Look for values the schema has no place for, before anything is charged."""
+
+    prepared: PreparedTable
+    columns: tuple[str, ...]
+    first_only: bool
+
+    def __call__(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            for _, block in part.blocks(self.columns):
+                for name in self.columns:
+                    self.prepared.schema.columns[name].place(block[name], name)
+                if self.first_only:
+                    return
+
+
+def _check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedRelease) -> None:
+    names, declared = table.column_names, list(prepared.schema.columns)
+    missing = [name for name in declared if name not in names]
+    extra = [name for name in names if name not in declared]
+    if missing:
+        raise SchemaError(
+            f"{table.name} lacks the declared column(s) {', '.join(missing)}.{nearest(missing[0], names)} "
+            "Nothing was drawn or spent."
+        )
+    if extra:
+        raise SchemaError(
+            f"{table.name} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
+            "from the files: undeclared means not published. Nothing was drawn or spent."
+        )
+
+
+def _check_values(
+    crew: Engine, table: PartitionedTable, prepared: PreparedTable, tasks: list[tuple[Part, ...]]
+) -> None:
+    """All types in the first block; values without a place in every block, where the schema leaves any."""
+    first = _CheckParts(prepared, tuple(table.column_names), first_only=True)
+    _drain(crew.map(first, tasks[:1]))
+    doubtful = tuple(name for name in table.column_names if _may_refuse(prepared.schema.columns[name]))
+    if doubtful:
+        _drain(crew.map(_CheckParts(prepared, doubtful, first_only=False), tasks))
+
+
+def _drain(results: Any) -> None:
+    for _ in results:
+        pass
+
+
+def _bound_to(table: PartitionedTable, prepared: PreparedTable, out: Path, dataset: str, layout: Layout) -> str:
+    """Everything the published bytes depend on besides the key."""
+    return binding(
+        prepared.noise.to_json(),
+        [event.to_dict() for event in prepared.events],
+        prepared.plan,
+        [prepared.clip, prepared.label, prepared.subject],
+        [table.column_names, table.fingerprint, [layout.block_rows, layout.part_blocks]],
+        [dataset, str(out.resolve())],
+        _versions(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    """What turns the same bits into the same noise."""
+    return {name: metadata.version(name) for name in ("sfumato", "numpy")}
+
+
+def _staging(out: Path, run: str) -> Path:
+    return out.resolve().parent / f".{out.name}.{run[:12]}.partial"
+
+
+@dataclass(frozen=True)
+class _Visible:
+    folder: str
+
+    def __call__(self) -> tuple[bool, dict[str, str]]:
+        return os.access(self.folder, os.W_OK | os.X_OK), _versions()
+
+
+def _check_workers(crew: Engine, staging: Path) -> None:
+    """Every worker writes into the same folder, by the same versions."""
+    answers = crew.everywhere(_Visible(str(staging / "table")))
+    if not all(sees for sees, _ in answers):
+        raise SfumatoError(
+            f"A worker cannot write to {staging.parent}: choose --out in a folder that all workers share. Nothing was "
+            "drawn or spent."
+        )
+    if any(versions != _versions() for _, versions in answers):
+        raise SfumatoError(
+            "The workers have other versions of sfumato or numpy than this process: retries might draw other noise. "
+            "Install the same versions everywhere. Nothing was drawn or spent."
+        )
+
+
+def _charge(
+    ledger: Ledger, dataset: str, prepared: PreparedTable, key: RunKey, crew: Engine, out: Path, name: str
+) -> tuple[Path, list[Reservation]]:
+    """A hidden folder that all workers see, and the cost set aside. What fails here fails before any draw."""
+    if key.resumed and _is_committed(ledger, dataset, key.run):
+        # That run is over and paid, and what it left is not published: this is another run.
+        shutil.rmtree(_staging(out, key.run), ignore_errors=True)
+        key.renew()
+    staging = _staging(out, key.run)
+    try:
+        (staging / "table").mkdir(mode=0o700, parents=True, exist_ok=True)
+        staging.chmod(0o700)
+        _check_workers(crew, staging)
+        _grant_if_new(ledger, dataset, prepared.guarantee)
+        purpose = f"whole-table release of {name}"
+        return staging, _reserve(ledger, dataset, prepared.guarantee, purpose, key=key.run, resumed=key.resumed)
+    except BaseException:
+        if not key.resumed:
+            shutil.rmtree(staging, ignore_errors=True)
+            key.destroy()
+        raise
+
+
+def _is_committed(ledger: Ledger, dataset: str, run: str) -> bool:
+    if dataset not in {name for name, _ in ledger.datasets()}:
+        return False
+    history = ledger.history(dataset)
+    own = {record.reservation for record in history if record.action == "reserve" and record.key == run}
+    return any(record.action == "commit" and record.reservation in own for record in history)
+
+
+def _file_name(part: Part) -> str:
+    return f"part-{part.number:05d}.parquet"
+
+
+def _unfinished(parts: Sequence[Part], staging: Path) -> list[Part]:
+    """Parts without a complete file: an earlier attempt may have written some, with the same bytes."""
+    return [part for part in parts if not (staging / "table" / _file_name(part)).exists()]
+
+
+def _draw(
+    crew: Engine,
+    table: PartitionedTable,
+    prepared: PreparedTable,
+    key: RunKey,
+    staging: Path,
+    tasks: list[tuple[Part, ...]],
+    progress: Progress,
+) -> None:
+    task = ReleaseParts(prepared.keyed(key.key), tuple(table.column_names), str(staging / "table"))
+    for _, rows in crew.map(task, tasks):
+        progress(rows)
+
+
+def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Path, key: RunKey) -> None:
+    for part in parts:
+        path = staging / "table" / _file_name(part)
+        if not path.exists() or parquet.read_metadata(path).num_rows != part.rows:
+            raise SfumatoError(
+                "A part of the published table is missing: do all workers share the folder of --out? Nothing was "
+                "published. The same command run again goes on, at no further cost."
+            )
+    for stray in (staging / "table").glob(".*"):  # of attempts that were killed
+        stray.unlink(missing_ok=True)
+    try:
+        table.check_unchanged()
+    except DataError:
+        # With other rows the same noise would show the difference: nothing of this attempt may be used again.
+        shutil.rmtree(staging, ignore_errors=True)
+        key.destroy()
+        raise
+
+
+def _publish(ledger: Ledger, reservations: Sequence[Reservation], staging: Path, out: Path, key: RunKey) -> None:
+    for reservation in reservations:
+        ledger.commit(reservation)
+    if out.exists():
+        out.rmdir()
+    for folder in (staging / "table", staging):
+        folder.chmod(0o755)
+    staging.rename(out)
+    key.destroy()
+
+
+def _wait(writing: Future[Any] | None) -> None:
+    if writing is not None:
+        writing.result()
+
+
+def _flush(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _close_quietly(sink: Any) -> None:
+    with suppress(OSError, pa.ArrowException):  # the error that brought us here is the one to report
+        sink.close()

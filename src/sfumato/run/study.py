@@ -1,0 +1,466 @@
+"""Run a plan over tables: the only step that sees data.
+
+In:   a Plan with its network, tables, a ledger.
+Out:  Release: what each observer may see, with certificates; on disk one folder, complete or absent.
+Not here: deciding anything (plan/), evaluating the network (network/evaluate.py).
+
+Order of events: evaluate, reserve, draw, write a hidden folder, commit, show the folder. Whatever fails after the
+reservation keeps the charge and leaves no output.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.core.certificate import Certificate
+from sfumato.errors import DataError, InputError
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.bounds import Bounds
+from sfumato.network.evaluate import ID, Values
+from sfumato.network.network import Network
+from sfumato.plan.draw import Draw
+from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.plan import Plan, Planned
+from sfumato.plan.request import requests_of, shared_template, template_of
+from sfumato.plan.settle import statistic_of
+from sfumato.plan.statistic import Sums
+from sfumato.plan.template import Template
+from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_records import Reservation
+from sfumato.run.tables import _all_or_nothing, _check_target, _grant_if_new
+
+__all__ = ["Published", "Release", "read_release", "run_plan", "tables_in"]
+
+#: Bounds of what is not noisy any more: published sums are read as they are.
+_ANYTHING = Bounds.unbounded("a published sum")
+_PROOFS = {"cut_placement", "allocation", "aggregates"}
+_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One publication towards one observer. `values` has a row per individual, or the numbers of each aggregate."""
+
+    name: str
+    observer: str
+    level: str
+    values: pa.Table = field(repr=False)
+
+    @property
+    def file_name(self) -> str:
+        return f"{_safe(self.name)}.{_safe(self.observer)}.parquet"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was published. From here on everything is post-processing."""
+
+    plan_hash: str
+    published: tuple[Published, ...]
+    certificates: Mapping[str, Certificate]
+    folder: Path | None = None
+
+    def __getitem__(self, key: str | tuple[str, str]) -> pa.Table:
+        """The values of a publication, or of a (publication, observer)."""
+        name, observer = key if isinstance(key, tuple) else (key, None)
+        found = [one for one in self.published if one.name == name and observer in (None, one.observer)]
+        if len(found) != 1:
+            known = ", ".join(f"({one.name!r}, {one.observer!r})" for one in self.published)
+            raise InputError(f"There {'is no' if not found else 'are several'} {name!r} here. Ask for one of {known}.")
+        return found[0].values
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of everything together; a study with several datasets has one each in `certificates`."""
+        whole = [certificate for name, certificate in self.certificates.items() if "/" not in name]
+        if len(whole) != 1:
+            raise InputError(f"There is one certificate per dataset: {', '.join(sorted(self.certificates))}.")
+        return whole[0]
+
+
+def tables_in(plan: Plan, folder: Path) -> dict[str, Path]:
+    """The files the study's sources name, inside `folder` and nowhere else."""
+    network = _network(plan)
+    found: dict[str, Path] = {}
+    base = folder.resolve()
+    for source in network.spec.sources:
+        path = (base / source.path).resolve()
+        if not path.is_relative_to(base):
+            raise DataError(
+                f"source({source.table}, …) points outside {folder}. Nothing was read and nothing was spent."
+            )
+        if not path.is_file():
+            raise DataError(
+                f"{folder} has no file {source.path}, which source({source.table}, …) names. Put it there, or give "
+                "another folder with --data. Nothing was read and nothing was spent."
+            )
+        found[source.table] = path
+    return found
+
+
+def run_plan(
+    plan: Plan,
+    data: Mapping[str, Any] | str | Path,
+    ledger: Ledger | str | Path | None,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    random_state: int | None = None,
+) -> Release:
+    """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
+
+    `random_state` is for dry runs: nothing is charged and the result is not for publication. With `resume` a release of
+    the same plan that is already in `out` is returned as it is, and an interrupted run takes up its own reservation.
+    """
+    network = _network(plan)
+    if resume and out is not None and (stored := _stored(plan, out)) is not None:
+        return stored
+    if out is not None:
+        _check_target(out)
+    tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
+    values = network.evaluate(_without_forgotten(network, tables))
+    if random_state is not None:
+        return _finish(plan, network, values, out, random_state)
+    book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
+    reservations = _reserve(plan, book, resume) if book is not None else []
+    return _finish(plan, network, values, out, None, book, reservations)
+
+
+def _network(plan: Plan) -> Network:
+    if plan.network is None:
+        raise InputError(
+            "A plan read from a file says what to do, not on what: make it again from its study (make_plan)."
+        )
+    return plan.network
+
+
+def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not network.spec.forgotten:
+        return tables
+    from sfumato.run.forget import without_forgotten
+
+    return without_forgotten(network.spec, tables)
+
+
+# ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reserve(plan: Plan, ledger: Ledger, resume: bool) -> list[Reservation]:
+    """The cost of every dataset set aside, all or none."""
+    made: list[tuple[Reservation, bool]] = []
+    purpose = f"plan {plan.hash[:12]} of {plan.study}"
+    try:
+        for dataset in plan.datasets:
+            _grant_if_new(ledger, dataset, plan.cost(dataset))
+            key, fresh = _key(plan, ledger, dataset, resume)
+            made.append((ledger.reserve(dataset, plan.events(dataset), purpose=purpose, key=key), fresh))
+    except BaseException:
+        for reservation, fresh in made:
+            if fresh:
+                ledger.release(reservation)
+        raise
+    return [reservation for reservation, _ in made]
+
+
+def _key(plan: Plan, ledger: Ledger, dataset: str, resume: bool) -> tuple[str, bool]:
+    """The name of this run in the ledger: of the interrupted one if it is resumed, otherwise a new one."""
+    history = [record for record in ledger.history(dataset) if (record.key or "").startswith(plan.hash)]
+    settled = {record.reservation for record in history if record.action in ("commit", "release")}
+    settled |= {record.reservation for record in ledger.history(dataset) if record.action in ("commit", "release")}
+    interrupted = [record for record in history if record.action == "reserve" and record.reservation not in settled]
+    if resume and interrupted:
+        return str(interrupted[-1].key), False
+    return f"{plan.hash}:{uuid.uuid4().hex}", True
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _finish(
+    plan: Plan,
+    network: Network,
+    values: Values,
+    out: Path | None,
+    random_state: int | None,
+    ledger: Ledger | None = None,
+    reservations: Sequence[Reservation] = (),
+) -> Release:
+    drawn = _Drawn(random_state)
+    levels = {(request.name, request.observer): request.level for request in requests_of(network)}
+    published = tuple(
+        _View(plan, network, values, drawn, planned.observer).published(planned, levels[planned.name, planned.observer])
+        for planned in plan.publications
+    )
+    certificates = _certificates(plan, random_state is None)
+    release = Release(plan.hash, published, certificates, out)
+    if out is None:
+        _commit(ledger, reservations)
+        return release
+    with _all_or_nothing(out) as folder:
+        _write(release, plan, folder)
+        _commit(ledger, reservations)
+    return release
+
+
+def _commit(ledger: Ledger | None, reservations: Sequence[Reservation]) -> None:
+    for reservation in reservations:
+        assert ledger is not None
+        ledger.commit(reservation)
+
+
+@dataclass
+class _Drawn:
+    """Every act of the plan, done once: observers who share a draw are shown the same noise."""
+
+    random_state: int | None
+    done: dict[Draw | LinearDraw, np.ndarray] = field(default_factory=dict)
+
+    def __call__(self, draw: Draw | LinearDraw, exact: np.ndarray) -> np.ndarray:
+        if draw not in self.done:
+            seed = None if self.random_state is None else self.random_state + len(self.done)
+            self.done[draw] = draw.mechanism(seed)(exact)
+        return self.done[draw]
+
+    def combined(self, draws: Sequence[Draw | LinearDraw], exact: np.ndarray) -> np.ndarray:
+        """Versions of one node put together by precision."""
+        weights = [1 / draw.variance for draw in draws]
+        total = np.zeros(np.shape(exact))
+        for weight, draw in zip(weights, draws, strict=True):
+            total += weight * self(draw, exact)
+        return total / math.fsum(weights)
+
+
+def _sums(kind: str, vector: np.ndarray) -> Sums:
+    if kind == "mean":
+        return Sums(float(vector[1]), np.asarray(vector[0]))
+    if kind == "count":
+        return Sums(float(vector[0]), vector)
+    if kind == "moment2":
+        size = int((math.isqrt(8 * len(vector) + 1) - 1) // 2)
+        matrix = np.zeros((size, size))
+        matrix[np.triu_indices(size)] = vector
+        return Sums(0.0, matrix + np.triu(matrix, 1).T)
+    return Sums(0.0, vector)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What one observer sees: the network evaluated with this observer's draws in place of what they cover."""
+
+    plan: Plan
+    network: Network
+    values: Values
+    drawn: _Drawn
+    observer: str
+
+    def published(self, planned: Planned, level: str) -> Published:
+        table = self._individuals(planned) if level == "individual" else self._aggregates(planned)
+        return Published(planned.name, planned.observer, level, table)
+
+    def _draws(self, node: str, group: int | None) -> list[Draw]:
+        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
+        return [d for d in mine if isinstance(d, Draw) and d.node == node]
+
+    def _linear_draws(self, group: int) -> list[LinearDraw]:
+        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
+        return [d for d in mine if isinstance(d, LinearDraw)]
+
+    def _aggregates(self, planned: Planned) -> pa.Table:
+        sums = {node.name: node for node in self.network.aggregates}
+        rows: list[tuple[str, str, float, float]] = []
+        for seen in planned.seen:
+            labels: Sequence[str] = ("",)
+            if seen.node in sums:
+                value = self._sum(sums[seen.node])
+                labels = _labels(sums[seen.node]) if value.size > 1 else labels
+            else:
+                value = self._shared(seen.node)
+            error = math.sqrt(seen.error / seen.size)
+            rows += [(seen.node, label, float(x), error) for label, x in zip(labels, np.ravel(value), strict=True)]
+        names = ("node", "part", "value", "standard_error")
+        return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
+
+    def _sum(self, node: AggregateNode) -> np.ndarray:
+        statistic = statistic_of(node, self.network)
+        sums = _sums(node.kind, self.values.aggregates[node.name].vector)
+        draws = self._draws(node.name, None)
+        if not draws:
+            if not statistic.is_public:
+                raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
+            return statistic.decode(statistic.encode(sums), sums.count)
+        pure = draws[0].noise == "laplace"
+        noisy = self.drawn.combined(draws, statistic.encode(sums, pure))
+        # The number of contributions is used exactly only where everybody knows it.
+        return statistic.decode(noisy, sums.count if statistic.has_public_count else None, pure)
+
+    def _shared(self, name: str) -> np.ndarray:
+        """Something computed from published aggregates and public facts: post-processing."""
+        sums = {node.name: node for node in self.network.aggregates}
+        template = shared_template(self.network, [name], dict.fromkeys(sums, _ANYTHING))
+        inputs = {
+            node: np.ravel(self._sum(sums[node]))[:1] if node in sums else np.ravel(self.values.column(node))[:1]
+            for node in template.order
+            if node not in template.formulas
+        }
+        return template.evaluate(inputs)[name]
+
+    def _individuals(self, planned: Planned) -> pa.Table:
+        names = list(dict.fromkeys(seen.node for seen in planned.seen))
+        dataset = next(p.dataset for p in self.plan.promises if p.observers == (self.observer,))
+        table = self.values.individuals[dataset]
+        columns = {name: np.full(table.num_rows, np.nan) for name in names}
+        for index, rows in self._groups(dataset):
+            template = template_of(self.network, self.network.groups[index], names)
+            if template is None or not rows.size:
+                continue
+            inputs = {
+                node: self.values.column(node)[rows] if node in table.column_names else self.values.column(node)
+                for node in template.order
+                if node not in template.formulas
+            }
+            linear = self._linear_draws(index)
+            shown = self._read(linear, inputs) if linear else self._evaluated(template, inputs, index, rows.size)
+            for name in set(names) & shown.keys():
+                columns[name][rows] = shown[name]
+        return pa.table({ID: table[ID], **columns}).sort_by(ID)
+
+    def _groups(self, dataset: str) -> list[tuple[int, np.ndarray]]:
+        """The places of each public group's individuals in the dataset's table."""
+        membership = self.values.membership(dataset)
+        own = [index for index, group in enumerate(self.network.groups) if group.dataset == dataset]
+        return [(index, np.flatnonzero(membership == index)) for index in own]
+
+    def _read(self, draws: Sequence[LinearDraw], inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Linear answers read off the noisy strategy."""
+        candidate = draws[0].candidate
+        return candidate.read(self.drawn.combined(draws, candidate.apply(inputs)))
+
+    def _evaluated(self, template: Template, inputs: Mapping[str, Any], group: int, size: int) -> dict[str, np.ndarray]:
+        """The template in topological order; a node of the cut is drawn, clipped to its bounds, and only then read."""
+        read: dict[str, np.ndarray] = {}
+        for name in template.order:
+            value = inputs[name] if name not in template.formulas else template.formulas[name].evaluate(read)
+            draws = self._draws(name, group)
+            if draws:
+                exact = np.broadcast_to(np.asarray(value, dtype=np.float64), (size,))
+                bounds = template.bounds[name]
+                value = np.clip(self.drawn.combined(draws, exact), bounds.low, bounds.high)
+            read[name] = np.asarray(value)
+        return {name: np.broadcast_to(value, (size,)) for name, value in read.items()}
+
+
+def _labels(node: AggregateNode) -> Sequence[str]:
+    if node.kind == "moment2":
+        return [f"{first} * {second}" for first in node.values for second in node.values]
+    return node.labels
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _certificates(plan: Plan, publishable: bool) -> dict[str, Certificate]:
+    """One for everything drawn from a dataset, and one for each promise."""
+    found: dict[str, Certificate] = {}
+    facts = plan.to_dict()
+    notes = [
+        "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
+        "derives them again."
+    ]
+    for dataset in plan.datasets:
+        events = plan.events(dataset)
+        proofs = sorted({event.proof_id() for event in events} | _PROOFS)
+        found[dataset] = Certificate.issue(
+            subject=f"{plan.study}: everything drawn from {dataset}",
+            events=events,
+            proofs=proofs,
+            plan=facts,
+            notes=notes,
+            publishable=publishable,
+        )
+    for promise in plan.promises:
+        events = plan.events(promise.dataset, promise.observers)
+        if events:
+            who = " and ".join(promise.observers)
+            found[f"{promise.dataset}/{who}"] = Certificate.issue(
+                subject=f"{plan.study}: what {who} sees of {promise.dataset}",
+                events=events,
+                proofs=sorted({event.proof_id() for event in events} | _PROOFS),
+                plan=facts,
+                notes=notes,
+                publishable=publishable,
+                guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
+            )
+    return found
+
+
+def _write(release: Release, plan: Plan, folder: Path) -> None:
+    results = folder / "results"
+    results.mkdir()
+    index = []
+    for one in release.published:
+        parquet.write_table(one.values, results / one.file_name, write_statistics=False)
+        index.append({"publication": one.name, "observer": one.observer, "level": one.level, "file": one.file_name})
+        if one.level != "individual":
+            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
+            (results / one.file_name.replace(".parquet", ".json")).write_text(text + "\n", encoding="utf-8")
+    (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    for name, certificate in release.certificates.items():
+        whole = len(plan.datasets) == 1 and name == plan.datasets[0]
+        certificate.write(folder / ("certificate.json" if whole else f"certificate.{_safe(name)}.json"))
+    steps = ["evaluated the network", "reserved the cost", "drew the noise", "wrote results", "committed the cost"]
+    log = {"plan": plan.hash, "study": plan.study, "steps": steps}
+    (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
+
+
+def read_release(folder: Path) -> Release:
+    """A release as it was written."""
+    try:
+        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
+        plan = Plan.read(folder / "plan.json")
+        published = tuple(
+            Published(e["publication"], e["observer"], e["level"], parquet.read_table(folder / "results" / e["file"]))
+            for e in index
+        )
+        found = {path: Certificate.read(path) for path in sorted(folder.glob("certificate*.json"))}
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise InputError(f"{folder} does not hold a complete release.") from error
+    names = {
+        _safe(name): name
+        for name in (*plan.datasets, *(f"{p.dataset}/{' and '.join(p.observers)}" for p in plan.promises))
+    }
+    certificates = {}
+    for path, certificate in found.items():
+        part = path.name.removeprefix("certificate").removesuffix("json").strip(".")
+        certificates[names.get(part, part) if part else plan.datasets[0]] = certificate
+    return Release(plan.hash, published, certificates, folder)
+
+
+def _stored(plan: Plan, out: Path) -> Release | None:
+    if not (out / "plan.json").is_file():
+        return None
+    stored = read_release(out)
+    if stored.plan_hash != plan.hash:
+        raise InputError(
+            f"{out} holds the release of another plan ({stored.plan_hash[:12]}, this one is {plan.hash[:12]}). Choose "
+            "a new folder. Nothing was run and nothing was spent."
+        )
+    return stored
+
+
+def _safe(name: str) -> str:
+    """A file name that says which publication it is, on every system."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+    return kept if kept == name else f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

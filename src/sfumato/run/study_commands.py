@@ -1,0 +1,120 @@
+"""`sfumato plan`, `sfumato run`, `sfumato explain`: a study at the command line.
+
+In:   arguments.
+Out:  plans, releases and their explanations, as text and files.
+Not here: what they mean (plan/, run/study.py, evidence/explain.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from sfumato.errors import DataError, InputError
+from sfumato.lang import load
+from sfumato.lang.spec import Spec
+from sfumato.plan.make import make_plan
+from sfumato.plan.plan import Plan
+from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.study import Release, run_plan
+
+__all__ = ["plan_study", "plan_table", "public_tables", "run_study"]
+
+
+def public_tables(spec: Spec, folder: Path) -> dict[str, Path]:
+    """The files of tables declared public, in `folder`; the others are not opened."""
+    found: dict[str, Path] = {}
+    for source in spec.sources:
+        path = (folder / source.path).resolve()
+        if source.table in spec.public_tables:
+            if not path.is_relative_to(folder.resolve()) or not path.is_file():
+                raise DataError(
+                    f"{folder} has no file {source.path} for the public table {source.table}. Give its folder with "
+                    "--data. Nothing was planned and nothing was spent."
+                )
+            found[source.table] = path
+    return found
+
+
+def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float]) -> Plan:
+    spec = load(study)
+    return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
+
+
+def read_sizes(given: list[str] | None) -> dict[str, float]:
+    """NAME=NUMBER pairs."""
+    sizes: dict[str, float] = {}
+    for text in given or []:
+        name, sign, number = text.partition("=")
+        try:
+            sizes[name.strip()] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not name.strip():
+            raise InputError(f"--size {text!r} is not NAME=NUMBER, for example --size patients=1000.")
+    return sizes
+
+
+def run_study(
+    study: Path,
+    data: Path,
+    out: Path,
+    ledger: Path,
+    *,
+    dry_run: bool = False,
+    resume: bool = False,
+    sizes: Mapping[str, float] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> tuple[Plan, Release]:
+    """Plan and run; a dry run uses invented people and leaves the ledger alone."""
+    if dry_run:
+        spec = load(study)
+        public = public_tables(spec, data)
+        tables: Mapping[str, Any] = generated_tables(spec, public)
+        known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
+        plan = make_plan(spec, public, sizes=known)
+        tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws)} draw(s)")
+        return plan, run_plan(plan, tables, None, out=out, random_state=0)
+    plan = plan_study(study, data, sizes or {})
+    tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws)} draw(s)")
+    release = run_plan(plan, data, ledger, out=out, resume=resume)
+    return plan, release
+
+
+def plan_table(plan: Plan) -> Table:
+    """The publications of a plan, one a line."""
+    table = Table("publication", "observer", "strategy", "95 % within", "squared error", box=None, pad_edge=False)
+    for planned in plan.publications:
+        for place, seen in enumerate(planned.seen):
+            first = place == 0
+            table.add_row(
+                planned.name if first else "",
+                planned.observer if first else "",
+                planned.strategy if first else "",
+                f"±{seen.half_width:.4g}",
+                f"{seen.error:.4g}  {seen.node}",
+            )
+    return table
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    console.print(plan_table(plan))
+    for promise in plan.promises:
+        console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}")
+    for assumption in plan.assumptions:
+        console.print(f"assumed for the predictions: {assumption}", style="dim")
+
+
+def write_new(path: Path, text: str) -> None:
+    """The whole file or none of it."""
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,163 @@
+"""`sfumato coordinate` and `sfumato centre`: three institutions, TLS, files in and files out."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from rich.console import Console
+from typer.testing import CliRunner
+
+from centres.helpers import PATIENT
+from sfumato.centres import Centre, Means, Requirement, plan_round
+from sfumato.cli import app
+from sfumato.core import ApproxDP, Interval, Schema
+from sfumato.core.certificate import Certificate
+from sfumato.errors import InputError, SfumatoError
+from sfumato.evidence import verify
+from sfumato.run.centre_commands import _address, _coordinate, _make_key, _read_round, _take_part
+from sfumato.run.ledger import Ledger
+
+NAMES = ("north", "south", "west")
+
+
+def server_certificate(folder):
+    """A certificate for this machine that signs itself, and its key."""
+    key = Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "coordinator")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, None)
+    )
+    (folder / "server.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (folder / "server.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return folder / "server.pem", folder / "server.key"
+
+
+@pytest.fixture
+def agreed(tmp_path):
+    """A round file, a key, a table and a ledger for each of three centres."""
+    members = [Centre(name, _make_key(tmp_path / f"{name}.pem")) for name in NAMES]
+    statistic = Means(Schema({"kalium": Interval(2, 8)}))
+    planned = plan_round(
+        "mean kalium", members, statistic, [Requirement(PATIENT, ApproxDP(1.0, 1e-6))], most_patients=1000, absences=1,
+        step_seconds=20.0,
+    )  # fmt: skip
+    (tmp_path / "round.json").write_text(json.dumps(planned.to_dict()))
+    for name in NAMES:
+        (tmp_path / f"{name}.csv").write_text("patient,kalium\n" + "\n".join(f"{i},4.5" for i in range(400)))
+        Ledger(tmp_path / f"{name}.db").grant(name, ApproxDP(2.0, 1e-5), adjacency=PATIENT)
+    return tmp_path / "round.json"
+
+
+def play(agreed, tls, trusted, names=NAMES):
+    """The coordinator and centres in threads; what each of them said or raised."""
+    folder, said, raised = agreed.parent, {}, {}
+
+    def run(name, action):
+        said[name] = io.StringIO()
+        try:
+            action(Console(file=said[name], highlight=False, width=200))
+        except SfumatoError as error:
+            raised[name] = error
+
+    coordinator = threading.Thread(
+        target=run,
+        args=("coordinator", lambda c: _coordinate(c, _read_round(agreed), "127.0.0.1:0", folder / "out", *tls, 4.0)),
+    )
+    coordinator.start()
+    while "Waiting" not in said.get("coordinator", io.StringIO()).getvalue():
+        time.sleep(0.02)
+    port = re.search(r":(\d+)\.", said["coordinator"].getvalue())[1]
+
+    def centre(name):
+        def action(console):
+            files = folder / f"{name}.pem", folder / f"{name}.csv"
+            _take_part(
+                console, f"127.0.0.1:{port}", _read_round(agreed), name, *files, name, folder / f"{name}.db", trusted,
+                lambda certificate: verify(certificate).ok,
+            )  # fmt: skip
+
+        return threading.Thread(target=run, args=(name, action))
+
+    threads = [coordinator, *(centre(name) for name in names)]
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    return {name: text.getvalue() for name, text in said.items()}, raised
+
+
+def test_three_institutions_over_tls(agreed):
+    certificate, key = server_certificate(agreed.parent)
+    said, raised = play(agreed, (certificate, key), certificate)
+    assert not raised
+    result = json.loads((agreed.parent / "out" / "aggregate.json").read_text())
+    assert result["reading"]["count"] == pytest.approx(1200, abs=6 * result["noise_deviation"])
+    assert result["reading"]["kalium"] == pytest.approx(4.5, abs=0.3)
+    assert verify(Certificate.read(agreed.parent / "out" / "certificate-patient.json")).ok
+    assert all("committed" in said[name] for name in NAMES)
+    assert all(Ledger(agreed.parent / f"{name}.db").history(name)[-1].action == "commit" for name in NAMES)
+
+
+def test_a_centre_turns_away_from_a_server_it_does_not_know(agreed):
+    certificate, key = server_certificate(agreed.parent)
+    other = agreed.parent / "other"
+    other.mkdir()
+    _, raised = play(agreed, (certificate, key), server_certificate(other)[0], names=("north",))
+    assert "no connection" in str(raised["north"])
+    assert Ledger(agreed.parent / "north.db").history("north")[-1].action == "grant"
+    assert "Nothing was revealed" in str(raised["coordinator"])
+
+
+def test_one_institution_may_be_missing(agreed):
+    said, raised = play(agreed, (None, None), None, names=("north", "south"))
+    assert not raised
+    assert "absent: west (never joined)" in said["coordinator"]
+
+
+def test_a_key_is_made_once_and_for_its_owner(tmp_path):
+    done = CliRunner().invoke(app, ["centre", "--new-key", str(tmp_path / "own.pem")])
+    assert re.fullmatch(r"identity: [0-9a-f]{64}", done.output.strip())
+    assert (tmp_path / "own.pem").stat().st_mode & 0o077 == 0
+    with pytest.raises(InputError, match="never overwritten"):
+        _make_key(tmp_path / "own.pem")
+
+
+def test_what_is_missing_is_named(tmp_path):
+    done = CliRunner().invoke(app, ["centre", "--join", "127.0.0.1:1"])
+    assert isinstance(done.exception, InputError)
+    assert "--round, --name, --key, --data" in str(done.exception)
+    done = CliRunner().invoke(app, ["coordinate", str(tmp_path / "none.json")])
+    assert "cannot be read" in str(done.exception)
+    for bad in ("nowhere", "host:", ":70000", "host:port"):
+        with pytest.raises(InputError, match="not an address"):
+            _address(bad)
+
+
+def test_a_table_without_the_column_is_refused(agreed):
+    (agreed.parent / "north.csv").write_text("patient\n1\n")
+    with pytest.raises(InputError, match="lacks the column"):
+        _take_part(
+            Console(file=io.StringIO()), "127.0.0.1:1", _read_round(agreed), "north", agreed.parent / "north.pem",
+            agreed.parent / "north.csv", "north", agreed.parent / "north.db", None, lambda _: True,
+        )  # fmt: skip

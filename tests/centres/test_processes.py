@@ -1,0 +1,206 @@
+"""Real processes and sockets: whatever a centre does, the round ends in time with a right result or a clean failure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+
+import pytest
+
+from centres.faults import misbehave, never_join
+from centres.helpers import gather, granted_accounts, is_planned_noise, last_action, open_account, small_round, truth
+from sfumato.centres import aggregate_locally
+from sfumato.centres.messages import STEPS
+from sfumato.centres.network import coordinate
+from sfumato.centres.node import Account
+from sfumato.errors import InputError, RefusedError, RoundFailedError
+
+
+def play(agreed, keys, cells, folder, faults=None, **options):
+    """One round with some processes that misbehave; the result, and the seconds it took."""
+    start = time.monotonic()
+    try:
+        return aggregate_locally(
+            agreed, cells, keys, account=granted_accounts(folder, agreed), mains=faults, **options
+        ), time.monotonic() - start
+    except RoundFailedError as error:
+        return error, time.monotonic() - start
+
+
+def check_right(found, agreed, cells, included):
+    assert set(found.included) == set(included)
+    assert is_planned_noise(found.values - truth(agreed, cells, included), found.deviation)
+
+
+def test_five_processes_sum_ten_thousand_numbers(tmp_path):
+    agreed, keys, cells = small_round(5, 10_000)
+    found, seconds = play(agreed, keys, cells, tmp_path)
+    check_right(found, agreed, cells, cells)
+    assert seconds < 30  # 10 on an idle machine: benchmarks/centres.py
+    for name in cells:
+        assert last_action(tmp_path, name) == "commit"
+
+
+@pytest.mark.slow
+def test_fifty_processes_sum_ten_thousand_numbers(tmp_path):
+    agreed, keys, cells = small_round(50, 10_000)
+    found, seconds = play(agreed, keys, cells, tmp_path)
+    check_right(found, agreed, cells, cells)
+    assert seconds < 120  # 60 on an idle machine
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_two_of_five_are_killed(step, tmp_path):
+    agreed, keys, cells = small_round(5, 300)
+    killed = list(cells)[:2]
+    faults = dict.fromkeys(killed, partial(misbehave, step=step, fault="dies"))
+    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    check_right(found, agreed, cells, set(cells) - (set(killed) if step in STEPS[:3] else set()))
+    assert set(found.absent) == set(killed)
+    for name in list(cells)[2:]:
+        assert last_action(tmp_path, name) == "commit"
+    assert seconds < 30
+
+
+@pytest.mark.parametrize(("step", "fault"), [("shares", "dies"), ("masked", "dies afterwards"), ("unmask", "dies")])
+def test_three_of_five_are_killed_and_nobody_pays(step, fault, tmp_path):
+    agreed, keys, cells = small_round(5, 300)
+    killed = list(cells)[:3]
+    faults = dict.fromkeys(killed, partial(misbehave, step=step, fault=fault))
+    error, seconds = play(agreed, keys, cells, tmp_path, faults)
+    assert isinstance(error, RoundFailedError)
+    assert not error.revealed
+    assert "nobody is charged" in str(error)
+    for name in list(cells)[3:]:
+        assert last_action(tmp_path, name) == "release"
+    assert seconds < 30
+
+
+PAIRS = [
+    (("keys", "garbage"), ("shares", "signed garbage")),
+    (("keys", "forged"), ("masked", "wrong shape")),
+    (("masked", "replay"), ("agreed", "another round")),
+    (("masked", "flood"), ("unmask", "garbage")),
+    (("masked", "silent"), ("keys", "silent")),
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: " and ".join(f"{fault} at {step}" for step, fault in pair))
+def test_two_of_five_misbehave(pair, tmp_path):
+    slow = any(fault == "silent" for _, fault in pair)
+    agreed, keys, cells = small_round(5, 300, step_seconds=2.0 if slow else 10.0)
+    faults = {
+        name: partial(misbehave, step=step, fault=fault) for name, (step, fault) in zip(cells, pair, strict=False)
+    }
+    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    assert not isinstance(found, RoundFailedError), found
+    gone = {name for name, (step, _) in zip(cells, pair, strict=False) if step in STEPS[:3]}
+    check_right(found, agreed, cells, set(cells) - gone)
+    assert set(found.absent) == set(faults)
+    assert seconds < 30
+
+
+def test_one_never_joins_and_one_sends_wrong_shares(tmp_path):
+    agreed, keys, cells = small_round(5, 300)
+    names = list(cells)
+    faults = {names[0]: never_join, names[1]: partial(misbehave, step="unmask", fault="wrong shares")}
+    found, _ = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    check_right(found, agreed, cells, names[1:])
+
+
+def test_too_large_a_value_is_not_published(tmp_path):
+    """The masks hide whose it is, but not that the sum is none that honest centres make."""
+    agreed, keys, cells = small_round(5, 300)
+    liar = {next(iter(cells)): partial(misbehave, step="masked", fault="too large a value")}
+    error, _ = play(agreed, keys, cells, tmp_path, liar)
+    assert isinstance(error, RoundFailedError)
+    assert error.revealed
+    assert "too large a value" in str(error)
+    assert last_action(tmp_path, list(cells)[1]) == "commit"  # the sum was opened
+
+
+def test_too_few_join(tmp_path):
+    agreed, keys, cells = small_round(5, 30)
+    error, seconds = play(agreed, keys, cells, tmp_path, dict.fromkeys(list(cells)[:3], never_join), join_seconds=3.0)
+    assert isinstance(error, RoundFailedError)
+    assert seconds < 20
+    assert last_action(tmp_path, list(cells)[4]) == "release"
+
+
+# Sockets within one process: what the parties say to each other.
+
+
+def test_two_centres_with_the_same_name():
+    """The second is turned away, whoever it is; the round goes on with the first."""
+    agreed, keys, cells = small_round(3, 300, absences=0)
+    found, told = gather(agreed, keys, cells, extra=[("double", "centre 0")])
+    check_right(found, agreed, cells, cells)
+    refused = [label for label in ("centre 0", "double") if isinstance(told[label], RefusedError)]
+    assert len(refused) == 1
+    assert "second message" in str(told[refused[0]])
+
+
+def test_the_result_is_told_to_every_centre():
+    agreed, keys, cells = small_round(3, 20)
+    found, told = gather(agreed, keys, cells)
+    for outcome in told.values():
+        assert outcome.values == tuple(found.values)
+
+
+def test_a_centre_refuses_what_it_did_not_approve(tmp_path):
+    agreed, keys, cells = small_round(5, 30)
+    other = small_round(5, 30, colluders=1, absences=1)[0]
+    found, told = gather(agreed, keys, cells, approved={"centre 0": other}, join_seconds=3.0)
+    assert isinstance(told["centre 0"], RefusedError)
+    assert "colluders" in str(told["centre 0"])
+    check_right(found, agreed, cells, list(cells)[1:])
+
+
+def test_a_centre_whose_verifier_says_no_refuses():
+    agreed, keys, cells = small_round(3, 30)
+    found, told = gather(agreed, keys, cells, verify=lambda certificate: False, join_seconds=2.0)
+    assert isinstance(found, RoundFailedError)
+    assert all(isinstance(outcome, RefusedError) for outcome in told.values())
+
+
+def test_a_centre_without_budget_stays_away(tmp_path):
+    agreed, keys, cells = small_round(5, 30)
+    granted = granted_accounts(tmp_path, agreed)
+    accounts = {name: granted(name) for name in cells}
+    accounts["centre 3"] = Account(open_account(tmp_path, "other").ledger, "patients")
+    found, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=3.0)
+    assert "Nothing was ever granted" in str(told["centre 3"])
+    check_right(found, agreed, cells, set(cells) - {"centre 3"})
+
+
+def test_a_round_cannot_be_played_twice(tmp_path):
+    """The same nonce again, by a coordinator that wants a second sum: the ledgers remember."""
+    agreed, keys, cells = small_round(3, 30)
+    granted = granted_accounts(tmp_path, agreed)
+    accounts = {name: granted(name) for name in cells}
+    assert not isinstance(gather(agreed, keys, cells, accounts=accounts)[0], RoundFailedError)
+    again, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=2.0)
+    assert isinstance(again, RoundFailedError)
+    assert all("committed" in str(error) for error in told.values())
+
+
+@pytest.mark.parametrize("coordinator", ["curious", "malicious"])
+def test_who_believes_that_nothing_was_revealed(coordinator, tmp_path):
+    """Three of five see another round: a curious coordinator's word is enough, a malicious one's needs refusals."""
+    agreed, keys, cells = small_round(5, 30, coordinator=coordinator)
+    granted = granted_accounts(tmp_path, agreed)
+    accounts = {name: granted(name) for name in cells}
+    other = small_round(5, 30)[0]
+    error, _ = gather(
+        agreed, keys, cells, accounts=accounts, approved=dict.fromkeys(list(cells)[:3], other), join_seconds=3.0
+    )
+    assert isinstance(error, RoundFailedError)
+    for name in cells:
+        assert last_action(tmp_path, name) == ("grant" if name in list(cells)[:3] else "release")
+
+
+def test_beyond_this_machine_tls_is_needed():
+    agreed, _, _ = small_round(3, 5)
+    with pytest.raises(InputError, match="TLS"):
+        asyncio.run(coordinate(agreed, "0.0.0.0"))

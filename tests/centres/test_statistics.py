@@ -1,0 +1,154 @@
+"""What one patient or one centre can change: the stated bound holds, and some pair comes close to it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from sfumato.centres import ClippedSums, Count, Histogram, Means, Requirement, SecondMoments, new_centres, plan_round
+from sfumato.centres.statistics import statistic_from_dict
+from sfumato.core import Adjacency, ApproxDP, Categories, Interval, Schema
+from sfumato.errors import DataError, InputError, PrivacyParameterError
+
+MIXED = Schema({"kalium": Interval(0, 10), "age": Interval(0, 100), "sex": Categories(["f", "m"])})
+WARDS = Schema({"sex": Categories(["f", "m"]), "ward": Categories(["a", "b", "c"])})
+EVERY = [
+    Count(MIXED),
+    Means(MIXED),
+    Histogram(WARDS),
+    SecondMoments(MIXED),
+    ClippedSums(4, 2.0),
+    ClippedSums(4, 2.0, 1),
+]
+every_statistic = pytest.mark.parametrize("statistic", EVERY, ids=lambda one: f"{one.kind} {getattr(one, 'order', '')}")
+GRID = 2.0**-30
+
+
+def patients(statistic, count: int, seed: int) -> list:
+    """Random ones and corners, far outside the bounds as well."""
+    generator = np.random.default_rng(seed)
+    if isinstance(statistic, ClippedSums):
+        return [row[None, :] for row in generator.choice([-9.0, 0.0, 0.3, 9.0], (count, 4))]
+    picked = []
+    for _ in range(count):
+        row = {}
+        for name, domain in statistic.schema.columns.items():
+            if isinstance(domain, Interval):
+                row[name] = [float(generator.choice([-5.0, domain.low, domain.high, 1e9, generator.uniform(0, 10)]))]
+            else:
+                row[name] = [str(generator.choice(domain.values))]
+        picked.append(row)
+    return picked
+
+
+@every_statistic
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_no_patient_moves_the_sum_further_than_stated(statistic, relation, law):
+    try:
+        stated = statistic.sensitivity(Adjacency("patient", relation), law)
+    except PrivacyParameterError:
+        assert isinstance(statistic, Count | ClippedSums)
+        return
+    vectors = [statistic.cells(one, GRID, 10) * GRID for one in patients(statistic, 150, 1)]
+    order = 2 if law == "gaussian" else 1
+    gaps = vectors if relation == "add-remove" else [a - b for a in vectors for b in vectors]
+    largest = max(float(np.linalg.norm(gap, order)) for gap in gaps)
+    rounding = GRID * statistic.length
+    assert largest <= stated + rounding
+    assert largest >= stated * (0.4 if isinstance(statistic, SecondMoments) and relation == "replace-one" else 0.7)
+
+
+def test_a_centre_moves_the_sum_no_further_than_its_norm():
+    statistic = Means(MIXED, centre_norm=5.0)
+    unit = Adjacency("centre", "replace-one")
+    vectors = []
+    for seed in range(30):
+        rows = patients(statistic, 40, seed)
+        table = {name: [row[name][0] for row in rows] for name in MIXED.columns}
+        vectors.append(statistic.cells(table, GRID, 100) * GRID)
+    assert max(np.linalg.norm(vector) for vector in vectors) <= 5.0 + 1e-6
+    assert max(np.linalg.norm(a - b) for a in vectors for b in vectors) <= statistic.sensitivity(unit, "gaussian")
+    near = statistic.sensitivity(Adjacency("patient", "add-remove"), "gaussian")
+    fewer = statistic.cells({name: values[1:] for name, values in table.items()}, GRID, 100) * GRID
+    assert np.linalg.norm(vectors[-1] - fewer) <= near
+
+
+def test_a_centre_without_norm_is_not_protected():
+    with pytest.raises(PrivacyParameterError, match="centre_norm"):
+        Means(MIXED).sensitivity(Adjacency("centre", "replace-one"), "gaussian")
+
+
+def test_sums_are_exact_in_any_order_and_split():
+    statistic = SecondMoments(MIXED)
+    rows = patients(statistic, 60, 2)
+    parts = [statistic.cells(row, GRID, 10) for row in rows]
+    table = {name: [row[name][0] for row in rows] for name in MIXED.columns}
+    assert np.array_equal(statistic.cells(table, GRID, 100), sum(parts))
+
+
+@every_statistic
+def test_a_statistic_survives_writing(statistic):
+    assert statistic_from_dict(json.loads(json.dumps(statistic.to_dict()))) == statistic
+
+
+def test_means_are_read_in_their_own_units():
+    statistic = Means(MIXED)
+    table = {"kalium": [4.0, 5.0], "age": [30.0, 50.0], "sex": ["f", "m"]}
+    found = statistic.read(statistic.cells(table, GRID, 10) * GRID)
+    assert found == pytest.approx({"count": 2, "kalium": 4.5, "age": 40, "sex=f": 0.5, "sex=m": 0.5})
+
+
+def test_second_moments_are_the_matrix():
+    statistic = SecondMoments(MIXED)
+    table = {"kalium": [4.0, 5.0], "age": [30.0, 50.0], "sex": ["f", "m"]}
+    z = np.hstack([np.ones((2, 1)), MIXED.encode(table)])
+    assert np.allclose(statistic.matrix(statistic.cells(table, GRID, 10) * GRID), z.T @ z, atol=1e-7)
+
+
+def test_histogram_cells_have_names():
+    statistic = Histogram(WARDS)
+    found = statistic.read(statistic.cells({"sex": ["m", "m"], "ward": ["c", "c"]}, 1.0, 10).astype(float))
+    assert found["sex=m,ward=c"] == 2
+    assert sum(found.values()) == 2
+
+
+def test_too_many_rows_are_refused_without_their_number():
+    with pytest.raises(DataError) as caught:
+        Count(MIXED).cells({"kalium": [1.0] * 7, "age": [1.0] * 7, "sex": ["f"] * 7}, 1.0, 6)
+    assert "7" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.ones(4), np.ones((2, 3)), np.full((1, 4), math.nan), "text"])
+def test_arrays_of_the_wrong_kind_are_refused(bad):
+    with pytest.raises(DataError, match="Nothing was sent"):
+        ClippedSums(4, 1.0).cells(bad, 1.0, 10)
+
+
+def test_a_round_keeps_two_promises_at_once():
+    """Patients and centres are both protected; the noise is the larger of the two needs."""
+    patient = Requirement(Adjacency("patient", "replace-one"), ApproxDP(1.0, 1e-6))
+    centre = Requirement(Adjacency("centre", "replace-one"), ApproxDP(2.0, 1e-6))
+    members, _ = new_centres("abc")
+    statistic = Means(MIXED, centre_norm=40.0)
+    both = plan_round("x", members, statistic, [patient, centre], most_patients=100)
+    alone = plan_round("x", members, statistic, [patient], most_patients=100)
+    assert both.scale > 5 * alone.scale
+    for event, wanted in zip(both.events, (patient, centre), strict=True):
+        assert event.guarantee().implies(wanted.guarantee) is True
+    assert [certificate.adjacency.unit for certificate in both.certificates()] == ["patient", "centre"]
+
+
+def test_a_round_that_promises_more_than_its_noise_keeps_is_refused():
+    members, _ = new_centres("abc")
+    agreed = plan_round(
+        "x", members, Means(MIXED), [Requirement(Adjacency("p", "add-remove"), ApproxDP(1.0, 1e-6))], most_patients=9
+    )
+    record = agreed.to_dict()
+    for name, value in (("scale", agreed.scale * 0.99), ("bits", 16), ("colluders", 3), ("grid", 0.3), ("nonsense", 1)):
+        with pytest.raises(InputError, match="not a round"):
+            type(agreed).from_dict({**record, name: value})
+    assert type(agreed).from_dict(json.loads(json.dumps(record))) == agreed

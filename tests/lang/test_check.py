@@ -1,0 +1,274 @@
+"""Every diagnosis: found at its place, with a way out, and gone when the mistake is mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from sfumato.errors import InputError, StudyError
+from sfumato.lang import Problem, examine, load
+from sfumato.lang.vocabulary import METRICS
+
+BASE = """
+source(patients, 'patients.parquet').
+column(patients, id, patient(P)).
+column(patients, age, age(P)).
+source(visits, 'visits.parquet').
+column(visits, patient, patient(P)).
+column(visits, ward, ward(W)).
+relation(visits, visited(P, W)).
+source(wards, 'wards.parquet').
+column(wards, id, openWard(W)).
+public(wards).
+random(age(P)) :- patient(P).
+random(risk(P)) :- patient(P).
+range(age(P), 0, 110).
+depends(risk(P), [age(P)], tanh(age(P) / 50)).
+dataset(people, domain(P, patient(P))).
+privacy_requirement(privacy(doctor), people, dp(0.5, 0.001)).
+dp_rv(privacy(doctor), risk(P)) :- patient(P).
+mean(meanRisk, risk(P), (patient(P), visited(P, W), age(P) > 18)) :- openWard(W).
+publish(average, meanRisk, privacy(doctor)).
+"""
+
+
+def problems_of(text: str) -> list[Problem]:
+    return list(examine(text)[1])
+
+
+def codes(text: str, severity: str = "error") -> set[str]:
+    return {problem.code for problem in problems_of(text) if problem.severity == severity}
+
+
+def changed(old: str, new: str) -> str:
+    assert old in BASE
+    return BASE.replace(old, new, 1)
+
+
+def test_the_base_is_fine():
+    # meanRisk leaves W to the conditions: one aggregate, defined for every ward, is what the next test is about.
+    assert codes(BASE) == set()
+
+
+#: (what is changed, into what, the diagnosis, a piece of the message or suggestion)
+MISTAKES = [
+    ("patient(P).\nrandom(risk", "paitent(P).\nrandom(risk", "unknown-predicate", "patient/1"),
+    ("depends(risk(P)", "depends(rsk(P)", "unknown-variable", "risk/1"),
+    ("[age(P)], tanh", "[aeg(P)], tanh", "unknown-variable", "age("),
+    ("tanh(age(P)", "tahn(age(P)", "unknown-function", "did you mean: tan"),
+    ("[age(P)], tanh", "[], tanh", "not-a-parent", "not among its parents"),
+    ("[age(P)], tanh", "[age(Q)], tanh", "unbound", "Q"),
+    ("range(age(P), 0, 110).", "", "no-range", "no declared range"),
+    ("range(age(P), 0, 110)", "range(aeg(P), 0, 110)", "unknown-variable", "age/1"),
+    ("range(age(P), 0, 110)", "range(age(P), 110, 0)", "declaration", "low must be below high"),
+    ("range(age(P), 0, 110)", "range(age(P), 0)", "declaration", "list"),
+    ("dataset(people,", "dataset(poeple,", "unknown-dataset", "poeple"),
+    ("domain(P, patient(P))", "domain(P, client(P))", "unknown-predicate", "client/1"),
+    ("domain(P, patient(P))", "patient(P)", "declaration", "domain(P"),
+    ("domain(P, patient(P))", "domain(P, patient(Q))", "declaration", "must speak of P"),
+    ("dp(0.5, 0.001)", "dp(-0.5, 0.001)", "metric", "dp(Epsilon, Delta)"),
+    ("dp(0.5, 0.001)", "dp(0.5, 2)", "metric", "dp(Epsilon, Delta)"),
+    ("dp(0.5, 0.001)", "pd(0.5, 0.001)", "metric", "dp/2"),
+    ("dp(0.5, 0.001)", "dp(e, 0.001)", "declaration", "number"),
+    ("dp(0.5, 0.001)", "renyi_dp(1, 0.5)", "metric", "greater than 1"),
+    ("dp_rv(privacy(doctor)", "dp_rv(privacy(docotr)", "unknown-requirement", "privacy(doctor)"),
+    ("publish(average, meanRisk", "publish(average, meanRsik", "unknown-variable", "meanRisk/0"),
+    (
+        "publish(average, meanRisk, privacy(doctor))",
+        "publish(average, meanRisk, privacy(X)) :- X = x",
+        "unknown-requirement",
+        "x",
+    ),
+    ("column(patients, age", "column(pateints, age", "unknown-table", "patients"),
+    ("public(wards)", "public(wrads)", "unknown-table", "wards"),
+    ("column(patients, age, age(P))", "column(patients, age, age(Q))", "table-variable", "who Q is"),
+    ("relation(visits, visited(P, W))", "relation(visits, visited(P, X))", "table-variable", "who X is"),
+    ("random(risk(P)) :- patient(P).", "random(risk(P)) :- patient(P), visited(P, _).", "leak", "public(visits)"),
+    ("[age(P)], tanh(age(P) / 50))", "L, sum(L)) :- findall(age(Q), patient(Q), L)", "leak", "aggregate"),
+    ("random(risk(P)) :- patient(P).", "random(risk(P)) :- h(P). h(P) :- visited(P, _).", "leak", "visits"),
+    ("random(risk(P)) :- patient(P).", "random(risk(P)) :- patient(P), \\+ visited(P, _).", "leak", "visits"),
+    ("random(risk(P)) :- patient(P).", "random(risk(P)) :- patient(P), q(_). q(W) :- ward(W).", "leak", "ward/1"),
+    (
+        "dp_rv(privacy(doctor), risk(P)) :- patient(P)",
+        "dp_rv(privacy(doctor), risk(uma)) :- patient(P)",
+        "leak",
+        "head",
+    ),
+    (
+        "random(risk(P)) :- patient(P).",
+        "random(risk(P)) :- patient(P). random(pair(P,Q)) :- patient(P), patient(Q).",
+        "two-individuals",
+        "P and Q",
+    ),
+    ("tanh(age(P) / 50)", "tanh(age(uma) / 50)", "constant-individual", "age(uma)"),
+    ("depends(risk(P), [age(P)], tanh(age(P) / 50)).", "", "no-cpf", "neither a CPF nor a column"),
+    (
+        "depends(risk(P), [age(P)], tanh(age(P) / 50)).",
+        "depends(risk(P), [age(P)], age(P)) :- fail.",
+        "no-cpf",
+        "the condition fail fails",
+    ),
+    ("depends(risk(P),", "depends(risk(P), [], 1). depends(risk(P),", "several-cpfs", "2 CPFs"),
+    (
+        "depends(risk(P), [age(P)], tanh(age(P) / 50))",
+        "depends(risk(P), [risk(P)], risk(P))",
+        "cycle",
+        "depends on itself",
+    ),
+    (
+        "random(risk(P)) :- patient(P).",
+        "random(risk(P)) :- patient(P). depends(age(P), [], 3).",
+        "two-meanings",
+        "a column and also a CPF",
+    ),
+    ("mean(meanRisk, risk(P)", "mean(meanRisk, rsik(P)", "unknown-variable", "risk/1"),
+    (
+        "mean(meanRisk, risk(P), (patient(P), visited",
+        "mean(meanRisk, risk(P), (patient(P), vistied",
+        "unknown-predicate",
+        "visited/2",
+    ),
+    ("(patient(P), visited(P, W), age(P) > 18)", "age(P) > 18", "aggregate-domain", "patient(P)"),
+    ("publish(average,", "weight(avrage, 3). publish(average,", "unknown-publication", "average"),
+    ("publish(average,", "weight(average, -3). publish(average,", "declaration", "above zero"),
+    ("publish(average,", "collude([doctor, nurse]). publish(average,", "unknown-observer", "nurse"),
+    ("publish(average,", "adjacency(people, sideways). publish(average,", "declaration", "add_remove"),
+    ("publish(average,", "adjacency(peple, add_remove). publish(average,", "unknown-dataset", "people"),
+    ("publish(average,", "missing(age(P), 200). publish(average,", "declaration", "declared range"),
+    ("publish(average,", "rows_per_person(visits, 0). publish(average,", "declaration", "at least 1"),
+    ("publish(average,", "holds(rome, patients). publish(average,", "unknown-centre", "rome"),
+    ("publish(average,", "source(patients, 'x.csv'). publish(average,", "twice", "two sources"),
+    ("publish(average,", "random(a, b). publish(average,", "arity", "random(rv(P))"),
+    (
+        "publish(average,",
+        "privacy_requirment(privacy(nurse), people, dp(1)). publish(average,",
+        "unused-predicate",
+        "privacy_requirement/3",
+    ),
+    ("publish(average,", "range(age(P), 0, 5) :- patient(P). publish(average,", "conditions", "no conditions"),
+    ("tanh(age(P) / 50)", "discrete([low: 0.5, high: 0.6])", "cpf", "1.1"),
+    ("tanh(age(P) / 50)", "lookup([age(P)], [row([1, 2], 3)])", "cpf", "1 values"),
+    ("tanh(age(P) / 50)", "max([])", "cpf", "empty list"),
+    ("tanh(age(P) / 50)", "max(age(P))", "cpf", "needs a list"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "fragment"), MISTAKES, ids=[f"{m[2]}: {m[1][:30]}" for m in MISTAKES])
+def test_a_planted_mistake_is_diagnosed(old, new, code, fragment):
+    text = changed(old, new)
+    found = [problem for problem in problems_of(text) if problem.code == code and problem.severity == "error"]
+    assert found, [problem.describe() for problem in problems_of(text)]
+    assert any(fragment in problem.describe() for problem in found), [problem.describe() for problem in found]
+    lines = text.splitlines()
+    for problem in found:
+        assert problem.way_out or problem.expected
+        assert problem.clause or code == "declaration"
+        assert 1 <= problem.position.line <= len(lines)
+        assert 1 <= problem.position.column <= len(lines[problem.position.line - 1])
+
+
+def test_asking_for_a_named_individual_is_a_leak():
+    text = changed(
+        "publish(average, meanRisk, privacy(doctor)).", "publish(average, meanRisk, privacy(doctor)) :- patient(uma)."
+    )
+    (problem,) = [one for one in problems_of(text) if one.severity == "error"]
+    assert problem.code == "leak"
+    assert "patient(uma)" in problem.message
+
+
+def test_exact_observation_is_pointed_out():
+    text = BASE + "observe(nurse, age(P)) :- patient(P).\n"
+    (problem,) = [one for one in problems_of(text) if one.code == "exact"]
+    assert problem.severity == "warning"
+    assert "nurse learns age(patient) exactly" in problem.message
+
+
+def test_the_first_failing_condition_is_named():
+    text = changed(
+        "depends(risk(P), [age(P)], tanh(age(P) / 50)).",
+        "depends(risk(P), [age(P)], W * age(P)) :- kind(P, K), factor(K, W).\nkind(_, adult). factor(child, 2).",
+    )
+    (problem,) = [one for one in problems_of(text) if one.severity == "error"]
+    assert problem.code == "no-cpf"
+    assert "the condition factor(adult, W) fails" in problem.message
+
+
+def test_everything_is_said_at_once():
+    text = changed("range(age(P), 0, 110)", "range(aeg(P), 0, 110)").replace("dp(0.5, 0.001)", "dp(0.5, 2)")
+    text = text.replace("column(wards, id", "column(wrads, id") + "f(a b).\n"
+    assert {"unknown-variable", "metric", "unknown-table", "syntax"} <= codes(text)
+
+
+def test_warnings_do_not_stop_a_study():
+    text = BASE + "privacy_requirement(privacy(public), people, dp(0.1)).\ncancer(c). random(months(C)) :- cancer(C).\n"
+    text += "depends(months(c), [], 24). publish(known, months(c), privacy(doctor)).\n"
+    spec = load(text)
+    assert {problem.code for problem in spec.problems} == {"unused-requirement", "nobody-protected"}
+
+
+def test_a_variable_nobody_sees_may_lack_a_cpf_and_one_with_a_range_may_lack_a_column():
+    text = BASE + "random(mood(P)) :- patient(P).\n"
+    assert codes(text) == set()
+    assert codes(text, "warning") == {"no-cpf"}
+    seen = text + "dp_rv(privacy(doctor), mood(P)) :- patient(P).\n"
+    assert codes(seen) == {"no-cpf"}
+    assert codes(seen + "range(mood(P), 0, 10).\n") == set()
+
+
+def test_a_table_the_study_lists_itself_feeds_nothing():
+    """drug(D) beside the facts drug(d1), drug(d2): the structure is what the study says, so nothing leaks."""
+    text = BASE + "ward(w1). ward(w2). random(stay(P, W)) :- patient(P), ward(W). depends(stay(P, W), [], 1).\n"
+    assert codes(text) == set()
+    assert "ward/1" not in load(text).table_predicates
+
+
+def test_private_rows_are_welcome_inside_an_aggregates_goal():
+    spec = load(BASE)
+    assert spec.table_predicates["visited/2"] == ("visits", False)
+    assert spec.table_predicates["openWard/1"] == ("wards", True)
+
+
+def test_endless_clauses_are_named():
+    text = BASE + "random(x(N)) :- natural(N).\nnatural(z).\nnatural(s(N)) :- natural(N).\n"
+    (problem,) = [problem for problem in problems_of(text) if problem.severity == "error"]
+    assert problem.code == "limit"
+    assert "natural" in problem.message
+    assert "3 s" in problem.message
+    assert problem.clause == "random(x(N)) :- natural(N)."
+
+
+def test_arithmetic_on_public_rows_is_left_for_the_plan():
+    text = BASE + "random(x(W)) :- openWard(W), W > 3.\n"
+    assert codes(text) == set()
+    assert "not-checked" in codes(text, "warning")
+
+
+def test_the_error_carries_its_problems():
+    with pytest.raises(StudyError) as raised:
+        load(changed("dp(0.5, 0.001)", "dp(0)"))
+    assert isinstance(raised.value, InputError)
+    assert raised.value.problems[0].code == "metric"
+    assert "Nothing was run and nothing was spent" in str(raised.value)
+    assert "text:17:" in str(raised.value)
+
+
+@pytest.mark.parametrize("metric", ["dp(0.5)", "dp(0.5, 1e-17)", "renyi_dp(2, 0.5)", "gdp(0.7)", "zcdp(0.1)"])
+def test_every_metric_becomes_a_guarantee_under_the_datasets_adjacency(metric):
+    spec = load(changed("dp(0.5, 0.001)", metric))
+    guarantee = spec.requirements[0].guarantee
+    assert str(guarantee.adjacency) == "replacing one patient"
+    assert type(guarantee).__name__ in {"PureDP", "ApproxDP", "RenyiDP", "GaussianDP", "ZCDP"}
+    if metric == "dp(0.5, 1e-17)":
+        assert guarantee.delta(0.5) == 1e-17
+    assert len(METRICS) == 5
+
+
+def test_presence_is_protected_on_request():
+    spec = load(BASE + "adjacency(people, add_remove).")
+    assert str(spec.requirements[0].guarantee.adjacency) == "adding or removing one patient"
+
+
+def test_observers():
+    spec = load(
+        changed("privacy(doctor), people", "privacy(doctor), people, dp(1)). privacy_requirement(plain, people")
+    )
+    assert [requirement.observer for requirement in spec.requirements] == ["doctor", "everyone"]

@@ -1,0 +1,173 @@
+"""Sums that train: Newton's method without rows, rows on a device. torch on the CPU where it is installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sfumato.core import Interval, Schema
+from sfumato.errors import DataError, InputError
+from sfumato.learn import PrivateLinearRegression, PrivateLogisticRegression, PrivateSVC
+from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.features import FourierFeatures
+from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
+from sfumato.learn.newton import attainable_tolerance, minimise
+from sfumato.learn.rows import UnitRows
+from sfumato.learn.seeds import Seeds
+from sfumato.learn.stream_newton import LENGTHS, Answer, Objective, minimise_together
+from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
+
+GENERATOR = np.random.default_rng(2)
+X = GENERATOR.normal(size=(5000, 6)) * 0.5
+X[0] = 0.0
+X[1] = 1e-200
+X[2] = 1e200
+CODES = (X @ np.arange(6.0) > 0).astype(int)
+SIGNS = np.where(CODES == 1, 1.0, -1.0)
+
+
+def on(library: str, array: np.ndarray):
+    return pytest.importorskip("torch").asarray(array) if library == "torch" else array
+
+
+def host(array) -> np.ndarray:
+    return np.asarray(array)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("options", [{}, {"constant": 0.2}, {"constant": 0.2, "stretch": True}, {"nonzeros": 3}])
+@pytest.mark.parametrize("rows", [5000, 1500])
+def test_device_rows_are_unit_rows(library, options, rows):
+    plain = UnitRows(X[:rows], 1.3, **options)
+    device = DeviceRows(on(library, X[:rows]), 1.3, **options)
+    vector, weights = GENERATOR.normal(size=plain.width), GENERATOR.uniform(0, 1, rows)
+    assert np.allclose(host(device.times(on(library, vector))), plain.times(vector), rtol=1e-12, atol=1e-13)
+    assert np.allclose(device.pull(on(library, weights)), plain.pull(weights), rtol=1e-11, atol=1e-11)
+    assert np.allclose(device.gram(on(library, weights)), plain.gram(weights, np.float64), rtol=1e-11, atol=1e-11)
+    assert np.allclose(device.exact_gram(), plain.exact_gram(), rtol=1e-11, atol=1e-11)
+    lengths = np.linalg.norm(np.vstack([host(device.times(on(library, e))) for e in np.eye(plain.width)]), axis=0)
+    assert lengths.max() <= 1 + 1e-15  # no row is longer than 1, whatever it was: the guarantee rests on it
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.3), SmoothedHinge(0.4)], ids=str)
+def test_losses_on_a_device(loss):
+    torch = pytest.importorskip("torch")
+    margins = np.concatenate([np.linspace(-3, 3, 101), [-800.0, 800.0]])
+    for name in ("slope", "curvature"):
+        there = getattr(loss, name)(torch.asarray(margins))
+        assert there.dtype == torch.float64
+        assert np.allclose(host(there), getattr(loss, name)(margins), rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.1), SmoothedHinge(0.5)], ids=str)
+@pytest.mark.parametrize("strength", [2e-5, 1e-2])
+def test_newton_by_sums_finds_the_minimiser_of_memory(loss, strength):
+    rows, size = UnitRows(X, 1.0, 0.2), len(X)
+    tilts = [np.random.default_rng(seed).normal(size=rows.width) * 1e-3 for seed in (0, 1)]
+    tolerance = attainable_tolerance(size, rows.width, loss.largest_curvature, strength, 1e-3)
+    objectives = [
+        Objective(rows.width, size, size, loss.largest_curvature, strength, tilt, tolerance) for tilt in tilts
+    ]
+    asked = []
+
+    def ask(questions):
+        asked.append(len(questions))
+        sums = MarginSums(RowShape(1.0, 0.2), loss, tuple(questions), (1, 0))(X, CODES)
+        return answers_from(questions, sums)
+
+    found = minimise_together(objectives, ask)
+    assert len(asked) < 80  # separable rows and a sharp corner are hard; logistic takes about ten
+    for model, tilt in enumerate(tilts):
+        signs = SIGNS if model == 0 else -SIGNS
+        memory = minimise(rows, signs, loss, strength, tilt, size, tolerance)
+        # Both gradients are within the tolerance, so both points are within tolerance/strength of the same minimiser.
+        assert np.linalg.norm(found[model].point - memory.point) <= 2 * tolerance / strength
+        margins = signs * rows.times(found[model].point)
+        exact = rows.pull(signs * loss.slope(margins)) / size + strength * found[model].point + tilt
+        assert np.linalg.norm(exact) <= found[model].gradient_bound <= tolerance
+
+
+def test_a_wrong_sum_is_not_certified():
+    """The planted mistake: gradients of another table end at another point, and the certificate there fails."""
+    rows, size = UnitRows(X, 1.0), len(X)
+    objective = Objective(6, size, size, 0.25, 1e-3, np.zeros(6), 1e-10)
+
+    def lying(questions):
+        sums = MarginSums(RowShape(1.0, 0.0), LogisticLoss(), tuple(questions), (1,))(X[:-1], CODES[:-1])
+        return answers_from(questions, sums)
+
+    (found,) = minimise_together([objective], lying)
+    margins = SIGNS * rows.times(found.point)
+    exact = rows.pull(SIGNS * LogisticLoss().slope(margins)) / size + 1e-3 * found.point
+    assert np.linalg.norm(exact) > 1e-6
+
+
+def test_a_step_too_long_is_halved():
+    """f ↦ √(1 + f²)-like loss, for which full Newton steps diverge from far away; the sums still lead home."""
+    objective = Objective(1, 1, 1, 1.0, 1e-3, np.array([2.0]), 1e-9)
+
+    def ask(questions):
+        answers = []
+        for one in questions:
+            along = 0.0 if one.direction is None else LENGTHS * one.direction
+            points = one.point + along
+            slopes = points / np.sqrt(1 + points * points) - 1.9
+            curvature = np.array([[float(1 + one.point[0] ** 2) ** -1.5]])
+            answers.append(Answer(slopes if one.direction is None else slopes * one.direction, curvature))
+        return answers
+
+    (found,) = minimise_together([objective], ask)
+    p = float(found.point[0])
+    assert abs(p / np.sqrt(1 + p * p) - 1.9 + 1e-3 * p + 2.0) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PrivateLogisticRegression(1.0, 1e-6, random_state=3),
+        lambda: PrivateLogisticRegression(1.0, rows="stretch", method="output", random_state=3),
+        lambda: PrivateSVC(1.0, 1e-6, random_state=3),
+        lambda: PrivateSVC(1.0, 1e-6, kernel="rbf", n_components=11, random_state=3),
+        lambda: PrivateLogisticRegression(1.0, 1e-6, norm=None, spend_on_bounds=0.1, random_state=3),
+    ],
+    ids=["logistic", "output", "svc", "rbf", "bought norm"],
+)
+def test_classifiers_on_tensors(make):
+    torch = pytest.importorskip("torch")
+    labels = CODES + (X[:, 0] > 0.4)
+    memory = make().fit(X, labels)
+    tensor = make().fit(torch.asarray(X), torch.asarray(labels))
+    assert np.abs(tensor.coef_ - memory.coef_).max() <= 1e-7 * np.abs(memory.coef_).max()
+    assert tensor.classes is None
+    assert (tensor.predict(torch.asarray(X)) == tensor.predict(X)).all()
+    assert str(tensor.guarantee_) == str(memory.guarantee_)
+    assert isinstance(tensor.coef_, np.ndarray)
+
+
+def test_regression_on_tensors():
+    torch = pytest.importorskip("torch")
+    target = np.clip(X, -1, 1) @ np.arange(6.0) / 6
+    make = lambda: PrivateLinearRegression(1.0, 1e-6, random_state=3)  # noqa: E731
+    memory, tensor = make().fit(X, target), make().fit(torch.asarray(X), torch.asarray(target))
+    assert np.allclose(tensor.coef_, memory.coef_, rtol=1e-9, atol=1e-12)
+    assert np.allclose(tensor.predict(torch.asarray(X)), memory.predict(X), rtol=1e-9, atol=1e-12)
+
+
+def test_random_features_on_tensors():
+    torch = pytest.importorskip("torch")
+    features = FourierFeatures(0.5, 7, 1.0, Seeds(1))
+    assert np.allclose(features(X), host(features(torch.asarray(X))), atol=1e-12)
+
+
+def test_tensors_that_do_not_fit_are_refused():
+    torch = pytest.importorskip("torch")
+    model = PrivateLogisticRegression(1.0, 1e-6, random_state=3)
+    with pytest.raises(DataError, match="NaN"):
+        model.fit(torch.asarray(np.where(X[5] == X, np.nan, X)), CODES)
+    with pytest.raises(DataError, match="matrix"):
+        model.fit(torch.zeros(3, dtype=torch.float64), CODES)
+    with pytest.raises(DataError, match="rows"):
+        model.fit(torch.asarray(X), CODES[:-1])
+    named = PrivateLogisticRegression(1.0, 1e-6, schema=Schema({"x": Interval(0, 1)}))
+    with pytest.raises(InputError, match="SchemaEncoder"):
+        named.fit(torch.asarray(X), CODES)

@@ -1,0 +1,391 @@
+"""Tailored noise: the design is optimal, the shipped weights are exactly private, drawing owns exactly the weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, ChannelEvent, Interval, PureDP, compose
+from sfumato.core.channel_event import delta_of_weights, exp_below, largest_ratio
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError, SfumatoError
+from sfumato.evidence import Certificate, verify
+from sfumato.mechanisms import Laplace, TailoredNoise
+from sfumato.mechanisms.bits import Bits
+from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
+from sfumato.mechanisms.tailored_relaxed import relaxed_channel
+from sfumato.mechanisms.tailored_repair import TOTAL, merged, private_weights
+from sfumato.mechanisms.tailored_sampling import alias_table
+from sfumato.mechanisms.tailored_solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored_uses import Use, as_use
+
+UNIT = Interval(0.01, 1)
+EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 16.0, 64.0)
+
+
+# The guarantee.
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("bias", ["soft", "none", "unbiased"])
+def test_the_shipped_channel_has_at_most_the_epsilon_asked_for(epsilon, bias):
+    """In rational arithmetic, on the very integers that are drawn from; and no less than 99.99 % of it up to ε = 16."""
+    channel = TailoredNoise(UNIT, epsilon, uses=["log"], bias=bias)
+    rows = channel.weights.tolist()
+    assert {sum(row) for row in rows} == {TOTAL}
+    ratio = largest_ratio(rows)
+    assert ratio is not None
+    assert ratio <= exp_below(epsilon)
+    assert channel.guarantee().implies(PureDP(epsilon)) is True
+    if 0.1 < epsilon <= 16 and len(channel.outputs) > 1:
+        assert math.log(ratio) >= 0.9999 * epsilon
+
+
+def test_the_solvers_own_answer_would_not_pass():
+    """Why the repair is there: probabilities good to 1e-9 are not private, and rounding them is not either."""
+    inputs = np.linspace(0.01, 1, 41)[1::2]
+    costs = (np.log(inputs)[:, None] - np.log(inputs)) ** 2
+    probabilities = optimal_channel(costs, 1.0).probabilities
+    rounded = np.rint(probabilities * 2.0**40).astype(np.int64).tolist()
+    ratio = largest_ratio(rounded)
+    assert ratio is None or ratio > exp_below(1.0)
+    assert largest_ratio(private_weights(merged(probabilities)[0], 1.0).tolist()) <= exp_below(1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_perturbed_channel_is_repaired_or_refused(seed):
+    """Random channels with errors of 1e-12 to 1e-2 in every entry: what is returned always has its certificate."""
+    generator = np.random.default_rng(seed)
+    epsilon = float(generator.choice([0.02, 0.3, 1.0, 4.0, 20.0]))
+    solution = optimal_channel(generator.random((12, 15)), epsilon).probabilities
+    noise = 10.0 ** generator.uniform(-12, -2) * generator.normal(size=solution.shape)
+    weights = private_weights(solution + noise, epsilon).tolist()
+    assert largest_ratio(weights) <= exp_below(epsilon)
+    assert all(sum(row) == TOTAL and min(row) >= 1 for row in weights)
+
+
+def test_repair_costs_next_to_nothing():
+    for epsilon in (0.5, 2.0, 4.0):
+        channel = TailoredNoise(UNIT, epsilon, uses=["identity", "log"])
+        assert channel.table.gap < 1e-6  # against a dual bound, repair included
+
+
+def test_delta_is_exact_and_kept():
+    channel = TailoredNoise(UNIT, 0.5, 1e-3, bins=8, outputs=8)
+    found = delta_of_weights(channel.weights.tolist(), 0.5)
+    assert found <= Fraction(1e-3)
+    assert float(found) >= 0.999e-3
+    assert largest_ratio(channel.weights.tolist()) is None or largest_ratio(channel.weights.tolist()) > exp_below(0.5)
+    assert channel.error() < TailoredNoise(UNIT, 0.5, bins=8, outputs=8).error() + 1e-12
+    by_hand = max(
+        sum(max(0.0, a - math.exp(0.5) * b) for a, b in zip(one, other, strict=True))
+        for one in channel.probabilities
+        for other in channel.probabilities
+    )
+    assert float(found) == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_the_published_slack_rule_would_give_delta_away():
+    """δ/|X| for each of |Y| outputs adds up to more than δ: the exact slacks do not."""
+    costs = np.vstack([np.arange(50) != 0, np.arange(50) != 49]).astype(float)
+    costs += 0.01 * np.random.default_rng(1).random(costs.shape)
+    f = relaxed_channel(costs, 0.1, 0.1).probabilities
+    excess = np.maximum(f[0] - math.exp(0.1) * f[1], 0).sum()
+    assert excess <= 0.1 + 1e-8
+    per_output = 0.1 / 2
+    assert 50 * per_output > 0.1  # what the printed rule allows in total
+
+
+def test_one_unit_beyond_the_ratio_is_seen():
+    """The certificate can fail: one unit moved in 2^62 is enough."""
+    weights = [list(row) for row in TailoredNoise(UNIT, 1.0).weights.tolist()]
+    ratio = largest_ratio(weights)
+    column = next(y for y, c in enumerate(zip(*weights, strict=True)) if Fraction(max(c), min(c)) == ratio)
+    row = min(range(len(weights)), key=lambda x: weights[x][column])
+    weights[row][column] -= 10**9
+    assert largest_ratio(weights) > ratio
+
+
+def test_an_edited_certificate_does_not_verify():
+    event = TailoredNoise(UNIT, 1.0, bins=6).event()
+    record = json.loads(Certificate.issue(subject="x", events=[event], proofs=["tailored_noise"]).to_json())
+    assert verify(record).ok
+    for at, amount in ((0, 1 << 55), (-1, -(1 << 55))):
+        forged = json.loads(json.dumps(record))
+        row = forged["events"][0]["weights"][at]
+        row[0] += amount
+        row[1] -= amount
+        names = {check.field for check in verify(forged).failures}
+        assert names & {"composed", "guarantee", "claims.pairs[0].epsilon", "events[0]"}
+
+
+def test_a_forged_delta_does_not_verify():
+    event = TailoredNoise(UNIT, 0.5, 1e-3, bins=5, outputs=5).event()
+    record = json.loads(Certificate.issue(subject="x", events=[event], proofs=["tailored_noise"]).to_json())
+    assert verify(record).ok
+    record["composed"]["delta"] = record["guarantee"]["delta"] = 1e-6
+    assert not verify(record).ok
+
+
+def test_events_compose_like_any_other():
+    event = TailoredNoise(UNIT, 0.5, bins=4).event()
+    assert compose([event, event]).epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_channel_event_means_something_or_is_refused():
+    good = [[3, 1], [1, 3]]
+    assert ChannelEvent(good, adjacency=REPLACE_ONE).eps == pytest.approx(math.log(3))
+    assert ChannelEvent([[2, 2], [2, 2]], adjacency=REPLACE_ONE).eps < 1e-200
+    assert ChannelEvent([[4, 0], [2, 2]], at=1.0, adjacency=REPLACE_ONE).delta == 0.5
+    bad = ([], [[]], [[1, 2], [3]], [[1, 2], [2, 2]], [[0, 4], [4, 0]], [[1.0, 3.0], [3, 1]], [[True, 3], [3, 1]])
+    for weights in (*bad, [[-1, 5], [1, 3]], [[4, 0], [4, 0]], "text", None, [[1 << 129, 1], [1, 1 << 129]]):
+        with pytest.raises(PrivacyParameterError):
+            ChannelEvent(weights, adjacency=REPLACE_ONE)
+    with pytest.raises(PrivacyParameterError, match="public"):
+        ChannelEvent(good, adjacency=ADD_REMOVE)
+    with pytest.raises(PrivacyParameterError, match="hide nothing"):
+        ChannelEvent([[4, 0], [0, 4]], at=1.0, adjacency=REPLACE_ONE)
+
+
+# The optimum.
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_cvxpys(seed):
+    """Random losses, random shapes, with and without a bias term: equal to 1e-6, and the dual bound is below."""
+    cvxpy = pytest.importorskip("cvxpy")
+    generator = np.random.default_rng(seed)
+    inputs, outputs = generator.integers(2, 9, size=2)
+    epsilon, costs = float(generator.choice([0.1, 0.7, 2.0, 6.0])), generator.normal(size=(inputs, outputs))
+    moments = None
+    f, top = cvxpy.Variable((inputs, outputs)), cvxpy.Variable(outputs)
+    value = cvxpy.sum(cvxpy.multiply(costs, f))
+    if seed % 2:
+        moments = Moments(
+            *(generator.normal(size=shape) for shape in ((1, outputs), (1, inputs))), np.ones((1, inputs))
+        )
+        value += cvxpy.sum_squares(f @ moments.values[0] - moments.wanted[0]) / 2
+    limits = [cvxpy.sum(f, axis=1) == 1]
+    limits += [rule for row in range(inputs) for rule in (f[row] <= top, f[row] >= math.exp(-epsilon) * top)]
+    tight = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    best = cvxpy.Problem(cvxpy.Minimize(value), limits).solve(solver="CLARABEL", **tight)
+    ours = optimal_channel(costs, epsilon, moments)
+    assert ours.value == pytest.approx(best, abs=1e-6)
+    assert ours.bound <= best + 1e-7
+    assert ours.bound >= best - 1e-6
+
+
+def test_the_exact_slack_optimum_is_cvxpys():
+    cvxpy = pytest.importorskip("cvxpy")
+    generator = np.random.default_rng(5)
+    costs, epsilon, delta = generator.random((4, 5)), 0.4, 0.05
+    f = cvxpy.Variable((4, 5), nonneg=True)
+    limits = [cvxpy.sum(f, axis=1) == 1]
+    limits += [
+        cvxpy.sum(cvxpy.pos(f[a] - math.exp(epsilon) * f[b])) <= delta for a in range(4) for b in range(4) if a != b
+    ]
+    best = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(cvxpy.multiply(costs, f))), limits).solve(solver="CLARABEL")
+    assert relaxed_channel(costs, epsilon, delta).value == pytest.approx(best, abs=1e-6)
+
+
+def test_randomised_response_is_rediscovered():
+    """For the 0-1 loss the optimum is known (Kairouz et al. 2016)."""
+    for size, epsilon in ((2, 1.0), (5, 3.0)):
+        known = size * (size - 1) / (size - 1 + math.exp(epsilon))
+        assert optimal_channel(1 - np.eye(size), epsilon).value == pytest.approx(known, abs=1e-7)
+
+
+def test_unbiased_means_unbiased():
+    for use in ("identity", "log", "inverse", "tan"):
+        channel = TailoredNoise(UNIT, 1.5, uses=use, bias="unbiased")
+        spread = np.ptp(as_use(use)(channel.inputs))
+        assert np.abs(channel.biases()).max() < 1e-6 * spread
+        assert channel.outputs.size >= 2
+
+
+def test_soft_bias_is_two_sided():
+    """A one-sided rule lets the mean fall for nothing; here the bias of the two ends is the same but for its sign."""
+    biases = TailoredNoise(Interval(-1, 1), 1.0).biases()
+    assert biases == pytest.approx(-biases[::-1], abs=1e-3)
+    assert np.abs(biases).max() < np.abs(TailoredNoise(Interval(-1, 1), 1.0, bias="none").biases()).max()
+
+
+@pytest.mark.parametrize("use", ["identity", "log", "inverse", "tan"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_less_error_than_clipped_laplace(use, epsilon):
+    """For the use it was made for, at every ε: the noise is clipped to the domain, as charitably as can be."""
+    channel = TailoredNoise(UNIT, epsilon, uses=use, bias="none", bins=40)
+    law = Laplace.for_guarantee(PureDP(epsilon), UNIT.width, REPLACE_ONE, random_state=1)
+    values = np.random.default_rng(2).uniform(0.01, 1, 40_000)
+    function = as_use(use)
+    clipped = np.clip(law(values), 0.01, 1)
+    assert channel.predicted_error() < np.mean((function(clipped) - function(values)) ** 2)
+
+
+# Drawing.
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_alias_tables_own_exactly_the_weights(seed):
+    """Counted slot by slot in whole numbers, not estimated."""
+    generator = np.random.default_rng(seed)
+    outputs, bits = int(generator.integers(1, 40)), int(generator.integers(3, 62))
+    cuts = np.sort([int(c) for c in generator.integers(0, 1 << bits, size=outputs - 1)])
+    row = np.diff(np.concatenate([[0], cuts, [1 << bits]])).astype(np.int64)
+    table = alias_table(row[None, :], bits)
+    room, extra = 1 << table.rest_bits, (1 << (table.rest_bits + table.slot_bits)) >> bits
+    owned = [0] * (1 << table.slot_bits)
+    for slot, (own, other) in enumerate(zip(table.threshold.tolist(), table.other.tolist(), strict=True)):
+        owned[slot] += own
+        owned[other] += room - own
+    assert owned[:outputs] == [weight * extra for weight in row.tolist()]
+    assert not any(owned[outputs:])
+
+
+def test_draws_have_the_stated_frequencies_and_wrong_ones_are_found():
+    channel = TailoredNoise(Interval(0, 1), 2.0, bins=5, random_state=4)
+    trials = 200_000
+    drawn = channel.columns_of(channel(np.full(trials, 0.9)))
+    counts = np.bincount(drawn, minlength=len(channel.outputs))
+
+    def misfit(probabilities):
+        return float(((counts - trials * probabilities) ** 2 / (trials * probabilities)).sum())
+
+    assert misfit(channel.probabilities[4]) < 40
+    assert misfit(channel.probabilities[0]) > 1000
+
+
+def test_values_outside_the_domain_count_as_its_ends():
+    channel = TailoredNoise(Interval(0, 1), 30.0, bins=4, random_state=1)
+    assert channel([-1e300, 7.0, 1.0, 0.0]) == pytest.approx([0.125, 0.875, 0.875, 0.125])
+
+
+def test_only_own_outputs_are_read_back():
+    channel = TailoredNoise(Interval(0, 1), 1.0, bins=4)
+    with pytest.raises(DataError, match="another channel"):
+        channel.columns_of([channel.outputs[0], 0.123456])
+
+
+# Grids and uses.
+
+
+def test_grids_are_what_they_say():
+    width = TailoredNoise(UNIT, 1.0, uses="log", bins=10)
+    assert np.diff(width.edges) == pytest.approx(np.full(10, 0.099))
+    scale = TailoredNoise(UNIT, 1.0, uses="log", bins=10, binning="transformed")
+    assert np.diff(np.log(scale.edges)) == pytest.approx(np.full(10, math.log(100) / 10), rel=1e-4)
+    assert np.diff(np.log(scale.inputs)) == pytest.approx(np.full(9, math.log(100) / 10), rel=1e-4)
+    public = TailoredNoise(Interval(0, 1), 1.0, bins=4, binning="quantile", prior=lambda x: 2 * x)
+    assert public.edges == pytest.approx(np.sqrt([0, 0.25, 0.5, 0.75, 1]), abs=1e-3)
+    assert public.table.prior == pytest.approx(np.full(4, 0.25), abs=1e-3)
+    said = TailoredNoise(Interval(0, 1), 1.0, binning=PublicEdges((0, 0.3, 1), source="census"))
+    assert said.inputs == pytest.approx([0.15, 0.65])
+
+
+def test_private_quantiles_are_paid_for():
+    data = np.random.default_rng(0).beta(2, 5, 20_000)
+    drawn = PrivateQuantiles.draw(data, Interval(0, 1), 5, 1.0, REPLACE_ONE, random_state=3)
+    assert compose(list(drawn.events)).epsilon(0.0) <= 1.0 + 1e-9
+    assert drawn.edges[1:-1] == pytest.approx(np.quantile(data, [0.2, 0.4, 0.6, 0.8]), abs=0.02)
+    channel = TailoredNoise(Interval(0, 1), 1.0, binning=drawn)
+    assert len(channel.inputs) == 5
+
+
+def test_a_guard_keeps_grids_away_from_the_singularity():
+    channel = TailoredNoise(Interval(-1, 1), 1.0, uses="inverse", guard=0.1)
+    assert np.abs(channel.inputs).min() >= 0.1 - 1e-12
+    assert np.abs(channel.outputs).min() >= 0.1 - 1e-12
+    logs = TailoredNoise(Interval(0, 1), 1.0, uses="log", guard=0.05)
+    assert logs.inputs.min() >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("wish", "point"),
+    [
+        ({"uses": "inverse", "domain": Interval(-1, 1)}, "at 0"),
+        ({"uses": "log", "domain": Interval(0, 1)}, "at 0"),
+        ({"uses": "log", "domain": Interval(-2, 1)}, "at 0"),
+        ({"uses": "tan", "domain": Interval(0, 2)}, "at 1.5708"),
+        ({"uses": "sqrt", "domain": Interval(-1, 1)}, "at -1"),
+        ({"uses": "power:-0.5", "domain": Interval(0, 1)}, "at 0"),
+        ({"uses": [lambda x: 1 / (x - 0.3)], "domain": Interval(0, 1)}, "at 0.3"),
+        ({"uses": [math.log], "domain": Interval(-1, 1)}, "at -1"),
+    ],
+)
+def test_a_use_that_breaks_inside_the_domain_is_refused_with_the_point(wish, point):
+    with pytest.raises(SfumatoError, match=f"{point}"):
+        TailoredNoise(epsilon=1.0, **wish)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": math.nan}, {"epsilon": math.inf}, {"epsilon": None},
+        {"delta": 1.0}, {"delta": -0.1}, {"outputs": 5}, {"outputs": [1.0]}, {"outputs": "many"}, {"bins": 1},
+        {"bins": 100_000}, {"bins": 2.5}, {"uses": []}, {"uses": ["logg"]}, {"uses": ["log", "log"]}, {"uses": [3]},
+        {"uses": [("log", -1)]}, {"uses": ["power:0"]}, {"uses": ["power:x"]}, {"bias": "some"}, {"binning": "mine"},
+        {"binning": [0.01, 0.5, 1.0]}, {"binning": "quantile"}, {"prior": [1.0, 2.0]}, {"prior": [-1.0] * 20},
+        {"prior": lambda x: x - 2}, {"guard": 0.0}, {"delta": 0.01, "bins": 100}, {"domain": (0, 1)},
+        {"bias": "unbiased", "outputs": np.linspace(0.3, 0.7, 30)}, {"bias": "unbiased", "uses": ["sqrt"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wishes_that_mean_nothing_are_refused(wish):
+    with pytest.raises(InputError):
+        TailoredNoise(**({"domain": UNIT, "epsilon": 1.0} | wish))
+
+
+def test_edges_that_say_nothing_of_their_source_are_refused():
+    with pytest.raises(SchemaError, match="where the edges come from"):
+        PublicEdges((0, 1), source=" ")
+    with pytest.raises(SchemaError, match="increasing"):
+        PublicEdges((0, 0, 1), source="census")
+
+
+def test_functions_and_names_are_the_same_use():
+    named, given = (TailoredNoise(UNIT, 2.0, uses=[use], bins=8) for use in ("log", Use("ln", np.log)))
+    assert np.array_equal(named.weights, given.weights)
+    scalar = TailoredNoise(UNIT, 2.0, uses=[math.log], bins=8)
+    assert np.array_equal(named.weights, scalar.weights)
+
+
+def test_weights_of_uses_shift_the_balance():
+    even = TailoredNoise(UNIT, 2.0, uses=["identity", "inverse"])
+    tilted = TailoredNoise(UNIT, 2.0, uses=["identity", ("inverse", 30)])
+    assert tilted.predicted_error("inverse") < even.predicted_error("inverse")
+    assert tilted.predicted_error("identity") > even.predicted_error("identity")
+
+
+def test_replacing_a_field_redesigns_only_where_it_must():
+    channel = TailoredNoise(UNIT, 1.0, bins=6)
+    assert dataclasses.replace(channel, random_state=1).table is channel.table
+    other = dataclasses.replace(channel, epsilon=2.0)
+    assert other.table is not channel.table
+    assert other.guarantee().implies(PureDP(1.0)) is not True
+    assert np.array_equal(TailoredNoise(UNIT, 1.0, bins=6).weights, channel.weights)
+
+
+def test_predicted_error_is_measured():
+    channel = TailoredNoise(UNIT, 2.0, uses=["identity", "log"], random_state=8)
+    values = np.random.default_rng(0).uniform(0.01, 1, 400_000)
+    published = channel(values)
+    for use in ("identity", "log"):
+        function = as_use(use)
+        measured = np.mean((function(published) - function(values)) ** 2)
+        assert channel.predicted_error(use) == pytest.approx(measured, rel=0.02)
+
+
+def test_huge_designs_say_time_and_memory_first():
+    with pytest.raises(PrivacyParameterError, match=r"minutes and .* GB"):
+        TailoredNoise(UNIT, 1.0, bins=3000)
+
+
+def test_seeded_bits_are_only_for_experiments():
+    channel = TailoredNoise(UNIT, 1.0, bins=4, random_state=3)
+    assert not channel.publishable
+    assert np.array_equal(channel([0.5] * 9), channel([0.5] * 9))
+    assert Bits(3).words(1).size == 1

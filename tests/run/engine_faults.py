@@ -1,0 +1,74 @@
+"""Tasks that misbehave on purpose; workers import them by name."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.run.partition_release import ReleaseParts
+
+
+@dataclass(frozen=True)
+class DiesHalfWay:
+    """Publishes its parts, and kills its own process after the first part, as often as `marks` has room."""
+
+    task: ReleaseParts
+    marks: str
+    deaths: int = 1
+
+    def __call__(self, parts: Any) -> int:
+        rows = self.task(parts[:1])
+        for number in range(self.deaths):
+            try:
+                (Path(self.marks) / f"death-{parts[0].number}-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rows + self.task(parts[1:])
+
+
+@dataclass(frozen=True)
+class FullDisk:
+    """Fails like a full disk at one part, until `marks` says that somebody made room."""
+
+    task: ReleaseParts
+    marks: str
+
+    def __call__(self, parts: Any) -> int:
+        rows = 0
+        for part in parts:
+            if part.number == 2 and not (Path(self.marks) / "room").exists():
+                raise OSError(errno.ENOSPC, "No space left on device", "/secret/path/of/ada")
+            rows += self.task([part])
+        return rows
+
+
+def slow_square(value: int) -> int:
+    time.sleep(0.05)
+    return value * value
+
+
+def quotes_a_value(value: int) -> int:
+    raise ValueError(f"could not convert {value} of Ada")
+
+
+@dataclass(frozen=True)
+class DiesOnce:
+    """Any task, whose process is killed after the work of the first attempt at each."""
+
+    task: Any
+    marks: str
+
+    def __call__(self, parts: Any) -> Any:
+        result = self.task(parts)
+        try:
+            (Path(self.marks) / f"death-{parts[0].number}").touch(exist_ok=False)
+        except FileExistsError:
+            return result
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None

@@ -1,0 +1,471 @@
+"""Tables on every engine: the same bytes whoever writes them and however often, charged once, all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from run import engine_faults
+from sfumato.core import Categories, Interval, Schema
+from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, SchemaError, SfumatoError
+from sfumato.evidence import verify
+from sfumato.mechanisms.bits import Bits, StreamKey
+from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
+from sfumato.run import Ledger, partition_release
+from sfumato.run.engine import open_engine
+from sfumato.run.partition import Layout, PartitionedTable
+from sfumato.run.partition_release import ReleaseParts, release_partitions
+from sfumato.run.run_key import RunKey, binding
+
+SCHEMA = Schema({"age": Interval(0, 100, null=0), "dose": Interval(-5, 5, null=0)})
+MIXED = Schema({**SCHEMA.columns, "ill": Categories(["no", "yes"], unknown="no", null="no")})
+PREPARED = GaussianRelease(SCHEMA, epsilon=2.0, delta=1e-6).prepare()
+SMALL = Layout(block_rows=128, part_blocks=2)
+
+
+def people(count: int, seed: int = 0) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    return pa.table({"age": generator.uniform(0, 100, count), "dose": generator.uniform(-5, 5, count)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """1500 records in four files, one of them empty, cut at no round number."""
+    (tmp_path / "people").mkdir()
+    for number, rows in enumerate((401, 0, 699, 400)):
+        parquet.write_table(people(rows, number), tmp_path / "people" / f"{number}.parquet", row_group_size=150)
+    return tmp_path
+
+
+@pytest.fixture
+def mixed(folder: Path) -> Path:
+    """The same with a category."""
+    for path in (folder / "people").iterdir():
+        table = parquet.read_table(path)
+        answers = pa.array([("no", "yes", "unheard of")[at % 3] for at in range(table.num_rows)], pa.string())
+        parquet.write_table(table.append_column("ill", answers), path, row_group_size=150)
+    return folder
+
+
+@pytest.fixture
+def one_key(monkeypatch) -> StreamKey:
+    """Every run draws the same secret: only so can the bytes of two runs be compared."""
+    key = StreamKey.fresh()
+    monkeypatch.setattr(StreamKey, "fresh", classmethod(lambda cls: key))
+    return key
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def publish(folder: Path, name: str = "out", **options) -> Path:
+    settings = {"layout": SMALL, "engine": "local", **options}
+    prepared = settings.pop("prepared", PREPARED)
+    ledger = settings.pop("ledger", None) or Ledger(folder / f"{name}.db")
+    release_partitions(folder / "people", prepared, folder / name, ledger, "people", **settings)
+    return folder / name
+
+
+def left_over(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+# The stream.
+
+
+def test_streams_of_different_places_are_independent_and_secret():
+    key = StreamKey.fresh()
+    places = [(0,), (1,), ("0",), (0, "age"), (0, "dose"), ("0, 'age'",)]
+    drawn = [Bits(key.at(*place)).words(64) for place in places]
+    drawn += [Bits(key).words(64), Bits(StreamKey.fresh().at(0)).words(64)]
+    assert len({words.tobytes() for words in drawn}) == len(drawn)
+    assert key.export().hex() not in repr(key) + str(key) + repr([key.at(1)])
+    assert PREPARED.keyed(key).acts[0].mechanism.publishable
+    assert "StreamKey(…)" in repr(PREPARED.keyed(key))
+    with pytest.raises(InputError):
+        StreamKey(b"too short")
+
+
+def test_keyed_noise_has_the_law_of_fresh_noise():
+    """Two blocks of the same rows differ by noise of the declared scale, and so do two acts."""
+    rows = pa.table({"age": np.full(40_000, 50.0), "dose": np.zeros(40_000)})
+    keyed = PREPARED.keyed(StreamKey.fresh())
+    first, second = keyed.apply(rows, 0), keyed.apply(rows, 1)
+    for column, law in zip(("age", "dose"), PREPARED.noise.laws, strict=True):
+        difference = first[column].to_numpy() - second[column].to_numpy()
+        assert abs(difference.std() / (law.scale * np.sqrt(2)) - 1) < 0.02
+    scaled = (first["age"].to_numpy() - 50) / 100, first["dose"].to_numpy() / 10
+    assert abs(np.corrcoef(*scaled)[0, 1]) < 0.025
+    again = keyed.apply(rows, 0)
+    assert again.equals(first)
+
+
+# The same bytes.
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", "box", "clipped"])
+def test_partitions_do_not_show(mixed, one_key, kind):
+    with pytest.warns(WeakGuaranteeWarning) if kind == "box" else nullcontext():
+        prepared = {
+            "gaussian": lambda: GaussianRelease(MIXED, epsilon=2.0, delta=1e-6).prepare(),
+            "laplace": lambda: LaplaceRelease(MIXED, epsilon=2.0, label="ill", label_epsilon=1.0).prepare(),
+            "box": lambda: BoxRelease(MIXED, half_width=40.0, category_epsilon=1.0).prepare(),
+            "clipped": lambda: GaussianRelease(MIXED, epsilon=2.0, delta=1e-6, label="ill", clip=True).prepare(),
+        }[kind]()
+    seen = [
+        digests(publish(mixed, f"out{number}", partitions=number, prepared=prepared) / "table") for number in (1, 2, 7)
+    ]
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) == 6
+
+
+def test_files_of_another_cut_give_the_same_bytes(folder, one_key):
+    """How the input was cut into files and row groups does not show either, only its rows do."""
+    first = publish(folder, "first")
+    whole = PartitionedTable.open(folder / "people")
+    joined = pa.concat_tables([parquet.read_table(file) for file in whole.files])
+    for file in whole.files:
+        Path(file).unlink()
+    parquet.write_table(joined.slice(0, 1000), folder / "people" / "a.parquet", row_group_size=77)
+    parquet.write_table(joined.slice(1000), folder / "people" / "b.parquet")
+    assert digests(publish(folder, "second") / "table") == digests(first / "table")
+
+
+def test_engines_agree(folder, one_key, cluster):
+    local, spread = publish(folder, "local"), publish(folder, "dask", engine=cluster, partitions=3)
+    assert digests(local / "table") == digests(spread / "table")
+    assert (local / "noise.json").read_bytes() == (spread / "noise.json").read_bytes()
+    assert (local / "README.txt").read_bytes() == (spread / "README.txt").read_bytes()
+
+
+def test_another_run_draws_other_noise(folder):
+    """The audit of the tests above: without the fixed key nothing is the same."""
+    one, two = publish(folder, "one"), publish(folder, "two")
+    a, b = (parquet.read_table(made / "table")["age"].to_numpy() for made in (one, two))
+    assert not np.any(a == b)
+
+
+def test_release_is_complete_charged_and_certified(folder, engine):
+    ledger = Ledger(folder / "ledger.db")
+    seen = []
+    out = publish(folder, ledger=ledger, engine=engine, progress=seen.append)
+    table = parquet.read_table(out / "table")
+    assert table.num_rows == sum(seen) == 1500
+    assert table.column_names == list(SCHEMA.columns)
+    assert verify(out / "certificate.json")
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+    assert not list((folder / "ledger.db.keys").iterdir())
+    assert not left_over(folder)
+    assert stat.S_IMODE(out.stat().st_mode) == stat.S_IMODE((out / "table").stat().st_mode) == 0o755
+    with pytest.raises(LedgerError):
+        publish(folder, "again", ledger=ledger, engine=engine)
+    assert not (folder / "again").exists()
+    assert not left_over(folder)
+    assert not list((folder / "ledger.db.keys").iterdir())
+
+
+# Retries, duplicates, lost workers.
+
+
+def test_a_duplicated_task_writes_the_same_bytes(folder, cluster):
+    """Forced speculation: every task twice, at the same time, into two folders and into one."""
+    table, key = PartitionedTable.open(folder / "people"), StreamKey.fresh()
+    parts = table.parts(SMALL)
+    for name in ("one", "two", "both"):
+        (folder / name).mkdir()
+    tasks = {
+        name: ReleaseParts(PREPARED.keyed(key), tuple(SCHEMA.columns), str(folder / name))
+        for name in ("one", "two", "both")
+    }
+    futures = [cluster.client.submit(task, [part], pure=False) for task in tasks.values() for part in parts]
+    futures += [cluster.client.submit(tasks["both"], [part], pure=False) for part in parts]
+    cluster.client.gather(futures)
+    assert digests(folder / "one") == digests(folder / "two") == digests(folder / "both")
+    # Planted mistake: fresh noise at each attempt is what a retry must not do, and this comparison sees it.
+    careless = ReleaseParts(PREPARED, tuple(SCHEMA.columns), str(folder / "two"))
+    careless(parts)
+    assert not set(digests(folder / "one").values()) & set(digests(folder / "two").values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_the_middle_changes_nothing(folder, one_key, cluster, monkeypatch):
+    calm = publish(folder, "calm")
+    (folder / "marks").mkdir()
+    ledger = Ledger(folder / "ledger.db")
+    monkeypatch.setattr(
+        partition_release, "ReleaseParts", lambda *a: engine_faults.DiesHalfWay(ReleaseParts(*a), str(folder / "marks"))
+    )
+    out = publish(folder, "out", engine=cluster, partitions=2, ledger=ledger)
+    assert len(list((folder / "marks").iterdir())) == 2  # both partitions lost their worker once
+    assert digests(out / "table") == digests(calm / "table")
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+    assert not left_over(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_partition_that_kills_every_worker_is_a_clean_error(folder, cluster, monkeypatch):
+    (folder / "marks").mkdir()
+    ledger = Ledger(folder / "ledger.db")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            partition_release,
+            "ReleaseParts",
+            lambda *a: engine_faults.DiesHalfWay(ReleaseParts(*a), str(folder / "marks"), deaths=100),
+        )
+        with pytest.raises(SfumatoError, match=r"Nothing was published"):
+            publish(folder, engine=cluster, partitions=1, ledger=ledger)
+    assert not (folder / "out").exists()
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve"]  # drawn, so it counts
+    publish(folder, engine="local", ledger=ledger)  # and resumes on another engine, paying nothing more
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+
+
+# Interrupted and resumed.
+
+
+def test_a_full_disk_is_an_error_and_the_run_resumes_at_no_cost(folder, one_key, monkeypatch):
+    calm = publish(folder, "calm")
+    ledger = Ledger(folder / "ledger.db")
+    (folder / "marks").mkdir()
+    monkeypatch.setattr(
+        partition_release, "ReleaseParts", lambda *a: engine_faults.FullDisk(ReleaseParts(*a), str(folder / "marks"))
+    )
+    with pytest.raises(SfumatoError, match="disk is full") as caught:
+        publish(folder, ledger=ledger)
+    assert "ada" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert not (folder / "out").exists()
+    assert ledger.balance("people").reserved is not None
+    (key_file,) = (folder / "ledger.db.keys").iterdir()
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key_file.parent.stat().st_mode) == 0o700
+    (folder / "marks" / "room").touch()
+    out = publish(folder, ledger=ledger)
+    assert digests(out / "table") == digests(calm / "table")
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+    assert not list((folder / "ledger.db.keys").iterdir())
+    assert not left_over(folder)
+
+
+def test_a_resumed_run_keeps_its_noise_and_its_finished_parts(folder, monkeypatch):
+    """Without a fixed key: what the first attempt wrote is found again, byte for byte, in the publication."""
+    ledger = Ledger(folder / "ledger.db")
+    (folder / "marks").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            partition_release,
+            "ReleaseParts",
+            lambda *a: engine_faults.FullDisk(ReleaseParts(*a), str(folder / "marks")),
+        )
+        with pytest.raises(SfumatoError):
+            publish(folder, ledger=ledger)
+    (staging,) = folder.glob(".out.*.partial")
+    assert stat.S_IMODE(staging.stat().st_mode) == 0o700
+    first = digests(staging / "table")
+    assert first
+    (staging / "table" / "part-00001.parquet").unlink()  # lost, and drawn again the same
+    out = publish(folder, ledger=ledger, partitions=1)
+    assert {name: digests(out / "table")[name] for name in first} == first
+
+
+def test_other_data_never_meets_the_same_noise(folder, monkeypatch):
+    """A file that changed after an interruption makes another run: another key and another charge."""
+    ledger = Ledger(folder / "ledger.db")
+    ledger.grant("people", 10.0)
+    ledger.grant("people", 10.0, note="room for two")
+    prepared = LaplaceRelease(SCHEMA, epsilon=2.0).prepare()
+    (folder / "marks").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            partition_release,
+            "ReleaseParts",
+            lambda *a: engine_faults.FullDisk(ReleaseParts(*a), str(folder / "marks")),
+        )
+        with pytest.raises(SfumatoError):
+            publish(folder, ledger=ledger, prepared=prepared)
+    parquet.write_table(people(401, seed=9), folder / "people" / "0.parquet", row_group_size=150)
+    publish(folder, ledger=ledger, prepared=prepared)
+    actions = [record.action for record in ledger.history("people")]
+    assert actions == ["grant", "grant", "reserve", "reserve", "commit"]
+
+
+def test_data_that_changes_while_it_is_read_publishes_nothing_and_burns_the_key(folder):
+    ledger = Ledger(folder / "ledger.db")
+
+    def touch(rows: int) -> None:
+        os.utime(folder / "people" / "3.parquet", ns=(1, 1))
+
+    with pytest.raises(DataError, match="changed while"):
+        publish(folder, ledger=ledger, progress=touch)
+    assert not (folder / "out").exists()
+    assert not left_over(folder)
+    assert not list((folder / "ledger.db.keys").iterdir())
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve"]
+
+
+@pytest.mark.parametrize("moment", ["commit", "rename", "destroy"])
+def test_a_crash_at_the_end_can_only_over_count(folder, monkeypatch, moment):
+    ledger = Ledger(folder / "ledger.db")
+    prepared = LaplaceRelease(SCHEMA, epsilon=2.0).prepare()
+    ledger.grant("people", 10.0)
+
+    def crash(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    target = {"commit": (Ledger, "commit"), "rename": (Path, "rename"), "destroy": (RunKey, "destroy")}[moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(*target, crash)
+        with pytest.raises(KeyboardInterrupt):
+            publish(folder, ledger=ledger, prepared=prepared)
+    published = (folder / "out").exists()
+    assert published == (moment == "destroy")
+    publish(folder, "second" if published else "out", ledger=ledger, prepared=prepared)
+    actions = [record.action for record in ledger.history("people")]
+    if moment == "commit":  # nothing was committed: the second attempt is the same run
+        assert actions == ["grant", "reserve", "commit"]
+    else:
+        assert actions == ["grant", "reserve", "commit", "reserve", "commit"]
+        assert left_over(folder) == []
+
+
+def test_a_killed_process_is_resumed_by_the_same_command(folder):
+    """SIGKILL between two parts, from outside."""
+    SCHEMA.write(folder / "people.toml")
+    code = (
+        "import sys, time\n"
+        "from sfumato.run import partition_release\n"
+        "from sfumato.run.partition import Layout\n"
+        "Layout.for_columns = classmethod(lambda cls, columns: cls(128, 2))\n"
+        "write = partition_release.ReleaseParts._write\n"
+        "def slowly(self, part):\n"
+        "    if part.number == 3: print('drawing', flush=True); time.sleep(60)\n"
+        "    return write(self, part)\n"
+        "if sys.argv.pop() == 'slow': partition_release.ReleaseParts._write = slowly\n"
+        "from sfumato.cli import main\n"
+        "main()\n"
+    )
+    arguments = ["release", "people", "--schema", "people.toml", "--epsilon", "2", "--delta", "1e-6", "--out", "out"]
+    command = [sys.executable, "-c", code, *arguments, "--ledger", "l.db"]
+    child = subprocess.Popen([*command, "slow"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if "drawing" in line:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert not (folder / "out").exists()
+    subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=60)
+    assert parquet.read_table(folder / "out" / "table").num_rows == 1500
+    assert [record.action for record in Ledger(folder / "l.db").history("people")] == ["grant", "reserve", "commit"]
+
+
+# Refusals before anything is spent.
+
+
+@pytest.mark.parametrize("difference", ["missing", "extra", "type", "order", "damaged"])
+def test_a_file_that_differs_is_refused_by_name(folder, difference):
+    table = people(50)
+    changed = {
+        "missing": lambda: table.drop_columns(["dose"]),
+        "extra": lambda: table.append_column("name", pa.array(["Ada"] * 50)),
+        "type": lambda: table.set_column(0, "age", table["age"].cast(pa.float32())),
+        "order": lambda: table.select(["dose", "age"]),
+        "damaged": lambda: None,
+    }[difference]()
+    if changed is None:
+        (folder / "people" / "2.parquet").write_bytes(b"PAR1 Ada")
+    else:
+        parquet.write_table(changed, folder / "people" / "2.parquet")
+    ledger = Ledger(folder / "ledger.db")
+    with pytest.raises(InputError, match=r"2\.parquet") as caught:
+        publish(folder, ledger=ledger)
+    assert "Ada" not in str(caught.value)
+    assert not ledger.datasets()
+    assert not left_over(folder)
+
+
+def test_values_without_a_place_are_found_on_every_engine_before_the_charge(folder, engine):
+    strict = Schema({**SCHEMA.columns, "age": Interval(0, 100)})
+    table = people(400, 3)
+    holes = pa.array([None if at == 399 else 20.0 for at in range(400)], pa.float64())
+    parquet.write_table(table.set_column(0, "age", holes), folder / "people" / "3.parquet")
+    ledger = Ledger(folder / "ledger.db")
+    prepared = GaussianRelease(strict, epsilon=2.0, delta=1e-6).prepare()
+    with pytest.raises(DataError, match="age"):
+        publish(folder, ledger=ledger, engine=engine, prepared=prepared)
+    assert not ledger.datasets()
+    assert not left_over(folder)
+
+
+def test_refusals(folder, tmp_path):
+    ledger = Ledger(folder / "ledger.db")
+    for file in (folder / "people").iterdir():
+        parquet.write_table(people(0), file)
+    with pytest.raises(DataError, match="no rows"):
+        publish(folder, ledger=ledger)
+    (folder / "empty").mkdir()
+    with pytest.raises(DataError, match="no Parquet"):
+        PartitionedTable.open(folder / "empty")
+    with pytest.raises(DataError, match="does not exist"):
+        PartitionedTable.open(folder / "nowhere")
+    (folder / "empty" / "sex=f").mkdir()
+    parquet.write_table(people(3), folder / "empty" / "sex=f" / "0.parquet")
+    with pytest.raises(SchemaError, match="folder names"):
+        PartitionedTable.open(folder / "empty")
+    with pytest.raises(InputError, match="tcp://"):
+        open_engine("spark")
+    seeded = GaussianRelease(SCHEMA, epsilon=2.0, delta=1e-6, random_state=1).prepare()
+    with pytest.raises(InputError, match="experiments"):
+        publish(folder, ledger=ledger, prepared=seeded)
+    assert not ledger.datasets()
+
+
+def test_one_process_at_a_time_holds_a_key(folder):
+    with RunKey.open(folder / "ledger.db", binding("a")), pytest.raises(LedgerLockedError):
+        RunKey.open(folder / "ledger.db", binding("a"))
+    with RunKey.open(folder / "ledger.db", binding("a")) as key:
+        secret = key.key.export()
+        key.renew()
+        assert key.key.export() != secret
+        assert secret.hex() not in key.path.read_text()
+        key.destroy()
+    assert not key.path.exists()
+
+
+def test_any_address_is_read(folder, one_key):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for file in (folder / "people").iterdir():
+        memory.pipe(f"/people/{file.name}", file.read_bytes())
+    out = publish(folder)
+    settings = {"layout": SMALL}
+    try:
+        release_partitions("memory://people", PREPARED, folder / "far", Ledger(folder / "far.db"), "people", **settings)
+    finally:
+        memory.rm("/people", recursive=True)
+    assert digests(folder / "far" / "table") == digests(out / "table")
+
+
+# The engine itself.
+
+
+def test_results_come_with_their_place_and_errors_without_values(engine):
+    assert dict(engine.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+    with pytest.raises(SfumatoError) as caught:
+        list(engine.map(engine_faults.quotes_a_value, [1815]))
+    assert "1815" not in str(caught.value)
+    assert "Ada" not in str(caught.value)
