@@ -62,7 +62,11 @@ def linear_query() -> dict[str, pa.Table]:
     chance = np.random.default_rng(33)
     columns = {f"x{number}": chance.random(PEOPLE).round(4) for number in (1, 2, 3)}
     inputs = pa.table({"holder": ["x1", "x2", "x3"], "value": chance.random(3).round(4)})
-    return {"people": pa.table({"id": list(range(1, PEOPLE + 1)), **columns}), "inputs": inputs}
+    matrix = ((1.0, 0.5, 0.25), (0.0, 2.0, 1.0))
+    entries = [(f"x{k + 1}", j + 1, row[k]) for j, row in enumerate(matrix) for k in range(3)]
+    coefficients = pa.table(dict(zip(("holder", "query", "coefficient"), zip(*entries, strict=True), strict=True)))
+    people = pa.table({"id": list(range(1, PEOPLE + 1)), **columns})
+    return {"people": people, "inputs": inputs, "coefficients": coefficients}
 
 
 def main() -> None:

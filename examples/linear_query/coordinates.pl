@@ -1,24 +1,28 @@
-% The same two queries y = A x + b with the neighbours of the thesis (section 3.3.2): three holders with one input each,
-% known by name, and one of them changes. What everybody gets to see is the pair of answers.
+% The same two queries y = A x + b with the neighbours of the thesis (section 3.3.2): holders with one input each, of
+% whom one changes. Each holder contributes coefficient * input to each answer; the coefficients are public.
 
 source(inputs, 'inputs.parquet').
 column(inputs, holder, holder(K)).
 column(inputs, value, x(K)).
 
-holder(x1). holder(x2). holder(x3).
+source(coefficients, 'coefficients.parquet').
+column(coefficients, holder, holder(K)).
+column(coefficients, query, query(J)).
+column(coefficients, coefficient, coefficientValue(W)).
+relation(coefficients, coefficient(J, K, W)).
+public(coefficients).
+
 query(1). query(2).
-coefficient(1, x1, 1.0). coefficient(1, x2, 0.5). coefficient(1, x3, 0.25).
-coefficient(2, x1, 0.0). coefficient(2, x2, 2.0). coefficient(2, x3, 1.0).
 constant(1, 0.0). constant(2, 3.0).
 
 random(x(K)) :- holder(K).
+random(part(K, J)) :- holder(K), query(J).
 random(y(J)) :- query(J).
 range(x(K), 0, 1).
 
-depends(y(J), Inputs, sum(Terms) + B) :-
-    findall(x(K), coefficient(J, K, _), Inputs),
-    findall(W * x(K), coefficient(J, K, W), Terms),
-    constant(J, B).
+depends(part(K, J), [x(K)], W * x(K)) :- coefficient(J, K, W).
+sum(total(J), part(K, J), holder(K)) :- query(J).
+depends(y(J), [total(J)], total(J) + B) :- constant(J, B).
 
 dataset(inputData, domain(K, holder(K))).
 privacy_requirement(inputPrivacy(observer), inputData, dp(1.0, 0.00001)).

@@ -11,7 +11,7 @@ from scipy import stats
 from centres.helpers import PATIENT, is_planned_noise, small_round, truth
 from sfumato.centres import Requirement, aggregate_in_memory, new_centres
 from sfumato.centres.aggregator import Aggregator
-from sfumato.centres.masks import mask, pack, pair_key, public_bytes, unpack
+from sfumato.centres.masks import mask, pack, pair_key, private_key, public_bytes, unpack
 from sfumato.centres.messages import STEPS, Message, write_json
 from sfumato.centres.outcome import proves_silence
 from sfumato.centres.participant import Participant
@@ -132,6 +132,34 @@ def test_a_participant_answers_every_step_once():
         member.agreed(coordinator.included())
     with pytest.raises(RefusedError, match="already given"):
         member.refuse()
+
+
+def test_a_participant_may_sleep_between_the_steps():
+    """With its memory written down after every step and read by a new object the round goes on."""
+    agreed, keys, cells = small_round(3, 300)
+    coordinator = Aggregator(agreed)
+    memories: dict[str, bytes] = {}
+    for step in STEPS:
+        for name in cells:
+            member = Participant(agreed, name, keys[name], cells[name])
+            if name in memories:
+                member.recall(memories[name])
+            said = {
+                "keys": member.keys,
+                "shares": lambda member=member: member.shares(coordinator.public_keys()),
+                "masked": lambda member=member, name=name: member.masked(coordinator.parcels_for(name)),
+                "agreed": lambda member=member: member.agreed(coordinator.included()),
+                "unmask": lambda member=member: member.unmask(coordinator.signatures()),
+            }[step]()
+            coordinator.accept(said)
+            memories[name] = member.memory()
+        coordinator.advance()
+    errors = coordinator.total() * agreed.grid - truth(agreed, cells, cells)
+    assert is_planned_noise(errors, agreed.scale * np.sqrt(3 / agreed.honest))
+    done = Participant(agreed, "centre 0", keys["centre 0"], cells["centre 0"])
+    done.recall(memories["centre 0"])
+    with pytest.raises(MessageError, match="out of turn"):
+        done.unmask(coordinator.signatures())
 
 
 def test_a_participant_that_was_cheated_says_no_more():
@@ -288,12 +316,12 @@ def test_refusals_prove_silence_only_if_enough_are_genuine():
 
 def test_masks_cancel_in_pairs_and_packing_keeps_low_bits():
     first, second = bytes([1] * 32), bytes([2] * 32)
-    one = pair_key(first, public_bytes(second), "mask", "r")
-    assert one == pair_key(second, public_bytes(first), "mask", "r")
-    assert one != pair_key(second, public_bytes(first), "mask", "another round")
+    one = pair_key(private_key(first), public_bytes(second), "mask", "r")
+    assert one == pair_key(private_key(second), public_bytes(first), "mask", "r")
+    assert one != pair_key(private_key(second), public_bytes(first), "mask", "another round")
     words = mask(one, 100)
     assert np.array_equal(unpack(pack(words, 5), 5, 100), words & np.uint64(2**40 - 1))
     with pytest.raises(MessageError, match="wrong length"):
         unpack(b"123", 5, 1)
     with pytest.raises(MessageError):
-        pair_key(first, bytes(32), "mask", "r")
+        pair_key(private_key(first), bytes(32), "mask", "r")

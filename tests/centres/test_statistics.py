@@ -142,6 +142,15 @@ def test_a_round_keeps_two_promises_at_once():
     assert [certificate.adjacency.unit for certificate in both.certificates()] == ["patient", "centre"]
 
 
+def test_a_grid_too_coarse_for_scaling_is_refused():
+    members, _ = new_centres("abc")
+    patient = Requirement(Adjacency("patient", "replace-one"), ApproxDP(1.0, 1e-6))
+    agreed = plan_round("x", members, Means(MIXED, centre_norm=40.0), [patient], most_patients=100)
+    coarse = {**agreed.to_dict(), "grid": 2.0**-8, "scale": agreed.scale * 2}
+    with pytest.raises(InputError, match=r"centre_norm|finer grid"):
+        type(agreed).from_dict(coarse)
+
+
 def test_a_round_that_promises_more_than_its_noise_keeps_is_refused():
     members, _ = new_centres("abc")
     agreed = plan_round(

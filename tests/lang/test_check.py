@@ -242,6 +242,18 @@ def test_arithmetic_on_public_rows_is_left_for_the_plan():
     assert "not-checked" in codes(text, "warning")
 
 
+def test_rows_of_public_tables_are_not_missed():
+    """A condition on a public table may hold once its rows are read: no error, and no error where symbols join."""
+    factors = "source(factors, 'f.parquet'). column(factors, ward, openWard(W)). column(factors, f, factorValue(F)).\n"
+    factors += "relation(factors, factor(W, F)). public(factors).\n"
+    joined = "random(load(W)) :- openWard(W). depends(load(W), [], 2 * F) :- factor(W, F).\n"
+    assert codes(BASE + factors + joined) == set()
+    assert codes(BASE + factors + joined, "warning") <= {"nobody-protected"}
+    listed = "bed(b1). random(load(B)) :- bed(B). depends(load(B), [], 2 * F) :- factor(B, F).\n"
+    assert codes(BASE + factors + listed) == set()
+    assert "not-checked" in codes(BASE + factors + listed, "warning")
+
+
 def test_the_error_carries_its_problems():
     with pytest.raises(StudyError) as raised:
         load(changed("dp(0.5, 0.001)", "dp(0)"))

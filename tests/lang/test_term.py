@@ -47,7 +47,7 @@ def _compounds(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
 terms = st.recursive(leaves, _compounds, max_leaves=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(terms)
 def test_what_is_shown_reads_back(term):
     clauses, problems = read(f"fact({show(term, 999)}).")

@@ -15,6 +15,7 @@ from sfumato.core import REPLACE_ONE, ApproxDP, Interval, PureDP
 from sfumato.mechanisms import (
     Box,
     Exponential,
+    FiniteChannel,
     Gaussian,
     GaussianShares,
     Laplace,
@@ -52,6 +53,7 @@ def score_loss(worst_gap: float) -> Callable[[Mechanism, int], np.ndarray]:
 
 
 PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-5)
+CHANCES = ((0.9, 0.1, 0.0), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9))
 
 ROWS: dict[type[Mechanism], Row] = {
     Box: Row(
@@ -119,6 +121,16 @@ ROWS: dict[type[Mechanism], Row] = {
         (0, 1),
         lambda factor: RandomizedResponse.for_guarantee(PureDP(1.0 / factor), 1.0, REPLACE_ONE, categories=4),
         lambda mechanism, trials: (mechanism.sample(2, trials) != 2).astype(float),
+    ),
+    FiniteChannel: Row(
+        FiniteChannel.for_guarantee(PURE, 1.0, REPLACE_ONE, probabilities=CHANCES),
+        (0, 2),
+        lambda factor: FiniteChannel.for_guarantee(PureDP(1.0 / factor), 1.0, REPLACE_ONE, probabilities=CHANCES),
+        lambda mechanism, trials: (
+            (
+                mechanism.sample(np.arange(3), trials) != mechanism.probabilities.argmax(axis=1)  # type: ignore[attr-defined]
+            ).astype(float)
+        ),
     ),
     TailoredNoise: Row(
         TailoredNoise(Interval(0, 1), 1.0, bins=8),

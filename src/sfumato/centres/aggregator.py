@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sfumato.centres.masks import commitment, mask, pair_key, pair_sign, public_bytes, unpack
+from sfumato.centres.masks import commitment, mask, pair_key, pair_sign, private_key, public_bytes, unpack
 from sfumato.centres.messages import STEPS, Message, read_json
 from sfumato.centres.participant import _two_keys
 from sfumato.centres.round import Round
@@ -136,9 +136,10 @@ class Aggregator:
 
     def _without_pairs(self, total: np.ndarray, gone: str, secret: bytes) -> np.ndarray:
         """Takes out the masks that the included centres shared with one that went."""
+        own = private_key(secret)
         for name in self._vectors:
             public = _two_keys(self._messages["keys"][name])[0]
-            shared = mask(pair_key(secret, public, "mask", self.round.hash), self.round.length)
+            shared = mask(pair_key(own, public, "mask", self.round.hash), self.round.length)
             added = pair_sign(self.round.places[name], self.round.places[gone]) > 0
             total = total - shared if added else total + shared
         return total

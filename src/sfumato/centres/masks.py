@@ -20,18 +20,34 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sfumato.errors import MessageError
 
-__all__ = ["commitment", "mask", "opened", "pack", "pair_key", "pair_sign", "public_bytes", "sealed", "unpack"]
+__all__ = [
+    "commitment",
+    "mask",
+    "opened",
+    "pack",
+    "pair_key",
+    "pair_sign",
+    "private_key",
+    "public_bytes",
+    "sealed",
+    "unpack",
+]
 
 
-def public_bytes(private: bytes) -> bytes:
+def private_key(secret: bytes) -> X25519PrivateKey:
+    """Reading a key costs as much as using it: once for a round."""
+    return X25519PrivateKey.from_private_bytes(secret)
+
+
+def public_bytes(secret: bytes) -> bytes:
     """The X25519 public key of 32 secret bytes."""
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    return private_key(secret).public_key().public_bytes_raw()
 
 
-def pair_key(own: bytes, their_public: bytes, purpose: str, round_hash: str) -> bytes:
+def pair_key(own: X25519PrivateKey, their_public: bytes, purpose: str, round_hash: str) -> bytes:
     """The key two centres share for one purpose in one round; both compute the same."""
     try:
-        agreed = X25519PrivateKey.from_private_bytes(own).exchange(X25519PublicKey.from_public_bytes(their_public))
+        agreed = own.exchange(X25519PublicKey.from_public_bytes(their_public))
     except ValueError as error:  # a public key of small order
         raise MessageError("A centre's public key is not one.") from error
     info = f"sfumato {purpose} {round_hash}".encode()

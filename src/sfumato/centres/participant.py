@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from sfumato.centres.masks import commitment, mask, opened, pack, pair_key, pair_sign, public_bytes, sealed
+from sfumato.centres.masks import commitment, mask, opened, pack, pair_key, pair_sign, private_key, public_bytes, sealed
 from sfumato.centres.messages import STEPS, Message, read_json, write_json
 from sfumato.centres.round import Round
 from sfumato.centres.shamir import PRIME, split
@@ -78,6 +79,7 @@ class Participant:
             self._keys[message.sender] = _two_keys(message)
         self._enough(self._keys, "keys")
         places = [self.round.places[name] for name in self._keys]
+        own = private_key(self._seal_key)
         of_key = split(self._mask_key, self.round.threshold, places)
         of_seed = split(self._own_seed, self.round.threshold, places)
         parcels = {}
@@ -87,25 +89,26 @@ class Participant:
             if name == self.name:
                 self._held[name] = of_key[place], of_seed[place]
             else:
-                parcels[name] = sealed(self._seal(self.name, name), pair, self._header(self.name, name)).hex()
+                parcels[name] = sealed(self._seal(own, self.name, name), pair, self._header(self.name, name)).hex()
         return self._say("shares", write_json({"commitment": commitment(self._own_seed), "parcels": parcels}))
 
     def masked(self, parcels: Mapping[str, str]) -> Message:
         """Step 3: the sum plus a noise share plus masks. The first message that depends on the data."""
         self._turn("masked")
+        reading = private_key(self._seal_key)
         for name, parcel in parcels.items():
             if name not in self._keys or name == self.name:
                 raise MessageError("A parcel from somebody who sent no keys.")
-            text = opened(self._seal(name, self.name), _hex(parcel), self._header(name, self.name))
+            text = opened(self._seal(reading, name, self.name), _hex(parcel), self._header(name, self.name))
             self._held[name] = _two_shares(text)
         self._enough(self._held, "parcels")
-        agreed = self.round
+        agreed, own = self.round, private_key(self._mask_key)
         noise = draw_share(agreed.law, agreed.scale, agreed.grid, agreed.honest, agreed.length, self._bits)
         # Whole numbers modulo 2^64, hence modulo every smaller power of two.
         total = (self._cells + noise).view(np.uint64) + mask(self._own_seed, agreed.length)
         for name in self._held:
             if name != self.name:
-                other = mask(pair_key(self._mask_key, self._keys[name][0], "mask", agreed.hash), agreed.length)
+                other = mask(pair_key(own, self._keys[name][0], "mask", agreed.hash), agreed.length)
                 total = total + other if pair_sign(self.place, agreed.places[name]) > 0 else total - other
         return self._say("masked", pack(total, agreed.width))
 
@@ -178,9 +181,9 @@ class Participant:
         if len(names) < self.round.quorum or self.name not in names:
             raise MessageError(f"Too few {what}: the round needs {self.round.quorum}.")
 
-    def _seal(self, sender: str, receiver: str) -> bytes:
+    def _seal(self, own: X25519PrivateKey, sender: str, receiver: str) -> bytes:
         other = receiver if sender == self.name else sender
-        return pair_key(self._seal_key, self._keys[other][1], f"seal {self._header(sender, receiver)}", self.round.hash)
+        return pair_key(own, self._keys[other][1], f"seal {self._header(sender, receiver)}", self.round.hash)
 
     def _header(self, sender: str, receiver: str) -> str:
         return f"{self.round.places[sender]} to {self.round.places[receiver]}"

@@ -128,6 +128,16 @@ class Round:
             )
         if self.largest_sum >= 1 << (self.bits - 1):
             raise InputError(f"The sum does not fit into {self.bits} bits: plan the round again. Nothing was run.")
+        self._check_scaling()
+
+    def _check_scaling(self) -> None:
+        """What `centre_norm` charges for scaling a centre's vector in floating point (statistics.py) must be enough."""
+        if self.statistic.centre_norm is None:
+            return
+        for requirement in self.requirements:
+            moved = self.statistic.sensitivity(requirement.adjacency, self.law)
+            if 2 * self.grid * math.sqrt(self.length) > moved * 2.0**-11 or self.largest_part > 1 << 52:
+                raise InputError("The grid does not fit the centre_norm: plan the round again. Nothing was run.")
 
     @property
     def honest(self) -> int:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError
-from sfumato.plan.draw import Draw
+from sfumato.plan.discrete import SampleDraw
+from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
 
@@ -97,9 +98,11 @@ def _for_observer(plan: Plan, observer: str) -> list[str]:
     return lines
 
 
-def _limit(draw: Draw | LinearDraw) -> str:
+def _limit(draw: AnyDraw) -> str:
     """The Cramér-Rao bound of one draw, in the unit of its node. It holds for estimates without bias only."""
     error = f"{draw.scale:.4g}"  # 1/√(Fisher information) is the scale, of Gaussian and of Laplace noise alike
+    if isinstance(draw, SampleDraw):
+        return f"{draw.node}: a random answer, in {100 * draw.scale:.3g} % of cases not the network's own."
     if isinstance(draw, LinearDraw):
         return f"{draw.node}: read off {draw.dimension} numbers with Gaussian noise of scale {error} each."
     if draw.group is None:
@@ -115,6 +118,12 @@ def _publication(plan: Plan, planned: Planned) -> Iterator[str]:
     yield from _wrapped(
         f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
     )
+    if planned.strategy.startswith("random answer"):
+        for seen in planned.seen:
+            yield from _wrapped(
+                f"{seen.node}: one answer each, in {100 * seen.error:.3g} % not the network's own.", "  "
+            )
+        return
     for seen in planned.seen:
         each = f" each of {seen.size} numbers" if seen.size > 1 else ""
         note = f" {seen.note}" if seen.note else ""

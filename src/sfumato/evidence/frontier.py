@@ -4,23 +4,29 @@ In:   a Plan, one of its publications.
 Out:  Frontier: (ε, expected squared error) pairs with the settled point marked. No data.
 Not here: deciding (plan/), drawing the curve (evidence/report_plots.py).
 
-For fixed shares of the budget the variance of every draw is proportional to 1/μ² (Gaussian) or 1/ε² (Laplace), so the
-whole curve follows from the settled point: exactly for sums, counts and histograms, to first order for means with a
-noisy count and for what is computed from noisy values, whose error stops growing at the width of their range.
+For fixed shares of the budget the variance of every draw is proportional to 1/μ² (Gaussian) or 1/ε² (Laplace). For
+sums, counts and histograms the error is that variance; a mean's error stops at the width of its range. What is computed
+from one individual's noisy values is simulated over the public ranges, as the planner does it, because it stops growing
+where the noise fills the range; without the network there is no such curve.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
-from sfumato.evidence.acts import acts_of
+from sfumato.evidence.acts import Act, acts_of, deviation_of
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.gaussian import largest_mu
+from sfumato.network.network import Network
+from sfumato.plan.draw import Noise
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.request import template_of
 
 __all__ = ["USUAL_DELTA", "Frontier", "frontier_of", "promise_of", "stated_point"]
 
@@ -59,41 +65,74 @@ def stated_point(guarantee: Guarantee) -> tuple[float, float]:
     return guarantee.epsilon(delta), delta
 
 
-def frontier_of(plan: Plan, planned: Planned) -> Frontier | None:
-    """The curve of one publication; None where nothing is drawn for it or its noise has no such law."""
+def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) -> Frontier | None:
+    """The curve of one publication; None where nothing is drawn for it, or its errors follow no such law."""
     promise = promise_of(plan, planned)
-    kinds = {act.law for act in acts_of(plan, planned.observer) if _nodes(planned) & set(act.nodes)}
+    needed = {*planned.cut, *(seen.node for seen in planned.seen)}
+    acts = [act for act in acts_of(plan, planned.observer) if needed & set(act.nodes)]
+    laws = {act.law for act in acts}
+    graph = network or plan.network
     if (
         promise is None
-        or len(kinds) != 1
-        or not kinds <= _LAWS
+        or len(laws) != 1
+        or not laws <= _LAWS
         or not (math.isfinite(planned.error) and planned.error > 0)
     ):
         return None
-    noise = kinds.pop()
+    law = laws.pop()
+    errors: Callable[[float], float] | None = None
+    if all(act.group is None or act.deviation is None for act in acts):
+        errors = partial(_scaled_error, planned, graph)
+    elif graph is not None and all(act.group is not None and act.deviation for act in acts):
+        errors = partial(_simulated_error, planned, graph, acts, law)
     try:
-        return _scaled(planned.error, promise.asked, noise)
+        return _curve(errors, promise.asked, law, planned.error) if errors else None
     except SfumatoError:
         return None
 
 
-def _nodes(planned: Planned) -> set[str]:
-    return {*planned.cut, *(seen.node for seen in planned.seen)}
+def _scaled_error(planned: Planned, network: Network | None, factor: float) -> float:
+    """With noise `factor` times as wide."""
+    caps = {
+        node.name: node.bounds[0].width ** 2
+        for node in (network.aggregates if network else ())
+        if node.kind == "mean" and node.bounds
+    }
+    return math.fsum(min(seen.error * factor**2, caps.get(seen.node, math.inf)) for seen in planned.seen)
 
 
-def _scaled(error: float, asked: Guarantee, noise: str) -> Frontier:
-    if noise == "gaussian":
+def _simulated_error(planned: Planned, network: Network, acts: list[Act], law: str, factor: float) -> float:
+    """With noise `factor` times as wide: the planner's own simulation, group by group."""
+    names = list(dict.fromkeys(seen.node for seen in planned.seen))
+    unit = 1.0 if law == "gaussian" else math.sqrt(0.5)  # from a standard deviation to the law's scale
+    total = 0.0
+    for group in sorted({act.group for act in acts if act.group is not None}):
+        template = template_of(network, network.groups[group], names)
+        if template is None:
+            continue
+        own = [act for act in acts if act.group == group]
+        scales = {}
+        for node in {node for act in own for node in act.nodes} & set(template.order):
+            deviation = deviation_of(act for act in own if node in act.nodes)
+            scales[node] = factor * unit * (deviation or 0.0)
+        noise: Noise = "gaussian" if law == "gaussian" else "laplace"
+        shown = [name for name in names if name in template.order]
+        total += math.fsum(template.predicted_errors(scales, shown, noise).values())
+    return total
+
+
+def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:
+    if law == "gaussian":
         whole = largest_mu(asked)
         delta = asked.delta_ if isinstance(asked, ApproxDP) else USUAL_DELTA
         chosen = asked.eps if isinstance(asked, ApproxDP) else GaussianDP(whole).epsilon(delta)
-        pairs = [(chosen * factor, gaussian_mu(chosen * factor, delta) / whole) for factor in _FACTORS]
+        budgets = {chosen * factor: gaussian_mu(chosen * factor, delta) for factor in _FACTORS}
     else:
         whole = largest_pure_epsilon(asked)
         chosen, delta = stated_point(asked)
-        budgets = {factor: _pure(chosen * factor, delta) for factor in _FACTORS}
-        pairs = [(chosen * factor, budget / whole) for factor, budget in budgets.items()]
-    points = tuple((epsilon, error / ratio**2) for epsilon, ratio in pairs if ratio > 0)
-    return Frontier(points, (chosen, error), delta, noise)
+        budgets = {chosen * factor: _pure(chosen * factor, delta) for factor in _FACTORS}
+    points = tuple((epsilon, errors(whole / budget)) for epsilon, budget in budgets.items() if budget > 0)
+    return Frontier(points, (chosen, error), delta, law)
 
 
 def _pure(epsilon: float, delta: float) -> float:

@@ -24,9 +24,9 @@ __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 _WIDTH = 92
 _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
 _CORRELATED = (
-    "Published = exact + noise, put back into its public range. The noise is Gaussian with the standard error above and "
-    "correlated between the numbers of one individual: plan.json has the strategy it is read off. Between individuals it "
-    "is independent."
+    "Published = exact + noise, put back into its public range. The noise is Gaussian with the standard error above, "
+    "correlated between the numbers of one individual (plan.json has the strategy it is read off) and independent "
+    "between individuals."
 )
 
 

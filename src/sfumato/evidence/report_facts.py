@@ -21,6 +21,7 @@ from sfumato.evidence.explain import odds_sentence
 from sfumato.evidence.frontier import Frontier, frontier_of, stated_point
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
+from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
@@ -142,6 +143,7 @@ def gather(
     ledger: str | Path | None,
     findings: Iterable[str] = (),
     picture: Markup | None = None,
+    network: Network | None = None,
 ) -> Facts:
     """Everything the page shows."""
     promises = tuple(_promise(promise) for promise in plan.promises)
@@ -152,7 +154,7 @@ def gather(
         ObserverFacts(
             name,
             f"observer-{number}",
-            tuple(_shown(plan, planned, files) for planned in plan.publications if planned.observer == name),
+            tuple(_shown(plan, planned, files, network) for planned in plan.publications if planned.observer == name),
             tuple(_promise(promise) for promise in plan.promises if name in promise.observers),
             _noise(acts_of(plan, name)),
         )
@@ -208,8 +210,10 @@ def _promise(promise: Promise) -> PromiseFacts:
     )
 
 
-def _shown(plan: Plan, planned: Planned, files: dict[tuple[str, str], tuple[str, ...]]) -> Shown:
-    frontier = frontier_of(plan, planned)
+def _shown(
+    plan: Plan, planned: Planned, files: dict[tuple[str, str], tuple[str, ...]], network: Network | None
+) -> Shown:
+    frontier = frontier_of(plan, planned, network)
     drawn = {node for act in acts_of(plan, planned.observer) for node in act.nodes}
     needed = {*planned.cut, *(seen.node for seen in planned.seen)}
     return Shown(

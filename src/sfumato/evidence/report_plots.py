@@ -39,9 +39,11 @@ class _Scale:
             every = max(1, len(decades) // 6)
             values = [step * 10.0**power for power in decades[::every] for step in steps]
             inside = [value for value in values if self.low - 1e-9 <= math.log10(value) <= self.high + 1e-9]
-            if len(inside) <= 7:
+            if 2 <= len(inside) <= 7:
                 return inside
-        return inside
+        # Less than a decade: the ends and the middle say more than one round number.
+        ends = (self.low, (self.low + self.high) / 2, self.high)
+        return inside if len(inside) > 1 else [float(f"{10**end:.2g}") for end in ends]
 
 
 def frontier_svg(frontier: Frontier, name: str) -> Markup:

@@ -20,7 +20,8 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called, single_variables
 from sfumato.lang.spec import Dependency, Grounding, Spec
-from sfumato.lang.structure import check_structure, domain_predicates
+from sfumato.lang.structure import domain_predicates
+from sfumato.lang.symbolic import symbolic_facts
 from sfumato.lang.term import (
     Compound,
     ListTerm,
@@ -30,13 +31,12 @@ from sfumato.lang.term import (
     is_ground,
     match,
     show,
-    substitute,
     variables,
     walk,
 )
 from sfumato.lang.vocabulary import PUBLICATION_FORMS, UNSPECIFIED
 
-__all__ = ["check_grounded", "check_structure", "symbolic_facts"]
+__all__ = ["check_grounded"]
 
 
 def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem]:
@@ -54,24 +54,6 @@ def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem
     yield from _observed(network)
     yield from _ranges(network)
     yield from _exact(network)
-
-
-def symbolic_facts(spec: Spec) -> tuple[Term, ...]:
-    """One symbolic individual for each dataset fed by a table, one symbolic row for each public table."""
-    fed = spec.table_predicates
-    facts: list[Term] = []
-    for dataset in spec.datasets:
-        person = {dataset.variable: spec.symbolic(dataset.name)}
-        for goal in goals(dataset.goal):
-            facts += [_stood_in(substitute(goal, person))] if indicator(goal) in fed else []
-    random = spec.random_predicates
-    declared = [one for one in (*spec.columns, *spec.relations) if one.table in spec.public_tables]
-    facts += [_stood_in(one.atom) for one in declared if indicator(one.atom) not in random]
-    return tuple(dict.fromkeys(facts))
-
-
-def _stood_in(term: Term) -> Term:
-    return substitute(term, {variable.name: Compound(f"${variable.name}_1") for variable in variables(term)})
 
 
 def _unanswered(spec: Spec, derivation: Derivation) -> Iterator[Problem]:
@@ -328,14 +310,17 @@ def _none(network: _Network, variable: Term) -> Problem:
         failed = first_failure(network.spec, covering[0], variable, symbolic_facts(network.spec))
         condition = f"the condition {_shown(failed)} fails" if failed is not None else "a condition fails"
         empty = failed is not None and any(part == ListTerm() for part in walk(failed))
+        # Rows of a public table are not read here: a condition on them may well hold when they are.
+        public = _asks_public_rows(network.spec, covering[0])
         return _error(
             network,
-            "no-cpf",
+            "not-checked" if public else "no-cpf",
             f"{_shown(variable)} is declared and the clause meant for it gives no CPF: {condition}"
-            + (" (a findall collected nothing, and no clause covers the empty list)" if empty else ""),
+            + (" (a findall collected nothing, and no clause covers the empty list)" if empty else "")
+            + (" without the rows of a public table, which a check does not read" if public else ""),
             covering[0].position,
             "Cover the missing case with a clause of its own.",
-            severity="error" if needed else "warning",
+            severity="error" if needed and not public else "warning",
         )
     ranged = any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges)
     consequence = "" if needed else "; nothing that is seen depends on it"
@@ -349,6 +334,22 @@ def _none(network: _Network, variable: Term) -> Problem:
         "Add depends(Child, Parents, CPF), feed it with column(Table, name, Atom), or remove its declaration.",
         severity="error" if needed and not ranged else "warning",
     )
+
+
+def _asks_public_rows(spec: Spec, clause: Clause) -> bool:
+    """Whether a clause, or anything it calls, asks for rows of a public table."""
+    public = {name for name, (_, is_public) in spec.table_predicates.items() if is_public}
+    by_name: dict[str, list[Clause]] = {}
+    for one in spec.clauses:
+        by_name.setdefault(indicator(one.head), []).append(one)
+    seen: set[str] = set()
+    waiting = [indicator(goal) for goal in called(clause.body)]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += [indicator(goal) for one in by_name.get(name, []) for goal in called(one.body)]
+    return bool(seen & public)
 
 
 def _expressions(network: _Network) -> Iterator[Problem]:

@@ -12,13 +12,14 @@ import os
 from pathlib import Path
 
 from sfumato.errors import StudyError
-from sfumato.lang.check import check_grounded, check_structure
+from sfumato.lang.check import check_grounded
 from sfumato.lang.declare import declare
 from sfumato.lang.limits import LimitReached, Limits, TimeGuard
 from sfumato.lang.problem import Problem, in_order
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
 from sfumato.lang.spec import Spec
+from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
 
 __all__ = ["examine", "load"]

@@ -224,6 +224,8 @@ _INFIX = {
     "^": (200, 199, 200),
 }
 _PREFIX = {"\\+": (900, 900), "-": (200, 200), "+": (200, 200)}
+#: Names that ProbLog reads as operators; as ordinary names they are quoted.
+_WORDS = {"is", "as", "not", "xor", "rdiv", "mod", "rem", "div"}
 _PLAIN_ATOM = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
 
 
@@ -275,6 +277,6 @@ def _bracketed(text: str, needed: bool) -> str:
 
 
 def _show_atom(name: str) -> str:
-    if _PLAIN_ATOM.match(name):
+    if _PLAIN_ATOM.match(name) and name not in _WORDS:
         return name
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -77,7 +77,10 @@ class KernelInput(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def _rows(self, table: Any, *, reset: bool) -> np.ndarray:
+    def _rows(self, table: Any, *, reset: bool) -> Any:
+        """Where the table lies: on the host, or on the device of a torch tensor or CuPy array."""
+        if is_device_array(table):
+            return self._device_rows(table, reset=reset)
         matrix = checked_matrix(self, table, reset=reset)
         dense = matrix.toarray() if sparse.issparse(matrix) else matrix
         if self.schema is not None:
@@ -85,6 +88,20 @@ class KernelInput(BaseEstimator):
         low, high = checked_box(self.box, dense.shape[1])
         middle, half = low + (high - low) / 2, (high - low) / 2
         return (np.clip(dense, low, high) - middle) / half
+
+    def _device_rows(self, table: Any, *, reset: bool) -> Any:
+        if self.schema is not None:
+            raise InputError(
+                "A schema describes tables with names, and an array on a device has none. Encode first "
+                "(SchemaEncoder) and pass box=. Nothing was spent."
+            )
+        matrix = as_matrix(table)
+        columns = int(matrix.shape[1])
+        if reset:
+            self.n_features_in_ = columns
+        elif columns != self.n_features_in_:
+            raise DataError(f"X has {columns} columns, and training saw {self.n_features_in_}. Nothing was spent.")
+        return in_box(matrix, checked_box(self.box, columns))
 
     def _budget(self) -> Guarantee:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
@@ -138,6 +155,10 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateKernelClassifier:
         """Release noisy sums once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
         refuse_extras(refused)
+        if is_device_array(X):
+            from sfumato.learn.stream import fit_on_device
+
+            return fit_on_device(self, X, y)
         promise = self._budget()
         self._check()
         rows = self._rows(X, reset=True)

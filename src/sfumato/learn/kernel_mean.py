@@ -19,7 +19,7 @@ from sfumato.errors import InputError
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 from sfumato.learn.kernel_rule import Kind
 
-__all__ = ["KernelMeanClassifier", "class_sums"]
+__all__ = ["KernelMeanClassifier", "class_sums", "with_counts"]
 
 #: Share of the squared norm of a record that carries the count of its class where priors are divided out.
 _COUNTING = 0.1
@@ -104,6 +104,11 @@ class KernelMeanClassifier(PrivateKernelClassifier):
 
     def _what(self) -> str:
         return "The sums of features of each class"
+
+
+def with_counts(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Sums of features and the number of records of each class, in the shares that `_statistics` gives them."""
+    return np.hstack([sums * math.sqrt(1 - _COUNTING), counts[:, None] * math.sqrt(_COUNTING)])
 
 
 def class_sums(features: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:

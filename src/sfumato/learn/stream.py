@@ -19,11 +19,14 @@ from sfumato.errors import DataError, InputError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier, intercept_share, positive_codes
 from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.features import FourierFeatures
+from sfumato.learn.kernel_base import checked_box
+from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
 from sfumato.learn.linear import PrivateLinearRegression, _checked_targets
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_newton import Answer, Minimiser, Objective, Question, minimise_together
-from sfumato.learn.stream_sums import MarginSums, NormCounts, Passes, ProductSums, RowShape, Statistic, answers_from
+from sfumato.learn.stream_sums import ClassSums, MarginSums, NormCounts, Passes, ProductSums, RowShape, Statistic, answers_from
 from sfumato.learn.table import checked_labels, declared_classes
 
 __all__ = ["DevicePasses", "fit_by_sums", "fit_on_device", "streamed_classes"]
@@ -32,7 +35,7 @@ Estimator = TypeVar("Estimator")
 
 
 def fit_by_sums(estimator: Estimator, passes: Passes) -> Estimator:
-    """Fit a PrivateLogisticRegression, PrivateSVC or PrivateLinearRegression by passes over its table.
+    """Fit a linear classifier or regression, or a KernelMeanClassifier, by passes over its table.
 
     Classifiers must declare `classes`. Costs what `fit` costs; raises with nothing spent if anything does not fit.
     """
@@ -41,6 +44,8 @@ def fit_by_sums(estimator: Estimator, passes: Passes) -> Estimator:
         return _fit_classifier(estimator, passes)
     if isinstance(estimator, PrivateLinearRegression):
         return _fit_regression(estimator, passes)
+    if isinstance(estimator, KernelMeanClassifier):
+        return _fit_kernel_mean(estimator, passes)
     raise InputError(
         f"{type(estimator).__name__} is not fitted by sums. Use PrivateLogisticRegression, PrivateSVC, "
         "PrivateLinearRegression or KernelMeanClassifier, or fit it in memory. Nothing was spent."
@@ -117,6 +122,33 @@ def _fit_regression(estimator: Any, passes: Passes) -> Any:
     return estimator._release(rows, bounds, (gram, product), seeds)
 
 
+def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
+    promise = estimator._budget()
+    estimator._check()
+    if estimator.gamma == "spread":
+        raise InputError(
+            "gamma='spread' pairs rows by their position, which a table in parts does not have. Pass a number, or "
+            "gamma='auto'. Nothing was spent."
+        )
+    classes = streamed_classes(estimator)
+    assert classes is not None
+    estimator.classes_ = np.asarray(classes)
+    columns = _remember_columns(estimator, passes)
+    seeds = seed_from(estimator.random_state)
+    estimator._settle(promise, (passes.rows, columns), len(classes))
+    estimator.spread_ = None
+    estimator._aim()
+    estimator.features_ = FourierFeatures(estimator._feature_gamma(), estimator.n_components_, None, seeds)
+    estimator.features_(np.zeros((1, columns)))  # draws the frequencies, which no row influences
+    box = None if estimator.schema is not None else checked_box(estimator.box, columns)
+    sums, counts = passes.total(ClassSums(estimator.features_, len(classes), box))
+    passes.check_unchanged()
+    total = with_counts(sums, counts) if estimator.priors == "divided" else sums
+    estimator.weights_ = estimator._weights(seeds.seeded(estimator.noise_)(total.ravel()), len(classes))
+    estimator.guarantee_ = promise
+    return estimator
+
+
 def _bounds(estimator: Any, passes: Passes, epsilon: float, seeds: Seeds) -> Bounds:
     def counts() -> tuple[np.ndarray, int]:
         covered, rows = passes.total(NormCounts())
@@ -173,7 +205,7 @@ def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
         )
     matrix = as_matrix(X)
     labels = to_host(y) if is_device_array(y) else y
-    if not isinstance(estimator, PrivateLinearClassifier):
+    if isinstance(estimator, PrivateLinearRegression):
         target = _checked_targets(labels, int(matrix.shape[0]))
         return fit_by_sums(estimator, DevicePasses(matrix, to_device(target, matrix)))
     given = estimator.classes
@@ -181,6 +213,6 @@ def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
     passes = DevicePasses(matrix, to_device(codes, matrix))
     estimator.classes = classes
     try:
-        return _fit_classifier(estimator, passes)
+        return fit_by_sums(estimator, passes)
     finally:
         estimator.classes = given

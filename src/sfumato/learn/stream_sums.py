@@ -18,14 +18,17 @@ from sfumato.core.schema import Schema
 from sfumato.errors import DataError
 from sfumato.learn.arrays import is_device_array, namespace, to_device
 from sfumato.learn.bounds import norm_counts
+from sfumato.learn.device_features import device_class_sums
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.losses import Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.stream_newton import LENGTHS, Answer, Question
 
-__all__ = ["BatchReader", "MarginSums", "NormCounts", "Passes", "ProductSums", "RowShape", "Statistic", "answers_from"]
+__all__ = ["BatchReader", "ClassSums", "MarginSums", "NormCounts", "Passes", "ProductSums", "RowShape", "Statistic", "answers_from", "in_box"]
 
+#: Rows whose random features are made at a time.
+_FEATURE_ROWS = 1 << 16
 #: Rows encoded at a time: their matrix stays in the cache of a core while it is summed.
 CHUNK = 8192
 
@@ -133,6 +136,32 @@ class NormCounts:
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
         covered, rows = norm_counts(matrix)
         return [covered.astype(np.float64), np.array(float(rows))]
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """Σ of the features of each class, and how many rows each has; rows are clipped to a box and scaled to [-1, 1]."""
+
+    features: Any
+    classes: int
+    box: tuple[np.ndarray, np.ndarray] | None
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        sums, counts = np.zeros((self.classes, 2 * self.features.pairs)), np.zeros(self.classes)
+        for start in range(0, matrix.shape[0], _FEATURE_ROWS):
+            codes = target[start : start + _FEATURE_ROWS]
+            features = self.features(in_box(matrix[start : start + _FEATURE_ROWS], self.box))
+            sums += device_class_sums(features, codes, self.classes)
+            counts += [float((codes == code).sum()) for code in range(self.classes)]
+        return [sums, counts]
+
+
+def in_box(matrix: Any, box: tuple[np.ndarray, np.ndarray] | None) -> Any:
+    """Rows clipped to the box and scaled to [-1, 1]; as they are without a box."""
+    if box is None:
+        return matrix
+    low, high = (to_device(end, matrix) for end in box)
+    return (namespace(matrix).clip(matrix, low, high) - (low + (high - low) / 2)) / ((high - low) / 2)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from sfumato.mechanisms.box import Box
 from sfumato.mechanisms.exponential import Exponential
+from sfumato.mechanisms.finite_channel import FiniteChannel
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.gaussian_shares import GaussianShares
 from sfumato.mechanisms.laplace import Laplace
@@ -15,6 +16,7 @@ from sfumato.mechanisms.tailored import TailoredNoise
 __all__ = [
     "Box",
     "Exponential",
+    "FiniteChannel",
     "Gaussian",
     "GaussianShares",
     "Laplace",

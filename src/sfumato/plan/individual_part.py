@@ -13,17 +13,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sfumato.core import Adjacency
 from sfumato.errors import PlanError
+from sfumato.plan.discrete import SampleCandidate, SampleDraw
 from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
 from sfumato.plan.individual import CutCandidate, best_cut
 from sfumato.plan.linear_individual import LinearCandidate, LinearDraw, linear_candidate, linear_refinements
 from sfumato.plan.plan import Considered
 from sfumato.plan.template import Numbers, Template
 
-__all__ = ["CORRELATED", "AnyDraw", "CutPart", "IndividualPart", "LinearPart", "choose_part"]
+__all__ = [
+    "CORRELATED",
+    "AnyDraw",
+    "CutPart",
+    "IndividualPart",
+    "LinearPart",
+    "SamplePart",
+    "SeveralParts",
+    "choose_part",
+]
 
-AnyDraw = Draw | LinearDraw
+AnyDraw = Draw | LinearDraw | SampleDraw
 CORRELATED = "correlated noise"
 
 
@@ -140,6 +152,80 @@ class LinearPart(IndividualPart):
         scale = math.sqrt(1 / math.fsum(1 / draw.variance for draw in own))
         errors = self.candidate.simulated_errors(self.template, scale)
         return {name: errors[name] for name in names}
+
+
+@dataclass(frozen=True)
+class SamplePart(IndividualPart):
+    """One random answer out of finitely many levels. Its cost is a pure ε."""
+
+    candidate: SampleCandidate
+
+    @property
+    def strategy(self) -> str:
+        return "random answer"
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        return (self.candidate.node,)
+
+    @property
+    def difficulty(self) -> float:
+        return max(math.fsum(self.weights.values()) * self.candidate.error(1.0), 1e-6)
+
+    def key(self, observer: str) -> tuple[object, ...]:
+        return (self.group, self.candidate.node, observer)  # two answers to one question are two costs
+
+    def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[SampleDraw]:
+        for observer, share in shares.items():
+            epsilon = min(math.nextafter(share, 0.0), self.candidate.own_loss * (1 + 1e-6))
+            yield SampleDraw(self.candidate, epsilon, (observer,), adjacency, dataset, self.group)
+
+    def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
+        own = next(d for d in draws if isinstance(d, SampleDraw) and d.node == self.candidate.node)
+        wrong = own.candidate.error(own.epsilon)
+        return {name: np.full(1, math.sqrt(wrong)) for name in names}  # a wrong answer has squared error 1
+
+
+@dataclass(frozen=True)
+class SeveralParts(IndividualPart):
+    """Several publications of the same individuals: each gets a fixed fraction of the share."""
+
+    parts: tuple[IndividualPart, ...]
+    noise: Noise
+
+    @property
+    def strategy(self) -> str:
+        return " and ".join(dict.fromkeys(part.strategy for part in self.parts))
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for part in self.parts for node in part.cut))
+
+    @property
+    def _power(self) -> int:
+        return 2 if self.noise == "gaussian" else 3
+
+    @property
+    def difficulty(self) -> float:
+        return math.fsum(part.difficulty ** (1 / self._power) for part in self.parts) ** self._power
+
+    def _fractions(self) -> list[float]:
+        roots = [part.difficulty ** (1 / self._power) for part in self.parts]
+        return [root / math.fsum(roots) for root in roots]
+
+    def key(self, observer: str) -> tuple[object, ...]:
+        return tuple(part.key(observer) for part in self.parts)
+
+    def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[AnyDraw]:
+        for part, fraction in zip(self.parts, self._fractions(), strict=True):
+            split = {observer: share * fraction * (1 - 1e-12) for observer, share in shares.items()}
+            yield from part.draws(split, adjacency, dataset)
+
+    def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
+        found: dict[str, Numbers] = {}
+        for part in self.parts:
+            found |= part.errors(draws, [name for name in names if name in part.weights])
+        return found
 
 
 def choose_part(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.network.network import Network
+from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
+from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, requests_of
 from sfumato.plan.settle import Settled, Settling
+from sfumato.plan.strategy import Strategy
 
 __all__ = ["ASSUMED_SIZE", "make_plan", "network_of"]
 
@@ -40,8 +43,11 @@ def make_plan(
     tables: Mapping[str, Any] | None = None,
     *,
     sizes: Mapping[str, float] | None = None,
+    strategies: Sequence[Strategy] = (),
 ) -> Plan:
     """The plan of least weighted expected squared error that keeps every requirement.
+
+    `strategies` answer what is no statistic (tables, models, channels); sfumato.run.planning.make_plan has them all.
 
     `tables` are needed only for those declared public. `sizes` gives the number of individuals of a dataset, or of
     contributions to an aggregate, where it is public; it steers predictions and the split of the budget, never privacy.
@@ -62,13 +68,13 @@ def make_plan(
     """
     network = network_of(spec_or_network, tables)
     requests = requests_of(network)
-    _check_answerable(requests)
     known = dict(sizes or {})
-    settled = []
+    settled: list[Mixed] = []
     assumptions: list[str] = []
     for dataset in dict.fromkeys(request.requirement.dataset for request in requests):
         own = tuple(request for request in requests if request.requirement.dataset == dataset)
-        settled.append(_cheapest(network, dataset, own, known, assumptions))
+        size = _size_of(dataset, known, assumptions)
+        settled.append(_dataset(network, dataset, own, known, size, strategies))
     return Plan(
         network.spec.name,
         network.spec.digest,
@@ -78,21 +84,12 @@ def make_plan(
         tuple(assumptions),
         {},
         network,
+        tuple(act for one in settled for act in one.acts),
+        tuple(curve for one in settled for curve in one.curves),
     )
 
 
-def _check_answerable(requests: tuple[Request, ...]) -> None:
-    for request in requests:
-        if request.level == "other":
-            raise PlanError(
-                f"{request.position}{request.name}: no strategy publishes {request.term} yet. Publish a node of the "
-                "network: a variable, an aggregate, or something computed from aggregates. Nothing was spent."
-            )
-
-
-def _cheapest(
-    network: Network, dataset: str, requests: tuple[Request, ...], sizes: Mapping[str, float], assumptions: list[str]
-) -> Settled:
+def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:
     size = sizes.get(dataset)
     if size is None:
         assumptions.append(
@@ -101,10 +98,39 @@ def _cheapest(
         size = ASSUMED_SIZE
     if not (math.isfinite(size) and size >= 1):
         raise PlanError(f"The size of {dataset} must be a number from 1 on. Nothing was planned.")
+    return float(size)
+
+
+def _dataset(
+    network: Network,
+    dataset: str,
+    requests: tuple[Request, ...],
+    sizes: Mapping[str, float],
+    size: float,
+    strategies: Sequence[Strategy],
+) -> Mixed:
+    def statistics(asked: tuple[Request, ...]) -> Settled:
+        return _cheapest(network, dataset, asked, sizes, size)
+
+    if any(request.level == "other" for request in requests):
+        return Mixing(network, dataset, requests, strategies, size, sizes, statistics).settle()
+    found = statistics(requests)
+    losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
+    asked = {request.observer: request.requirement.guarantee for request in requests}
+    curves = (
+        statistic_curve(planned, loss, asked[planned.observer], found.noise)
+        for planned, loss in zip(found.planned, losses, strict=True)
+    )
+    return Mixed(found.planned, found.draws, found.promises, (), tuple(curves))
+
+
+def _cheapest(
+    network: Network, dataset: str, requests: tuple[Request, ...], sizes: Mapping[str, float], size: float
+) -> Settled:
     found, refusals = [], []
     for noise in _noises(requests):
         try:
-            found.append(Settling(network, dataset, requests, noise, float(size), sizes).settle())
+            found.append(Settling(network, dataset, requests, noise, size, sizes).settle())
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
     if not found:

@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core import Guarantee, compose
-from sfumato.core.event import Event
+from sfumato.core.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
+from sfumato.plan.act import Act
+from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.linear_individual import LinearDraw
 
 if TYPE_CHECKING:
     from sfumato.network import Network
 
-__all__ = ["Considered", "Plan", "Planned", "Promise", "Seen"]
+__all__ = ["Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
 VERSION = 1
 
@@ -86,17 +88,36 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Predicted loss of one publication against the ε of its requirement, the shares of the budget kept.
+
+    `points` are (ε, loss) in ascending order of ε, loss being the expected squared error over a squared scale; the
+    settled plan is `points[chosen]`.
+    """
+
+    publication: str
+    observer: str
+    points: tuple[tuple[float, float], ...]
+    chosen: int
+
+
+@dataclass(frozen=True)
 class Plan:
-    """One settled strategy per publication. `network` is carried along for running and takes no part in the hash."""
+    """One settled strategy per publication. `network` is carried along for running and takes no part in the hash.
+
+    `draws` are noisy nodes; `acts` are all other random acts: tables, models, channels.
+    """
 
     study: str
     study_digest: str
     publications: tuple[Planned, ...]
-    draws: tuple[Draw | LinearDraw, ...]
+    draws: tuple[Draw | LinearDraw | SampleDraw, ...]
     promises: tuple[Promise, ...]
     assumptions: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
     network: Network | None = field(default=None, compare=False, repr=False)
+    acts: tuple[Act, ...] = ()
+    frontier: tuple[Curve, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -104,10 +125,24 @@ class Plan:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        return tuple(sorted({draw.dataset for draw in self.draws}))
+        return tuple(sorted({draw.dataset for draw in self.draws} | {act.dataset for act in self.acts}))
 
-    def events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event, ...]:
-        """The events behind what these observers together see of one individual; of everything if nobody is named.
+    def events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event | Repeated | Guarantee, ...]:
+        """What lies behind all that these observers together see of one individual; of everything if nobody is named.
+
+        Events, and for an act whose events depend on the number of individuals the guarantee that it will keep.
+        """
+        names = None if observers is None else tuple(observers)
+        acts = self.acts_of(dataset, names)
+        return (*self.draw_events(dataset, names), *(cost for act in acts for cost in act.costs))
+
+    def acts_of(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Act, ...]:
+        """The acts on a dataset that these observers see; all of them if nobody is named."""
+        names = None if observers is None else set(observers)
+        return tuple(act for act in self.acts if act.dataset == dataset and (names is None or act.observer in names))
+
+    def draw_events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event, ...]:
+        """The events of the draws alone.
 
         An individual belongs to one public group, so of groups only the costliest counts.
         """
@@ -116,7 +151,7 @@ class Plan:
             names = set(observers)
             chosen = [draw for draw in chosen if names & set(draw.observers)]
         common = [draw for draw in chosen if draw.group is None]
-        groups: dict[int, list[Draw | LinearDraw]] = {}
+        groups: dict[int, list[Draw | LinearDraw | SampleDraw]] = {}
         for draw in chosen:
             if draw.group is not None:
                 groups.setdefault(draw.group, []).append(draw)
@@ -153,6 +188,16 @@ class Plan:
             ],
             "assumptions": list(self.assumptions),
             "extras": dict(self.extras),
+            "acts": [act.to_dict() for act in self.acts],
+            "frontier": [
+                {
+                    "publication": c.publication,
+                    "observer": c.observer,
+                    "points": [list(p) for p in c.points],
+                    "chosen": c.chosen,
+                }
+                for c in self.frontier
+            ],
         }
 
     def to_json(self) -> str:
@@ -194,6 +239,17 @@ class Plan:
             ),
             tuple(record["assumptions"]),
             record["extras"],
+            None,
+            tuple(Act.from_dict(entry) for entry in record["acts"]),
+            tuple(
+                Curve(
+                    entry["publication"],
+                    entry["observer"],
+                    tuple((epsilon, loss) for epsilon, loss in entry["points"]),
+                    entry["chosen"],
+                )
+                for entry in record["frontier"]
+            ),
         )
 
     @classmethod
@@ -205,7 +261,7 @@ class Plan:
         return cls.from_json(text)
 
 
-def _spent(draws: Iterable[Draw | LinearDraw]) -> float:
+def _spent(draws: Iterable[Draw | LinearDraw | SampleDraw]) -> float:
     """μ² for Gaussian noise, ε for Laplace noise; a dataset has one kind."""
     return math.fsum(
         draw.event().guarantee().mu ** 2 if draw.noise == "gaussian" else draw.event().guarantee().epsilon(0.0)  # type: ignore[attr-defined]
@@ -213,8 +269,10 @@ def _spent(draws: Iterable[Draw | LinearDraw]) -> float:
     )
 
 
-def _draw(entry: Mapping[str, Any]) -> Draw | LinearDraw:
-    return LinearDraw.from_dict(entry) if "linear" in entry else Draw.from_dict(entry)
+def _draw(entry: Mapping[str, Any]) -> Draw | LinearDraw | SampleDraw:
+    if "linear" in entry:
+        return LinearDraw.from_dict(entry)
+    return SampleDraw.from_dict(entry) if "sample" in entry else Draw.from_dict(entry)
 
 
 def _planned_record(planned: Planned) -> dict[str, Any]:

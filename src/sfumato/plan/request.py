@@ -19,9 +19,10 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
+from sfumato.plan.discrete import is_finite
 from sfumato.plan.template import Template
 
-__all__ = ["Request", "is_pure", "requests_of", "shared_template", "template_of"]
+__all__ = ["Request", "is_pure", "requests_of", "sample_template", "shared_template", "template_of"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Request:
     preferred: tuple[str, ...] = ()
     forbidden: frozenset[str] = frozenset()
     position: str = ""
+    sampled: bool = False  # a random answer is asked for, not an expectation
 
     @property
     def observer(self) -> str:
@@ -76,9 +78,11 @@ def requests_of(network: Network) -> tuple[Request, ...]:
 def _request(network: Network, requirement: Requirement, entry: Publication) -> Request:
     spec = network.spec
     known = {node.name: node for node in network.nodes}
-    direct = known.get(show(entry.what))
+    sampled = isinstance(entry.what, Compound) and entry.what.functor == "sample" and len(entry.what.arguments) == 1
+    what = entry.what.arguments[0] if sampled and isinstance(entry.what, Compound) else entry.what
+    direct = known.get(show(what))
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
-    plain = direct is not None or (isinstance(entry.what, Compound) and show(entry.what) in known)
+    plain = direct is not None
     levels = {_level(known[name], network) for name in nodes}
     level = levels.pop() if plain and len(levels) == 1 else "other"
     return Request(
@@ -91,6 +95,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         tuple(name for p in spec.preferences if p.publication == entry.name for name in p.strategies),
         frozenset(name for f in spec.forbidden if f.publication == entry.name for name in f.strategies),
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
+        sampled or (isinstance(direct, Node) and direct.level == "individual" and is_finite(direct)),
     )
 
 
@@ -112,6 +117,7 @@ def _joined(first: Request, second: Request) -> Request:
         first.preferred,
         first.forbidden,
         first.position,
+        first.sampled,
     )
 
 
@@ -121,6 +127,16 @@ def template_of(network: Network, group: Group, observed: Iterable[str]) -> Temp
     found.update({node.name: node for node in group.nodes})
     targets = [name for name in observed if name in found]
     return _template(found, targets, {}) if targets else None
+
+
+def sample_template(network: Network, group: Group, node: Node) -> Template:
+    """What the probabilities of a node's levels are computed from."""
+    found: dict[str, Node] = {other.name: other for other in network.shared}
+    found.update({other.name: other for other in group.nodes})
+    if node.source is not None:
+        return _template(found, [node.name], {})
+    parts = node.probabilities or ((node.law,) if node.law is not None else ())
+    return _template(found, sorted(frozenset().union(*(part.references() for part in parts))), {})
 
 
 def shared_template(network: Network, observed: Iterable[str], sums: Mapping[str, Bounds]) -> Template:

@@ -24,10 +24,18 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
+from sfumato.plan.discrete import sample_candidate
 from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
-from sfumato.plan.individual_part import CORRELATED, AnyDraw, IndividualPart, choose_part
+from sfumato.plan.individual_part import (
+    CORRELATED,
+    AnyDraw,
+    IndividualPart,
+    SamplePart,
+    SeveralParts,
+    choose_part,
+)
 from sfumato.plan.plan import Considered, Planned, Promise, Seen
-from sfumato.plan.request import Request, shared_template, template_of
+from sfumato.plan.request import Request, sample_template, shared_template, template_of
 from sfumato.plan.statistic import Statistic
 from sfumato.plan.template import Template
 
@@ -184,19 +192,47 @@ class Settling:
             asked = [r for r in self.requests if r.observer == observer and r.level == "individual"]
             if not asked:
                 continue
-            weights = {name: request.weight / self.unit_of(name) ** 2 for request in asked for name in request.nodes}
             self._check_replaced(asked[0])
-            budget = self._total(observer, self.guarantees[observer])
             for index, group in enumerate(self.network.groups):
-                if group.dataset != self.dataset:
-                    continue
-                template = template_of(self.network, group, weights)
-                if template is None:
-                    continue
-                own = {name: weight for name, weight in weights.items() if name in template.order}
-                part = choose_part(index, template, own, budget, self.noise, _allowed(asked))
-                found.setdefault(observer, []).append(part)
+                if group.dataset == self.dataset:
+                    parts = [*self._numbers(index, asked), *self._answers(index, asked)]
+                    if parts:
+                        found.setdefault(observer, []).append(_together(parts, self.noise))
         return found
+
+    def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
+        """The numbers an observer sees of the individuals of one group."""
+        own = [request for request in asked if not request.sampled]
+        weights = {name: request.weight / self.unit_of(name) ** 2 for request in own for name in request.nodes}
+        template = template_of(self.network, self.network.groups[index], weights)
+        if template is None:
+            return []
+        observer = asked[0].observer
+        budget = self._total(observer, self.guarantees[observer])
+        here = {name: weight for name, weight in weights.items() if name in template.order}
+        return [choose_part(index, template, here, budget, self.noise, _allowed(own))]
+
+    def _answers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
+        """The random answers an observer sees of the individuals of one group."""
+        parts: list[IndividualPart] = []
+        group = self.network.groups[index]
+        for request in asked:
+            for name in request.nodes if request.sampled else ():
+                node = group.node(name)
+                if node is None:
+                    continue
+                if self.noise != "laplace":
+                    raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
+                template = sample_template(self.network, group, node)
+                candidate = sample_candidate(node, template)
+                own = (
+                    "no noise is needed beyond its own"
+                    if candidate.own_loss == 0
+                    else f"its own ε is {candidate.own_loss:.4g}"
+                )
+                considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
+                parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
+        return parts
 
     def _check_replaced(self, request: Request) -> None:
         if request.adjacency.relation != "replace-one":
@@ -335,10 +371,10 @@ class Settling:
         return make(request, mine)
 
     def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.template.order)]
+        parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.weights)]
         seen = []
         for part in parts:
-            names = [name for name in request.nodes if name in part.template.order]
+            names = [name for name in request.nodes if name in part.weights]
             for name, errors in part.errors(draws, names).items():
                 note = self._structure(part) if len(parts) > 1 else ""
                 half_width = float(np.quantile(np.abs(errors), 0.95))
@@ -435,6 +471,14 @@ class Settling:
 def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
     """The name of the block that stands for one value per individual; equal for observers who can share draws."""
     return "individuals " + repr(sorted((part.key(observer) for part in parts), key=repr))
+
+
+def _together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
+    if len(parts) == 1:
+        return parts[0]
+    weights = {name: weight for part in parts for name, weight in part.weights.items()}
+    considered = tuple(entry for part in parts for entry in part.alternatives)
+    return SeveralParts(parts[0].group, parts[0].template, weights, considered, tuple(parts), noise)
 
 
 _STRATEGY_NAMES = {

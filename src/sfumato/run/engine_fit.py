@@ -31,6 +31,9 @@ __all__ = ["fit_table"]
 
 Estimator = TypeVar("Estimator")
 
+#: A scheduler takes about a millisecond for each task of each pass; workers lose nothing by longer ones.
+_MOST_TASKS = 4096
+
 
 def fit_table(
     estimator: Estimator,
@@ -65,7 +68,9 @@ def fit_table(
         names = _feature_names(table, label, schema, columns)
         reader = BatchReader(names, label, schema, classes)
         made = layout or Layout(Layout.for_columns(len(names) + 1).block_rows, 2)
-        return fit_by_sums(estimator, _TablePasses(table, reader, crew, grouped(table.payloads(made), partitions)))
+        parts = table.payloads(made)
+        tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
+        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks))
     finally:
         if crew is not engine:
             crew.close()

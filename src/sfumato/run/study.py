@@ -30,7 +30,9 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
+from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
+from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import requests_of, shared_template, template_of
@@ -225,9 +227,9 @@ class _Drawn:
     """Every act of the plan, done once: observers who share a draw are shown the same noise."""
 
     random_state: int | None
-    done: dict[Draw | LinearDraw, np.ndarray] = field(default_factory=dict)
+    done: dict[AnyDraw, np.ndarray] = field(default_factory=dict)
 
-    def __call__(self, draw: Draw | LinearDraw, exact: np.ndarray) -> np.ndarray:
+    def __call__(self, draw: AnyDraw, exact: np.ndarray) -> np.ndarray:
         if draw not in self.done:
             seed = None if self.random_state is None else self.random_state + len(self.done)
             self.done[draw] = draw.mechanism(seed)(exact)
@@ -320,21 +322,37 @@ class _View:
         names = list(dict.fromkeys(seen.node for seen in planned.seen))
         dataset = next(p.dataset for p in self.plan.promises if p.observers == (self.observer,))
         table = self.values.individuals[dataset]
-        columns = {name: np.full(table.num_rows, np.nan) for name in names}
+        columns: dict[str, np.ndarray] = {}
         for index, rows in self._groups(dataset):
-            template = template_of(self.network, self.network.groups[index], names)
-            if template is None or not rows.size:
-                continue
-            inputs = {
-                node: self.values.column(node)[rows] if node in table.column_names else self.values.column(node)
-                for node in template.order
-                if node not in template.formulas
-            }
-            linear = self._linear_draws(index)
-            shown = self._read(linear, inputs) if linear else self._evaluated(template, inputs, index, rows.size)
-            for name in set(names) & shown.keys():
-                columns[name][rows] = shown[name]
+            for name, shown in self._shown(index, rows, names, table).items():
+                kind = object if shown.dtype.kind in "OUS" else np.float64
+                empty = None if kind is object else np.nan
+                columns.setdefault(name, np.full(table.num_rows, empty, dtype=kind))[rows] = shown
         return pa.table({ID: table[ID], **columns}).sort_by(ID)
+
+    def _shown(self, index: int, rows: np.ndarray, names: Sequence[str], table: pa.Table) -> dict[str, np.ndarray]:
+        """What the individuals of one group show of the named nodes."""
+        answers = [d for d in self.plan.draws if d.group == index and self.observer in d.observers and d.node in names]
+        sampled = {d.node: d for d in answers if isinstance(d, SampleDraw)}
+        shown = {name: self._answered(draw, rows, table) for name, draw in sampled.items()}
+        numbers = [name for name in names if name not in sampled]
+        template = template_of(self.network, self.network.groups[index], numbers) if numbers else None
+        if template is None or not rows.size:
+            return shown
+        inputs = {node: self._column(node, rows, table) for node in template.order if node not in template.formulas}
+        linear = self._linear_draws(index)
+        found = self._read(linear, inputs) if linear else self._evaluated(template, inputs, index, rows.size)
+        return shown | {name: found[name] for name in numbers if name in found}
+
+    def _column(self, node: str, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+        return self.values.column(node)[rows] if node in table.column_names else self.values.column(node)
+
+    def _answered(self, draw: SampleDraw, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+        """One random answer per individual."""
+        values = {name: self._column(name, rows, table) for name in draw.candidate.inputs}
+        states = draw.candidate.rows(values, rows.size)
+        answers = np.array(draw.candidate.answers, dtype=object)
+        return answers[self.drawn(draw, states)] if rows.size else answers[:0]
 
     def _groups(self, dataset: str) -> list[tuple[int, np.ndarray]]:
         """The places of each public group's individuals in the dataset's table."""

@@ -239,7 +239,7 @@ def _root_law(trials: list[_Trial]) -> Verdict:
 def _features_are_worse(features: tuple[float, float], trial: _Trial) -> Verdict:
     together = trial.measured_together
     return Verdict(
-        "noise on every patient's features, multiplied afterwards, as section 3.4.3 has it, is a usable way",
+        "noise on every patient's features before the products (3.4.3), in its provable form, local DP, is competitive",
         features[0] < 3 * trial.measured_apart,
         f"error {features[0]:.3g} an entry, {features[1]:.3g} with its mean taken out, against "
         f"{trial.measured_apart:.3g} with noise on the sums and {together:.3g} with masks",

@@ -40,6 +40,7 @@ def draw(figure: Figure, curves: Curves, apart: Errors, together: Errors) -> Non
         left.plot(centres, [one[2] for one in errors], mark, color=line.get_color(), label="measured")
     left.set(xscale="log", yscale="log", xlabel="centres", ylabel="standard deviation of an entry")
     left.set_xticks([one[0] for one in apart], [str(one[0]) for one in apart], minor=False)
+    left.minorticks_off()
     left.legend(fontsize=8)
     right.plot(curves.weights, curves.apart, label="noisy sharing")
     right.plot(curves.weights, curves.together, label="secure aggregation")

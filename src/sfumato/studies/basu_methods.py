@@ -29,7 +29,7 @@ from sfumato.mechanisms.tailored_repair import LARGEST_EPSILON, TOTAL_BITS, merg
 from sfumato.mechanisms.tailored_sampling import AliasTable, alias_table
 from sfumato.mechanisms.tailored_solver import Moments, optimal_channel
 from sfumato.mechanisms.tailored_uses import Use, as_use
-from sfumato.studies.basu_parties import GUARD, PARTIES, Dataset, Sample
+from sfumato.studies.basu_parties import GUARD, Dataset, Sample
 
 __all__ = ["METHODS", "OURS", "RIDGE", "Errors", "Published", "cross_validate", "published_channel", "run_method"]
 
@@ -130,12 +130,12 @@ def published_channel(
         squares = (use(targets)[None, :] - use(inputs)[:, None]) ** 2
         costs += 1e-2 * min(1.0, 1 / float(squares.max())) * squares
     strength = 2e-2 / float((targets**2).max())
-    counted = np.ones(bins, dtype=bool)
-    for _ in range(12):  # which inputs have upward bias settles in a few rounds
+    counted, rounds = np.ones(bins, dtype=bool), 0
+    while True:  # which inputs have upward bias settles in a few rounds
         penalty = np.where(counted, strength, 1e-9 * strength)[None, :]
         solution = optimal_channel(costs, min(epsilon, LARGEST_EPSILON), Moments(targets[None], inputs[None], penalty))
-        upward = solution.probabilities @ targets > inputs
-        if np.array_equal(upward, counted):
+        upward, rounds = solution.probabilities @ targets > inputs, rounds + 1
+        if np.array_equal(upward, counted) or rounds == 12:
             break
         counted = upward
     probabilities, kept = merged(solution.probabilities)
@@ -181,12 +181,17 @@ def cross_validate(
 ) -> Errors:
     """Ridge regression (5.42) on the published features of nine folds, judged on the tenth."""
     clean = data.features(sample.attributes)
-    weights = []
+    grams, products, counts = [], [], []
     for fold in range(FOLDS):
-        train = folds != fold
-        count = int(train.sum())
-        gram = features[train].T @ features[train] / count + ridge * np.eye(features.shape[1])
-        weights.append(np.linalg.lstsq(gram, features[train].T @ sample.targets[train] / count, rcond=None)[0])
+        own = features[folds == fold]
+        grams.append(own.T @ own)
+        products.append(own.T @ sample.targets[folds == fold])
+        counts.append(len(own))
+    weights = []
+    for gram, product, count in zip(grams, products, counts, strict=True):
+        others = len(folds) - count  # the nine other folds
+        matrix = (np.sum(grams, axis=0) - gram) / others + ridge * np.eye(features.shape[1])
+        weights.append(np.linalg.lstsq(matrix, (np.sum(products, axis=0) - product) / others, rcond=None)[0])
     return _judged(sample, folds, np.array(weights), clean, features)
 
 
@@ -206,14 +211,12 @@ def _judged(sample: Sample, folds: np.ndarray, weights: np.ndarray, clean: np.nd
 
 
 @lru_cache(maxsize=512)
-def our_channel(
-    data_id: str, domain: Interval, uses: tuple[Use, ...], epsilon: float, bins: int = _OUR_BINS
-) -> TailoredNoise:
-    return tailor_for_regression(domain, epsilon, uses, records=PARTIES, bins=bins)
+def our_channel(domain: Interval, uses: tuple[Use, ...], epsilon: float, records: int) -> TailoredNoise:
+    return tailor_for_regression(domain, epsilon, uses, records=records, bins=_OUR_BINS)
 
 
 def _ours(data: Dataset, epsilon: float, sample: Sample, folds: np.ndarray, generator: Generator) -> Errors:
-    channel = our_channel(data.id, data.domain, data.uses, epsilon)
+    channel = our_channel(data.domain, data.uses, epsilon, len(folds))
     rows = channel.table.grid.rows_of(sample.attributes)
     columns = channel.table.alias.draw(rows, Bits(int(generator.integers(1 << 60)))).astype(np.int64)
     size = len(channel.outputs)

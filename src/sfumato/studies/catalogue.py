@@ -28,7 +28,10 @@ from rich.text import Text
 
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
+from sfumato.studies import basu_channels
+from sfumato.studies.basu_bins import DISCRETISATION
 from sfumato.studies.basu_centres import CENTRES
+from sfumato.studies.basu_means import POWER_MEANS
 from sfumato.studies.chaudhuri import TABLE1, TABLE2
 from sfumato.studies.chaudhuri_curves import FIG4, FIG5
 from sfumato.studies.chaudhuri_tradeoff import FIG2, FIG3
@@ -60,6 +63,9 @@ STUDIES: dict[str, Study] = {
     "park-fig7.2": FIG7_2,
     "park-table7.2": TABLE7_2,
     "park-table7.3": TABLE7_3,
+    **basu_channels.STUDIES,
+    "basu-discretisation": DISCRETISATION,
+    "basu-power-means": POWER_MEANS,
 }
 
 _VERSIONS = ("sfumato", "numpy", "scipy", "scikit-learn", "pyarrow", "matplotlib")

@@ -1,0 +1,275 @@
+"""Where a result came from, who paid for it, and what was published from one person: provenance without the data.
+
+In:   a folder written by run, or its Plan; the study, if tables are to be named.
+Out:  Trace values and text. No private table is opened, and nobody's presence in one is looked up.
+Not here: leaving people out of later runs (run/forget.py), drawing (run/).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.tables import nearest
+from sfumato.errors import InputError
+from sfumato.evidence.acts import Act, acts_of
+from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.report_facts import published_files
+from sfumato.lang import load
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import Compound, show
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.network import Network, Node
+from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.run.forget import forgotten_names
+
+__all__ = ["Origin", "Trace", "find_result", "study_network", "trace_person", "trace_result", "trace_text"]
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A table a result came from, and which of its columns were read as variables."""
+
+    table: str
+    path: str
+    columns: tuple[str, ...]
+    public: bool
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One publication followed back. `variables` and `tables` need the study; without it the plan's nodes are told."""
+
+    publication: str
+    observer: str
+    requirement: str
+    position: str
+    shown: tuple[str, ...]
+    noisy: tuple[str, ...]
+    variables: tuple[str, ...]
+    tables: tuple[Origin, ...]
+    acts: tuple[Act, ...]
+    promises: tuple[Promise, ...]
+
+
+def trace_result(
+    plan: Plan, name: str, observer: str | None = None, network: Network | None = None
+) -> tuple[Trace, ...]:
+    """One Trace for each observer the publication was made for."""
+    found = [p for p in plan.publications if p.name == name and observer in (None, p.observer)]
+    if not found:
+        known = sorted({planned.name for planned in plan.publications})
+        raise InputError(
+            f"The plan has no publication {name!r}{nearest(name, known)}. It has: {', '.join(known)}. Nothing was "
+            "opened."
+        )
+    graph = network or plan.network
+    return tuple(_trace(plan, planned, graph) for planned in found)
+
+
+def _trace(plan: Plan, planned: Planned, network: Network | None) -> Trace:
+    shown = tuple(dict.fromkeys(seen.node for seen in planned.seen))
+    behind = _behind(network, (*shown, *planned.cut)) if network else {}
+    needed = {*shown, *planned.cut, *behind}
+    acts = tuple(act for act in acts_of(plan, planned.observer) if needed & set(act.nodes))
+    return Trace(
+        planned.name,
+        planned.observer,
+        planned.requirement,
+        planned.position,
+        shown,
+        tuple(dict.fromkeys(node for act in acts for node in act.nodes)),
+        tuple(behind),
+        _origins(network, behind) if network else (),
+        acts,
+        tuple(promise for promise in plan.promises if planned.observer in promise.observers),
+    )
+
+
+def _behind(network: Network, shown: tuple[str, ...]) -> dict[str, list[Node | AggregateNode]]:
+    """Everything the shown nodes are computed from, themselves included; a cell of a table is where it begins."""
+    known = {node.name: node for node in network.nodes}
+    found: dict[str, list[Node | AggregateNode]] = {}
+    waiting = [name for name in shown if name in known]
+    while waiting:
+        name = waiting.pop(0)
+        if name in found:
+            continue
+        forms: list[Node | AggregateNode] = list(network.variants(name)) or [known[name]]
+        found[name] = forms
+        for form in forms:
+            if not (isinstance(form, Node) and form.source is not None):
+                waiting += [parent for parent in form.parents if parent in known]
+    return found
+
+
+def _origins(network: Network, behind: Mapping[str, list[Node | AggregateNode]]) -> tuple[Origin, ...]:
+    spec = network.spec
+    columns: dict[str, dict[str, None]] = {}
+    for forms in behind.values():
+        for form in forms:
+            if isinstance(form, Node):
+                if form.source is not None:
+                    columns.setdefault(form.source.table, {})[form.source.name] = None
+            else:
+                for member in sorted(form.condition.members(), key=str):
+                    own = columns.setdefault(member.table, {})
+                    own.update(dict.fromkeys((member.person, *(column for column, _ in member.matches))))
+                if form.row_table is not None:
+                    columns.setdefault(form.row_table, {})
+                # A count of everybody reads who there is.
+                if not form.values and form.condition.trivial:
+                    columns.update({table: columns.get(table, {}) for table in _tables_of(spec, form.dataset)})
+    paths = {source.table: source.path for source in spec.sources}
+    return tuple(
+        Origin(table, paths.get(table, ""), tuple(names), table in spec.public_tables)
+        for table, names in sorted(columns.items())
+    )
+
+
+def _tables_of(spec: Spec, dataset: str) -> list[str]:
+    goal = spec.dataset(dataset).goal
+    functor = goal.functor if isinstance(goal, Compound) else ""
+    return [column.table for column in spec.columns if column.atom.functor == functor]
+
+
+# ── finding things ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def find_result(result: str, folder: Path | None) -> tuple[Path, str, str | None]:
+    """(folder, publication, observer) of a file in results/, or of a publication's name in `folder`."""
+    path = Path(result)
+    if folder is None and path.is_file() and path.parent.name == "results":
+        place = path.parent.parent
+        for (name, observer), files in published_files(place).items():
+            if f"results/{path.name}" in files:
+                return place, name, observer
+        raise InputError(f"results/index.json of {place} does not list {path.name}. Nothing was opened.")
+    if folder is None:
+        raise InputError(
+            f"{result} is no file in the results/ of a release. Give such a file, or a publication's name with "
+            "--folder. Nothing was opened."
+        )
+    name, _, observer = result.partition("@")
+    return folder, name, observer or None
+
+
+def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network:
+    """The network of the study a plan was made from; another study is refused."""
+    spec = load(study)
+    if spec.digest != plan.study_digest:
+        raise InputError(
+            f"{study.name} is not the study this plan was made from: its text has another digest. Give the study as it "
+            "was when the plan was made. Nothing was opened."
+        )
+    return Network.from_spec(spec, tables)
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def trace_text(trace: Trace) -> str:
+    """What `sfumato trace` prints for one publication."""
+    lines = [f"{trace.publication}, for {trace.observer}"]
+    lines += _wrapped(f"shows {', '.join(trace.shown)}" + (f" ({trace.position})" if trace.position else ""))
+    if trace.variables:
+        lines += _wrapped(f"computed from {', '.join(trace.variables)}")
+    for origin in trace.tables:
+        read = f": {', '.join(origin.columns)}" if origin.columns else ": which individuals it lists"
+        source = f" ({origin.path})" if origin.path else ""
+        lines += _wrapped(f"table {origin.table}{source}{', public' if origin.public else ', private'}{read}")
+    if not trace.tables:
+        lines += _wrapped("tables: give the study to have them named (--study STUDY.pl)")
+    lines += _wrapped(f"paid by {trace.requirement}")
+    for act in trace.acts:
+        lines += _wrapped(_act_words(act))
+    if not trace.acts:
+        lines += _wrapped("nothing was drawn for it: everybody may know it")
+    for promise in trace.promises:
+        lines += _wrapped(
+            f"promise to {' and '.join(promise.observers)}: {promise.asked}; kept: {promise.kept.describe()}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _act_words(act: Act) -> str:
+    scale = f" of scale {act.scale:.4g}" if act.scale is not None else ""
+    moves = (
+        f"; one {act.unit} moves what it is added to by at most {act.sensitivity:.4g}"
+        if act.sensitivity is not None
+        else ""
+    )
+    return f"drawn: {act.law} noise{scale} on {act.name}{moves}; seen by {', '.join(act.observers)}"
+
+
+def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None) -> str:
+    """What was already published from one person, why its influence is bounded, and what happens from now on."""
+    lines = [f"{person}: what plan {plan.hash[:12]} of {plan.study} published"]
+    lines += _wrapped(
+        f"No table was opened, so whether {person} is in the data is neither looked up nor told. If so, this holds:"
+    )
+    for dataset in plan.datasets:
+        lines += ["", f"From {dataset}"]
+        lines += _already(plan, dataset, published_files(folder) if folder else {})
+        lines += _bounded(plan, dataset)
+    lines += ["", "From now on", *_later(person, spec)]
+    return "\n".join(lines) + "\n"
+
+
+def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[str]:
+    for planned in plan.publications:
+        needed = {*planned.cut, *(seen.node for seen in planned.seen)}
+        acts = [a for a in acts_of(plan, planned.observer) if a.dataset == dataset and needed & set(a.nodes)]
+        if not acts:
+            continue
+        where = (
+            f" ({', '.join(files[planned.name, planned.observer])})"
+            if (planned.name, planned.observer) in files
+            else ""
+        )
+        own = any(act.group is not None for act in acts)
+        kind = f"one noisy row for each {acts[0].unit}" if own else f"a summary of all of {dataset}"
+        yield from _wrapped(f"· {planned.name} for {planned.observer}{where}: {kind}; paid by {planned.requirement}")
+        for act in dict.fromkeys(acts):
+            if act.sensitivity is not None and act.deviation:
+                ratio = act.sensitivity / act.deviation
+                yield from _wrapped(
+                    f"{act.name}: one {act.unit} moves it by at most {act.sensitivity:.4g}, the noise's standard "
+                    f"deviation is {act.deviation:.4g}: at most {ratio:.3g} standard deviations",
+                    "    ",
+                )
+
+
+def _bounded(plan: Plan, dataset: str) -> Iterator[str]:
+    yield from _wrapped("Why the influence on it is bounded:")
+    for promise in plan.promises:
+        if promise.dataset == dataset:
+            yield from _wrapped(f"· {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+    cost = plan.cost(dataset)
+    yield from _wrapped(f"· Everybody together: {cost}. {odds_sentence(cost)}")
+    yield from _wrapped(
+        "What is published cannot be taken back. It need not be: the same results would have come out, with almost the "
+        "same probability, had the data been different in this one place; the odds above say how nearly."
+    )
+
+
+def _later(person: str, spec: Spec | None) -> Iterator[str]:
+    line = f"forget({show(Compound(person))})."
+    if spec is None:
+        yield from _wrapped(
+            f"{line} in the study leaves the rows of {person} out of every later run. Give --study to see whether it "
+            "is there."
+        )
+    elif person in forgotten_names(spec):
+        yield from _wrapped(f"The study says {line} Its later runs leave the rows of {person} out before computing.")
+    else:
+        yield from _wrapped(f"The study does not say {line} Until it does, later runs use the rows of {person} again.")
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False)

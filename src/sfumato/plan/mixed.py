@@ -1,0 +1,252 @@
+"""One dataset whose requirements pay for tables, models or channels beside statistics: portions, strategies, promises.
+
+In:   the dataset's requests, registered strategies, how statistics are settled.
+Out:  Mixed: draws, acts, what everybody sees of them, promises derived again from draws and acts, curves.
+Not here: the portions themselves (plan/portions.py), statistics (plan/settle.py), concrete strategies (run/publish.py).
+Proof: docs/proofs/portions.md
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sfumato.core import ApproxDP, Guarantee, PureDP, compose
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.errors import PlanError
+from sfumato.lang.term import show
+from sfumato.network.network import Network
+from sfumato.plan.act import Act
+from sfumato.plan.curves import act_curve, relative_losses, statistic_curve
+from sfumato.plan.plan import Curve, Plan, Planned, Promise
+from sfumato.plan.portions import SPENT, STATISTICS, Portions, add_up, as_point, collude, portion_of, split_portions
+from sfumato.plan.request import Request
+from sfumato.plan.settle import Settled
+from sfumato.plan.strategy import Choice, Strategy, choose
+from sfumato.plan.wanted import Wanted, wanted_of
+
+__all__ = ["Mixed", "Mixing"]
+
+Point = PureDP | ApproxDP
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What one dataset's draws and acts are, and what everybody will see of them."""
+
+    planned: tuple[Planned, ...]
+    draws: tuple[object, ...]
+    promises: tuple[Promise, ...]
+    acts: tuple[Act, ...]
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """The work on one dataset. `statistics` settles requests for statistics, `strategies` answer the others."""
+
+    network: Network
+    dataset: str
+    requests: tuple[Request, ...]
+    strategies: Sequence[Strategy]
+    size: float
+    sizes: Mapping[str, float]
+    statistics: Callable[[tuple[Request, ...]], Settled]
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def wanted(self) -> dict[Key, Wanted]:
+        others = [request for request in self.requests if request.level == "other"]
+        return {(request.observer, request.name): wanted_of(request, self.network) for request in others}
+
+    @cached_property
+    def numbers(self) -> tuple[Request, ...]:
+        """The requests for statistics."""
+        return tuple(request for request in self.requests if request.level != "other")
+
+    @cached_property
+    def requirements(self) -> dict[str, Request]:
+        """A request of every observer; all of them under one requirement."""
+        found: dict[str, Request] = {}
+        for request in self.requests:
+            known = found.setdefault(request.observer, request)
+            if known.requirement != request.requirement:
+                raise PlanError(
+                    f"{request.position}{request.observer} has two requirements on {self.dataset} and sees what both "
+                    "publish. Put all of it under one requirement. Nothing was spent."
+                )
+        return found
+
+    @cached_property
+    def points(self) -> dict[str, Point]:
+        return {
+            observer: as_point(request.requirement.guarantee, f"{request.position}{request.name}")
+            for observer, request in self.requirements.items()
+        }
+
+    @cached_property
+    def groups(self) -> list[frozenset[str]]:
+        """Observers who collude, where one of them sees something else than statistics."""
+        present, acting = set(self.requirements), {observer for observer, _ in self.wanted}
+        found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
+        return [group for group in found if len(group) > 1 and group & acting]
+
+    def loosest(self, group: frozenset[str]) -> str:
+        """The member whose own requirement is the group's."""
+
+        def strength(observer: str) -> tuple[float, float]:
+            point = self.points[observer]
+            delta = point.delta_ if isinstance(point, ApproxDP) else 0.0
+            return (gaussian_mu(point.eps, delta) if delta > 0 else point.eps, point.eps)
+
+        together = all(isinstance(self.points[observer], ApproxDP) for observer in group)
+        return max(sorted(group), key=strength if together else lambda observer: (self.points[observer].eps, 0.0))
+
+    # ── portions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def portions(self) -> Portions:
+        losses: dict[str, dict[str, float]] = {}
+        for (observer, name), wanted in self.wanted.items():
+            whole = choose(wanted, self.strategies, self.points[observer], self.size)
+            losses.setdefault(observer, {})[name] = wanted.request.weight * whole.prediction.loss
+        for observer, loss in self._losses_of_statistics().items():
+            if observer in losses:
+                losses[observer][STATISTICS] = loss
+        portions = {observer: split_portions(own) for observer, own in losses.items()}
+        for group in self.groups:
+            for observer in sorted(group - portions.keys()):
+                portions[observer] = {STATISTICS: SPENT}
+        for group in self.groups:
+            portions = collude(portions, self.points, group, self.loosest(group))
+        return portions
+
+    def _losses_of_statistics(self) -> dict[str, float]:
+        """Of each observer, weighted, were the whole budget for statistics."""
+        if not self.numbers:
+            return {}
+        whole = self.statistics(self.numbers)
+        found: dict[str, float] = {}
+        for planned, loss in zip(whole.planned, relative_losses(self._settling(), whole.planned), strict=True):
+            found[planned.observer] = found.get(planned.observer, 0.0) + planned.weight * loss
+        return found
+
+    def _settling(self) -> tuple[Network, str, tuple[Request, ...], float, Mapping[str, float]]:
+        return (self.network, self.dataset, self.numbers, self.size, self.sizes)
+
+    def share(self, observer: str, name: str) -> Point:
+        return portion_of(self.points[observer], self.portions[observer][name])
+
+    def _reduced(self, request: Request) -> Request:
+        """The same request with what its statistics may cost in place of the whole requirement."""
+        if request.observer not in self.portions:
+            return request
+        own = self.share(request.observer, STATISTICS)
+        return dataclasses.replace(request, requirement=dataclasses.replace(request.requirement, guarantee=own))
+
+    # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def settle(self) -> Mixed:
+        choices = {
+            key: choose(wanted, self.strategies, self.share(*key), self.size) for key, wanted in self.wanted.items()
+        }
+        acts = {key: self._act(key, choice) for key, choice in choices.items()}
+        numbers = self.statistics(tuple(map(self._reduced, self.numbers))) if self.numbers else None
+        draws = numbers.draws if numbers is not None else ()
+        planned, curves = self._seen(choices, numbers)
+        shown = Plan("", "", planned, draws, (), acts=tuple(acts.values()))
+        return Mixed(planned, draws, self._promises(shown, numbers), shown.acts, curves)
+
+    def _act(self, key: Key, choice: Choice) -> Act:
+        act = choice.strategy.settle(self.wanted[key], self.share(*key), self.size)
+        if act.events and compose(act.events).implies(act.guarantee) is not True:
+            raise PlanError(
+                f"{act.name}: the events of {act.strategy} do not keep {act.guarantee.describe()}. This is a mistake "
+                "of the strategy; nothing was spent."
+            )
+        return act
+
+    def _seen(
+        self, choices: Mapping[Key, Choice], numbers: Settled | None
+    ) -> tuple[tuple[Planned, ...], tuple[Curve, ...]]:
+        """In the order of the requests."""
+        known = {(p.observer, p.name): p for p in numbers.planned} if numbers is not None else {}
+        losses = relative_losses(self._settling(), tuple(known.values())) if numbers is not None else []
+        by_key = dict(zip(known, losses, strict=True))
+        planned, curves = [], []
+        for request in self.requests:
+            key = (request.observer, request.name)
+            asked = request.requirement.guarantee
+            if key in known and numbers is not None:
+                planned.append(known[key])
+                curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noise))
+            else:
+                choice, share = choices[key], self.share(*key)
+                planned.append(_planned(self.wanted[key], choice, share))
+                curves.append(
+                    act_curve(self.wanted[key], choice.strategy, share, self.points[request.observer], self.size)
+                )
+        return tuple(planned), tuple(curves)
+
+    # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _promises(self, shown: Plan, numbers: Settled | None) -> tuple[Promise, ...]:
+        """Every promise derived again: from the portions as fractions, and from draws and acts by composition."""
+        settled = {promise.observers: promise for promise in numbers.promises} if numbers is not None else {}
+        promises = []
+        for observer, request in self.requirements.items():
+            if observer in self.portions:
+                name = show(request.requirement.name)
+                promises.append(self._promise(shown, (observer,), name, request.requirement.guarantee, observer))
+            else:
+                promises.append(settled[(observer,)])
+        for group in self.groups:
+            loosest = self.loosest(group)
+            asked = self.requirements[loosest].requirement.guarantee
+            name = f"collude: no more than {loosest} alone"
+            promises.append(self._promise(shown, tuple(sorted(group)), name, asked, loosest))
+        known = {promise.observers for promise in promises}
+        return (*promises, *(promise for observers, promise in settled.items() if observers not in known))
+
+    def _promise(self, shown: Plan, observers: tuple[str, ...], name: str, asked: Guarantee, whose: str) -> Promise:
+        kept = compose(shown.events(self.dataset, observers))
+        within = add_up(self._parts(shown, observers), self.points[whose])
+        if not within or kept.implies(asked) is not True:
+            raise PlanError(
+                f"The plan for {' and '.join(observers)} costs {kept.describe()}, more than {asked.describe()}. "
+                "This is a mistake of the planner; nothing was spent."
+            )
+        return Promise(observers, self.dataset, name, asked, kept)
+
+    def _parts(self, shown: Plan, observers: tuple[str, ...]) -> list[Point]:
+        """What acts and statistics were given; statistics of several observers count once, at the most of each."""
+        parts = [as_point(act.guarantee) for act in shown.acts_of(self.dataset, observers)]
+        numbers = [self.share(o, STATISTICS) for o in observers if STATISTICS in self.portions.get(o, {})]
+        drawn = bool(shown.draw_events(self.dataset, observers))
+        if drawn and numbers:
+            epsilon = max(point.eps for point in numbers)
+            delta = max(point.delta_ if isinstance(point, ApproxDP) else 0.0 for point in numbers)
+            parts.append(ApproxDP(epsilon, delta) if delta > 0 else PureDP(epsilon))
+        return parts
+
+
+def _planned(wanted: Wanted, choice: Choice, share: Point) -> Planned:
+    request = wanted.request
+    columns = wanted.columns if wanted.target in (None, *wanted.columns) else (*wanted.columns, str(wanted.target))
+    note = f"; {choice.prediction.note}" if choice.prediction.note else ""
+    return Planned(
+        request.name,
+        show(request.requirement.name),
+        request.observer,
+        f"{choice.strategy.name} ({wanted.kind})",
+        columns,
+        choice.prediction.seen,
+        choice.considered,
+        request.weight,
+        f"within its portion {share.describe()} of the requirement {choice.reason}{note}",
+        request.position.strip(),
+    )

@@ -1,0 +1,150 @@
+"""One requirement's budget over publications of several kinds: portions of (ε, δ) that add up to no more than it.
+
+In:   predicted losses at the whole budget, weights, requirements, groups of observers who collude.
+Out:  for every observer and publication a portion, as an exact fraction, and the guarantee it stands for.
+Not here: what a publication makes of its portion (plan/strategy.py, plan/settle.py).
+Proof: docs/proofs/portions.md
+
+A publication with the portion φ of (ε, δ) is predicted to lose about κ/φ², κ its loss at the whole budget: the variance
+of noise is proportional to 1/ε². Σ wκ/φ² subject to Σφ = 1 is least at φ ∝ ∛(wκ). Nobody gets less than a twentieth,
+or than half an even part where there are more than ten. All statistics of an observer together are one publication
+here; how they share their portion is plan/allocation.py's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.errors import PlanError, PrivacyParameterError
+from sfumato.mechanisms.calibrate import largest_pure_epsilon
+
+__all__ = ["SPENT", "STATISTICS", "Portions", "add_up", "as_point", "collude", "portion_of", "split_portions"]
+
+#: The name of an observer's statistics among the publications.
+STATISTICS = "\0statistics"
+#: The part that is handed out. Whoever composes acts on a grid, such as the verifier, rounds up: the rest is for that.
+SPENT = Fraction(255, 256)
+_FLOOR = Fraction(1, 20)
+
+Portions = dict[str, dict[str, Fraction]]
+
+
+def as_point(guarantee: Guarantee, where: str = "") -> PureDP | ApproxDP:
+    """The requirement as (ε, δ). A curve (μ, ρ, Rényi) is replaced by the largest pure ε that implies it.
+
+    No (ε, δ) with δ > 0 implies a curve.
+
+    >>> from sfumato.core import GaussianDP
+    >>> as_point(ApproxDP(1.0, 1e-6)).delta_, round(as_point(GaussianDP(1.0)).eps, 3)
+    (1e-06, 0.805)
+    """
+    if isinstance(guarantee, PureDP):
+        return guarantee
+    if isinstance(guarantee, ApproxDP):
+        return guarantee if guarantee.delta_ > 0 else PureDP(guarantee.eps, adjacency=guarantee.adjacency)
+    try:
+        # Several pure acts may compose to a little more of a curve than one act of their sum: a thousandth less.
+        return PureDP(largest_pure_epsilon(guarantee) * 0.999, adjacency=guarantee.adjacency)
+    except PrivacyParameterError as error:
+        raise PlanError(
+            f"{where}: {guarantee.describe()} leaves nothing for tables and models. State dp(ε) or dp(ε, δ). "
+            f"Nothing was planned and nothing was spent. ({error})"
+        ) from error
+
+
+def split_portions(losses: Mapping[str, float]) -> dict[str, Fraction]:
+    """Portions of one budget, proportional to the cube roots of weighted losses, none below the floor.
+
+    They add up to 255/256 at most, exactly.
+
+    >>> found = split_portions({"table": 8.0, "triage": 1.0})
+    >>> round(float(found["table"]), 3), sum(found.values()) <= 1
+    (0.664, True)
+    """
+    floor = min(_FLOOR, Fraction(1, 2 * len(losses)))
+    roots = {name: _root(loss) for name, loss in losses.items()}
+    held: set[str] = set()
+    while True:
+        free = [name for name in losses if name not in held]
+        left = 1 - floor * len(held)
+        total = sum((roots[name] for name in free), Fraction(0))
+        found = {name: floor if name in held else left * roots[name] / total for name in losses}
+        low = [name for name in free if found[name] < floor]
+        if not low:
+            return {name: portion * SPENT for name, portion in found.items()}
+        held.update(low)
+
+
+def _root(loss: float) -> Fraction:
+    """A fraction near ∛loss; what it is off by changes the split and nothing else."""
+    bounded = min(max(loss, 1e-12), 1e12) if not math.isnan(loss) else 1e12
+    return Fraction(round(bounded ** (1 / 3) * 2**30), 2**30)
+
+
+def portion_of(point: PureDP | ApproxDP, portion: Fraction) -> PureDP | ApproxDP:
+    """φ·(ε, δ), each number rounded down.
+
+    >>> portion_of(ApproxDP(1.0, 1e-6), Fraction(1, 4)).eps
+    0.25
+    """
+    epsilon = _down(Fraction(point.eps) * portion)
+    if isinstance(point, PureDP):
+        return PureDP(epsilon, adjacency=point.adjacency)
+    return ApproxDP(epsilon, _down(Fraction(point.delta_) * portion), adjacency=point.adjacency)
+
+
+def _down(value: Fraction) -> float:
+    nearest = float(value)
+    return math.nextafter(nearest, 0.0) if Fraction(nearest) > value else nearest
+
+
+def _pair(point: PureDP | ApproxDP) -> tuple[Fraction, Fraction]:
+    delta = point.delta_ if isinstance(point, ApproxDP) else 0.0
+    return Fraction(point.eps), Fraction(delta)
+
+
+def add_up(parts: Sequence[PureDP | ApproxDP], whole: PureDP | ApproxDP) -> bool:
+    """Whether Σε ≤ ε and Σδ ≤ δ as fractions: plain composition.
+
+    >>> add_up([PureDP(0.5), PureDP(0.5)], PureDP(1.0)), add_up([PureDP(0.5), ApproxDP(0.4, 1e-9)], PureDP(1.0))
+    (True, False)
+    """
+    epsilon, delta = _pair(whole)
+    pairs = [_pair(part) for part in parts]
+    return sum(e for e, _ in pairs) <= epsilon and sum(d for _, d in pairs) <= delta
+
+
+def collude(
+    portions: Portions, points: Mapping[str, PureDP | ApproxDP], group: frozenset[str], loosest: str
+) -> Portions:
+    """The same portions, those of the group's members shrunk alike until all they see together is within the loosest's
+    own budget. Statistics are refinements of each other and count once, at the most of any member; all else adds up.
+    """
+    members = sorted(group & portions.keys())
+    totals = [Fraction(0), Fraction(0)]
+    for index in (0, 1):
+        for observer in members:
+            whole = _pair(points[observer])[index]
+            totals[index] += sum(
+                (p * whole for name, p in portions[observer].items() if name != STATISTICS), Fraction(0)
+            )
+        totals[index] += max(
+            (portions[o].get(STATISTICS, Fraction(0)) * _pair(points[o])[index] for o in members), default=Fraction(0)
+        )
+    factor = Fraction(1)
+    for total, own in zip(totals, _pair(points[loosest]), strict=True):
+        if total > own * SPENT:
+            factor = min(factor, own * SPENT / total)
+    if factor == 0:
+        raise PlanError(
+            f"{' and '.join(members)} collude and {loosest}'s requirement has no δ while another one has: state "
+            "requirements of colluding observers in one currency, all dp(ε) or all dp(ε, δ). Nothing was spent."
+        )
+    shrunk = {
+        observer: {name: portion * factor for name, portion in own.items()} if observer in group else own
+        for observer, own in portions.items()
+    }
+    return shrunk

@@ -1,0 +1,129 @@
+"""Strategies as data: what a way to publish accepts, what it is predicted to cost, and the act it settles on.
+
+In:   what is wanted, a guarantee to keep, a public number of individuals.
+Out:  Prediction; `choose`, which takes the cheapest strategy that prefer and forbid leave.
+Not here: concrete strategies: rooms that may import estimators register them (run/publish.py); how a budget is split
+over publications (plan/portions.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from sfumato.core import Guarantee, NoGuarantee
+from sfumato.errors import PlanError, SfumatoError
+from sfumato.plan.act import Act
+from sfumato.plan.plan import Considered, Seen
+from sfumato.plan.wanted import Wanted
+
+__all__ = ["Choice", "Prediction", "Strategy", "choose"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is known before anything is spent, from public facts alone.
+
+    `loss` is the expected squared error over a squared scale, the unit in which publications are weighed against each
+    other; `seen` says the same in each variable's own unit.
+    """
+
+    loss: float
+    seen: tuple[Seen, ...]
+    seconds: float = 0.0
+    bytes_sent: float = 0.0
+    note: str = ""
+
+
+class Strategy(ABC):
+    """A candidate way to publish one kind of thing. Abstract."""
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        """None, or the reason why it cannot be used here."""
+
+    @abstractmethod
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        """Its error under `guarantee` for `size` individuals, from public facts alone."""
+
+    @abstractmethod
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        """The act that keeps `guarantee`."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen strategy with its prediction, and all that were considered."""
+
+    strategy: Strategy
+    prediction: Prediction
+    considered: tuple[Considered, ...] = field(default=())
+    reason: str = ""
+
+
+def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee, size: float) -> Choice:
+    """The strategy of least predicted loss among those that are preferred, or among all if none of these can be used.
+
+    A strategy without a guarantee is listed and never chosen.
+    """
+    own = [strategy for strategy in strategies if strategy.kind == wanted.kind]
+    if not own:
+        raise PlanError(
+            f"{wanted.request.position}{wanted.name}: nobody registered a strategy for a {wanted.kind}. Plan with "
+            "sfumato.run.planning.make_plan, which knows them. Nothing was spent."
+        )
+    refused: list[Considered] = []
+    usable: list[tuple[Strategy, Prediction]] = []
+    for strategy in own:
+        reason = _refusal(strategy, wanted, guarantee)
+        if reason is None:
+            try:
+                usable.append((strategy, strategy.predict(wanted, guarantee, size)))
+            except SfumatoError as error:
+                reason = str(error)
+        if reason is not None:
+            refused.append(Considered(strategy.name, None, reason))
+    usable.sort(key=lambda pair: pair[1].loss)
+    wished = [pair for pair in usable if pair[0].name in wanted.request.preferred]
+    if not usable:
+        raise PlanError(
+            f"{wanted.request.position}{wanted.name}: no strategy is left for this {wanted.kind}. "
+            + " ".join(f"{other.strategy}: {other.reason}." for other in refused)
+            + " Nothing was planned and nothing was spent."
+        )
+    chosen, prediction = (wished or usable)[0]
+    considered = [_considered(pair, prediction, chosen) for pair in usable]
+    return Choice(chosen, prediction, (*considered, *refused), _reason(wished, usable))
+
+
+def _refusal(strategy: Strategy, wanted: Wanted, guarantee: Guarantee) -> str | None:
+    if isinstance(guarantee, NoGuarantee):
+        return "nothing is promised"
+    if strategy.name in wanted.request.forbidden:
+        return "forbidden by the study"
+    return strategy.accepts(wanted, guarantee)
+
+
+def _error(prediction: Prediction) -> float:
+    return sum(seen.error for seen in prediction.seen)
+
+
+def _considered(pair: tuple[Strategy, Prediction], best: Prediction, chosen: Strategy) -> Considered:
+    strategy, prediction = pair
+    if strategy is chosen:
+        reason = "chosen"
+    else:
+        ratio = prediction.loss / best.loss if best.loss > 0 else float("inf")
+        reason = f"{ratio:.3g} times the loss (relative squared error) predicted for the chosen one"
+    return Considered(strategy.name, _error(prediction), reason, (), prediction.seconds, prediction.bytes_sent)
+
+
+def _reason(wished: Sequence[object], usable: Sequence[object]) -> str:
+    if wished:
+        return "the study prefers it" + (" and it has the least predicted loss of those" if len(wished) > 1 else "")
+    return f"of {len(usable)} usable strateg{'y' if len(usable) == 1 else 'ies'} it has the least predicted loss"

@@ -1,0 +1,173 @@
+"""What a publication of another kind than a statistic asks for: columns with public domains, a target, uses.
+
+In:   a Request whose term is table(…), classifier(…), regression(…), outliers(…) or channel(…), the network.
+Out:  Wanted, or a PlanError that says where, what is missing and the way out. Nothing of the data.
+Not here: how it is answered (plan/strategy.py and whoever registers there).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.core import Categories, Interval, Schema
+from sfumato.errors import PlanError
+from sfumato.lang.term import Compound, ListTerm, Term, match, show
+from sfumato.network.network import Network, Node
+from sfumato.plan.request import Request
+
+__all__ = ["KINDS", "Wanted", "wanted_of"]
+
+#: How each kind is written.
+KINDS = {
+    "table": "table([rv(P), rv(P)]) or table([rv(P), label(P)], for(svm(label(P))))",
+    "classifier": "classifier(label(P), [feature(P)])",
+    "regression": "regression(target(P), [feature(P)])",
+    "outliers": "outliers([feature(P)])",
+    "channel": "channel(rv(P), [use, use])",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One request of another kind. `columns` are features in the study's order; a table's include its label.
+
+    `target` is the label or the number to predict; `uses` are a channel's, or the model a table is meant for.
+    """
+
+    request: Request
+    kind: str
+    columns: tuple[str, ...]
+    domains: tuple[Interval | Categories, ...]
+    target: str | None = None
+    target_domain: Interval | Categories | None = None
+    uses: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @property
+    def schema(self) -> Schema:
+        """The public domains of the features; of a table, of every column."""
+        return Schema(dict(zip(self.columns, self.domains, strict=True)))
+
+    @property
+    def classes(self) -> int:
+        """How many labels are declared; 0 where the target is no category."""
+        return len(self.target_domain.values) if isinstance(self.target_domain, Categories) else 0
+
+
+def wanted_of(request: Request, network: Network) -> Wanted:
+    """Read the term and check what every kind needs: one bounded value per individual, and nobody's presence hidden."""
+    term = request.term
+    if not isinstance(term, Compound) or term.functor not in KINDS:
+        raise PlanError(
+            f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "
+            "variable, an aggregate, something computed from aggregates) or one of "
+            f"{'; '.join(KINDS.values())}. Nothing was spent."
+        )
+    if request.adjacency.relation != "replace-one":
+        raise PlanError(
+            f"{request.position}{request.name}: a {term.functor} shows or uses how many individuals there are, which "
+            f"adjacency({request.requirement.dataset}, add_remove) keeps secret. Publish an aggregate, or leave that "
+            "adjacency out. Nothing was planned and nothing was spent."
+        )
+    reader = _Reader(request, network)
+    listed, target, uses = _parts(term, reader)
+    columns = tuple(reader.name(atom) for atom in listed)
+    aim = reader.name(target) if target is not None else None
+    if len(set(columns)) < len(columns) or (aim in columns and term.functor != "table"):
+        raise reader.wrong("names a variable twice", "Name each once.")
+    if term.functor == "table" and aim is not None and aim not in columns:
+        raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
+    return Wanted(
+        request,
+        term.functor,
+        columns,
+        tuple(reader.domain(name) for name in columns),
+        aim,
+        reader.domain(aim) if aim is not None else None,
+        uses,
+    )
+
+
+def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tuple[str, ...]]:
+    """Atoms of the columns, the atom of the target, the names of uses."""
+    given = term.arguments
+    wrong = reader.wrong("is not written as it should be", f"Write {KINDS[term.functor]}.")
+    match term.functor, given:
+        case "table", (ListTerm(items=items),) if items:
+            return list(items), None, ()
+        case "table", (ListTerm(items=items), Compound(functor="for", arguments=(Compound() as use,))) if items:
+            return list(items), use.arguments[0] if use.arguments else None, (use.functor,)
+        case (("classifier" | "regression"), (Compound() as target, ListTerm(items=items))) if items:
+            return list(items), target, ()
+        case "outliers", (ListTerm(items=items),) if items:
+            return list(items), None, ()
+        case "channel", (Compound() as node,):
+            return [node], None, ("identity",)
+        case "channel", (Compound() as node, ListTerm(items=items)) if items:
+            return [node], None, tuple(_use(item) for item in items)
+    raise wrong
+
+
+def _use(term: Term) -> str:
+    """identity, log, …; power(-2) is written power:-2 elsewhere."""
+    if isinstance(term, Compound) and len(term.arguments) == 1:
+        return f"{term.functor}:{show(term.arguments[0])}"
+    return term.functor if isinstance(term, Compound) else show(term)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Names and domains of the nodes behind the atoms of one request."""
+
+    request: Request
+    network: Network
+
+    def wrong(self, what: str, way_out: str) -> PlanError:
+        shown = f"{self.request.position}{self.request.name}: {show(self.request.term)}"
+        return PlanError(f"{shown} {what}. {way_out} Nothing was planned and nothing was spent.")
+
+    def name(self, atom: Term) -> str:
+        known = [node for node in self.network.nodes if node.name in self.request.nodes]
+        found = [node.name for node in known if match(atom, node.atom) is not None]
+        if len(found) != 1:
+            raise self.wrong(
+                f"names {show(atom)}, which is {'no variable' if not found else 'several variables'} of the network",
+                "Name declared variables of one individual, such as age(P).",
+            )
+        return found[0]
+
+    def domain(self, name: str) -> Interval | Categories:
+        node = self._checked(name)
+        if isinstance(node.domain, Categories) and len(node.domain.values) > 1:
+            return node.domain
+        if isinstance(node.domain, Interval) and node.domain.width > 0:
+            return Interval(node.domain.low, node.domain.high)
+        raise self.wrong(
+            f"needs a public range of {name}, with more than one value in it", f"Declare range({name}, Low, High)."
+        )
+
+    def _checked(self, name: str) -> Node:
+        """The node, the same for every individual of the requirement's dataset."""
+        dataset = self.request.requirement.dataset
+        groups = [group for group in self.network.groups if group.dataset == dataset]
+        found = [group.node(name) for group in groups]
+        own = [node for node in found if node is not None]
+        if not own:
+            raise self.wrong(f"uses {name}, which no individual of {dataset} has", "Name variables of individuals.")
+        if len(own) < len(groups) or len({repr(node.domain) for node in own}) > 1:
+            raise self.wrong(
+                f"uses {name}, which is not the same variable for every individual of {dataset}",
+                "Use variables that everybody has, with one range.",
+            )
+        if any(node.rows != 1 or node.row_table is not None for node in own):
+            raise self.wrong(
+                f"uses {name}, of which one individual may have several", "Use variables with one value per individual."
+            )
+        if any(node.probabilities and node.expression is None for node in own):
+            raise self.wrong(
+                f"uses {name}, of which only the probabilities are known", "Use a variable read from a column."
+            )
+        return own[0]

@@ -1,0 +1,95 @@
+"""Random answers: the network's own randomness is credited, and the loss is exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.core import compose
+from sfumato.errors import PlanError
+from sfumato.evidence import verify
+from sfumato.plan.discrete import SampleDraw
+from sfumato.plan.make import make_plan
+from sfumato.plan.plan import Plan
+from sfumato.run.study import run_plan
+
+SURVEY = """
+source(people, 'people.parquet').
+column(people, id, person(P)).
+column(people, smoker, smoker(P)).
+column(people, sex, sex(P)).
+random(smoker(P)) :- person(P).
+random(sex(P)) :- person(P).
+random(answer(P)) :- person(P).
+range(smoker(P), [0, 1]).
+range(sex(P), [f, m]).
+depends(answer(P), [smoker(P)], bernoulli(0.3 + 0.4 * smoker(P))) :- person(P).
+dataset(survey, domain(P, person(P))).
+"""
+
+
+def study(metric: str, what: str) -> str:
+    promise = f"privacy_requirement(open(public), survey, {metric}).\n"
+    return f"{SURVEY}{promise}publish(out, {what}, open(public)) :- person(P).\n"
+
+
+def draw_of(plan: Plan) -> SampleDraw:
+    (draw,) = plan.draws
+    assert isinstance(draw, SampleDraw)
+    return draw
+
+
+def people(size: int) -> dict[str, pa.Table]:
+    return {
+        "people": pa.table(
+            {"id": [f"{i:06d}" for i in range(size)], "smoker": [0, 1] * (size // 2), "sex": ["f", "m"] * (size // 2)}
+        )
+    }
+
+
+def test_the_networks_own_randomness_is_credited():
+    """Answers with chances 0.3 and 0.7 already have ε = ln(7/3): a promise above it needs no further noise."""
+    draw = draw_of(make_plan(study("dp(2)", "sample(answer(P))")))
+    assert draw.candidate.own_loss == pytest.approx(math.log(7 / 3))
+    np.testing.assert_allclose(draw.mechanism().probabilities, [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
+    assert draw.event().eps == pytest.approx(math.log(7 / 3), rel=1e-5)
+
+
+def test_what_is_missing_is_added_and_no_more():
+    plan = make_plan(study("dp(0.5)", "sample(answer(P))"))
+    cost = compose(plan.events("survey"))
+    assert cost.implies(plan.promises[0].asked) is True
+    assert cost.epsilon(0.0) == pytest.approx(0.5, rel=1e-6)
+    for certificate in run_plan(plan, people(100), None).certificates.values():
+        assert verify(certificate, plan=plan.to_dict()).ok
+
+
+def test_a_category_is_answered_at_random():
+    """A cell itself has no randomness: randomised response, with chance e^ε/(1 + e^ε) of the truth."""
+    plan = make_plan(study("dp(1)", "sex(P)"))
+    release = run_plan(plan, people(20_000), None)
+    answers = release["out"]["sex(P)"].to_numpy(zero_copy_only=False)
+    kept = np.mean(answers == np.array(["f", "m"] * 10_000))
+    assert kept == pytest.approx(math.e / (1 + math.e), abs=0.02)
+
+
+def test_the_answers_have_the_planned_law():
+    plan = make_plan(study("dp(0.5)", "sample(answer(P))"))
+    draw = draw_of(plan)
+    answers = run_plan(plan, people(40_000), None)["out"]["answer(P)"].to_numpy(zero_copy_only=False).astype(int)
+    for smoker in (0, 1):
+        assert np.mean(answers[smoker::2]) == pytest.approx(draw.mechanism().probabilities[smoker, 1], abs=0.02)
+
+
+def test_a_plan_with_answers_reads_back():
+    plan = make_plan(study("dp(1)", "sample(answer(P))"))
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_an_infinite_number_of_states_is_refused_with_a_way_out():
+    text = study("dp(1)", "sample(answer(P))").replace("range(smoker(P), [0, 1]).", "range(smoker(P), 0, 1).")
+    with pytest.raises(PlanError, match="list of levels"):
+        make_plan(text)
