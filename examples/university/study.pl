@@ -35,7 +35,7 @@ cpd(grade(S, C), lookup([iq(S), diff(C)],
      row([high, high],   discrete(['A': 0.4, 'B': 0.4, 'C': 0.2]))])).
 
 dataset(studentBody, domain(S, student(S))).
-adjacency(studentBody, add_remove).
+adjacency(studentBody, replace_one).
 privacy_requirement(studentPrivacy(dean), studentBody, dp(0.5)).
 privacy_requirement(studentPrivacy(student), studentBody, dp(1.0)).
 

@@ -158,8 +158,11 @@ def run(
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
 ) -> None:
-    """Plan a study and publish it: results, certificates and the plan in one new folder."""
-    from sfumato.run.study_commands import read_sizes, run_study, show_plan
+    """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
+    from sfumato.evidence.report import finish_folder
+    from sfumato.evidence.trace_command import folder_note
+    from sfumato.lang import load
+    from sfumato.run.study_commands import public_tables, read_sizes, run_study, show_plan
 
     console = Console()
     with console.status("planning and publishing"):
@@ -169,6 +172,10 @@ def run(
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
     console.print(f"{len(release.published)} publication(s) in {out}{note}")
+    missing = finish_folder(made, out, None if dry_run else ledger, tables=public_tables(load(study), data))
+    console.print(folder_note(out, missing), soft_wrap=True, markup=False)
+    if missing:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -188,6 +195,50 @@ def explain(
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
     print(explain_plan(made, reader), end="")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder written by run.")],
+    study: Annotated[Path | None, typer.Option(help="The study, for the picture of its network.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
+    ledger: Annotated[Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = None,
+) -> None:
+    """Write report.html and README.txt of a folder again, and say whether the folder is complete."""
+    from sfumato.evidence.trace_command import run_report
+
+    text, complete = run_report(folder, study, data, ledger)
+    print(text)
+    if not complete:
+        raise typer.Exit(1)
+
+
+@app.command()
+def trace(
+    result: Annotated[str, typer.Argument(help="A file in results/, a folder, or with --folder a publication's name.")],
+    folder: Annotated[Path | None, typer.Option(help="The folder written by run.")] = None,
+    study: Annotated[Path | None, typer.Option(help="The study, to name tables and columns too.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
+    person: Annotated[
+        str | None, typer.Option(help="What was already published from this person, and why that is bounded.")
+    ] = None,
+) -> None:
+    """Say where a result came from and which requirement paid for it. Private tables are not opened."""
+    from sfumato.evidence.trace_command import run_trace
+
+    print(run_trace(result, folder, study, data, person), end="")
+
+
+@app.command()
+def new(
+    table: Annotated[Path, typer.Argument(help="A Parquet or CSV file; only names and types of columns are read.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")] = Path("study.pl"),
+    schema: Annotated[Path | None, typer.Option(help="Write a schema for `sfumato release` too.")] = None,
+) -> None:
+    """Begin a study from a table's column names and types, with marked gaps that `sfumato check` reports."""
+    from sfumato.run.new_command import run_new
+
+    print(run_new(table, out, schema))
 
 
 @app.command()

@@ -7,7 +7,15 @@ import pytest
 
 from sfumato.core import Interval, Schema
 from sfumato.errors import DataError, InputError
-from sfumato.learn import PrivateLinearRegression, PrivateLogisticRegression, PrivateSVC
+from sfumato.learn import (
+    EquilibriumClassifier,
+    KernelMeanClassifier,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateSVC,
+    PrivateSVDD,
+)
+from sfumato.learn.device_features import DeviceFeatures, device_class_sums, weighted_gram
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
@@ -151,6 +159,49 @@ def test_regression_on_tensors():
     memory, tensor = make().fit(X, target), make().fit(torch.asarray(X), torch.asarray(target))
     assert np.allclose(tensor.coef_, memory.coef_, rtol=1e-9, atol=1e-12)
     assert np.allclose(tensor.predict(torch.asarray(X)), memory.predict(X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("priors", ["included", "divided"])
+def test_kernel_means_on_tensors(priors):
+    torch = pytest.importorskip("torch")
+    rows, labels = np.clip(X, -2, 2), CODES + (X[:, 0] > 0.4)
+    make = lambda: KernelMeanClassifier(  # noqa: E731
+        1.0, 1e-6, n_components=20, box=(-2.0, 2.0), priors=priors, random_state=3
+    )
+    memory, tensor = make().fit(rows, labels), make().fit(torch.asarray(rows), torch.asarray(labels))
+    assert np.allclose(tensor.weights_, memory.weights_, rtol=1e-9, atol=1e-9)
+    assert (tensor.predict(torch.asarray(rows)) == memory.predict(rows)).mean() > 0.999
+    with pytest.raises(DataError, match="columns"):
+        tensor.predict(torch.asarray(rows[:, :2]))
+
+
+def test_supports_and_equilibrium_points_on_tensors():
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    labels = generator.integers(2, size=1500)
+    rows = generator.normal(scale=0.12, size=(1500, 2)) + np.where(labels == 1, 0.5, -0.5)[:, None]
+    make = lambda: PrivateSVDD(2.0, 1e-6, C=20.0, n_components=40, random_state=0)  # noqa: E731
+    memory, tensor = make().fit(rows), make().fit(torch.asarray(rows))
+    assert np.abs(memory.centre_ - tensor.centre_).max() <= 4 * memory.sensitivity_
+    assert np.allclose(tensor.score_samples(torch.asarray(rows)), tensor.score_samples(rows), atol=1e-9)
+    points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0)
+    points.fit(torch.asarray(rows), torch.asarray(labels))
+    assert isinstance(points.points_, np.ndarray)
+    assert points.score(rows, labels) > 0.9
+    assert (points.predict(torch.asarray(rows)) == points.predict(rows)).mean() > 0.99
+    assert points.counts_.shape == (len(points.points_), 2)
+
+
+def test_device_features_are_the_matrix_they_stand_for():
+    there, weights = DeviceFeatures(X[5:500]), GENERATOR.uniform(0, 1, 495)
+    assert np.allclose(there @ np.ones(6), X[5:500].sum(axis=1))
+    assert np.allclose(weights @ there, weights @ X[5:500])
+    assert np.allclose(weighted_gram(there, weights), weighted_gram(X[5:500], weights))
+    assert np.allclose(there[3], X[8])
+    assert there[10:20].shape == (10, 6)
+    assert there.astype(np.float32).dtype == np.float32
+    sums = device_class_sums(X[5:], CODES[5:], 2)
+    assert np.allclose(sums[1], X[5:][CODES[5:] == 1].sum(axis=0))
 
 
 def test_random_features_on_tensors():

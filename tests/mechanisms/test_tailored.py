@@ -332,7 +332,7 @@ def test_a_use_that_breaks_inside_the_domain_is_refused_with_the_point(wish, poi
         {"prior": lambda x: x - 2}, {"guard": 0.0}, {"delta": 0.01, "bins": 100}, {"domain": (0, 1)},
         {"bias": "unbiased", "outputs": np.linspace(0.3, 0.7, 30)}, {"bias": "unbiased", "uses": ["sqrt"]},
     ],
-    ids=str,
+    ids=lambda wish: " ".join(wish),
 )  # fmt: skip
 def test_wishes_that_mean_nothing_are_refused(wish):
     with pytest.raises(InputError):

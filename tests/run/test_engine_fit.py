@@ -13,7 +13,13 @@ from run import engine_faults
 from sfumato.core import ADD_REMOVE, Categories, Interval, Schema
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.evidence import verify
-from sfumato.learn import PrivateLinearRegression, PrivateLogisticRegression, PrivateSVC, PrivateSVDD
+from sfumato.learn import (
+    KernelMeanClassifier,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateSVC,
+    PrivateSVDD,
+)
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.stream_newton import Objective, Question
 from sfumato.learn.stream_sums import BatchReader, MarginSums, ProductSums, RowShape
@@ -81,8 +87,24 @@ ESTIMATORS = {
             1.0, 1e-6, adjacency=ADD_REMOVE, public_size=10_000, classes=[False, True], random_state=3
         ),
     ),
+    "kernel means": (
+        "y",
+        LABELS,
+        lambda: KernelMeanClassifier(1.0, 1e-6, n_components=40, classes=list("abc"), random_state=3),
+    ),
+    "kernel densities": (
+        "y",
+        LABELS,
+        lambda: KernelMeanClassifier(
+            1.0, box=(-2.0, 2.0), n_components=40, priors="divided", classes=list("abc"), random_state=3
+        ),
+    ),
     "regression": ("t", TARGET, lambda: PrivateLinearRegression(1.0, 1e-6, target=(-3, 3), random_state=3)),
 }
+
+
+def parameters(model) -> np.ndarray:
+    return model.weights_ if hasattr(model, "weights_") else model.coef_
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -91,10 +113,11 @@ def test_the_fit_is_that_of_memory_for_every_cut(folder, kind):
     label, y, make = ESTIMATORS[kind]
     memory = make().fit(X, y)
     streamed = [fit(make(), folder, label, partitions=count) for count in (1, 7)]
-    scale = np.abs(memory.coef_).max()
+    expected = parameters(memory)
+    scale = np.abs(expected).max()
     for model in streamed:
-        assert np.abs(model.coef_ - memory.coef_).max() <= 1e-7 * scale
-        assert np.abs(model.coef_ - streamed[0].coef_).max() <= 1e-9 * scale
+        assert np.abs(parameters(model) - expected).max() <= 1e-7 * scale
+        assert np.abs(parameters(model) - parameters(streamed[0])).max() <= 1e-9 * scale
         assert str(model.guarantee_) == str(memory.guarantee_)
         assert [e.to_dict() for e in model.certificate_.events] == [e.to_dict() for e in memory.certificate_.events]
     if kind == "logistic":
@@ -212,6 +235,8 @@ def test_refusals_name_no_value(folder, engine, tmp_path):
         fit(make(), folder, "b", columns=["y"], engine=engine)
     with pytest.raises(InputError, match="by sums"):
         fit(PrivateSVDD(1.0, 1e-6), folder, "b", engine=engine)
+    with pytest.raises(InputError, match="spread"):
+        fit(KernelMeanClassifier(1.0, 1e-6, gamma="spread", classes=list("abc")), folder, "y", engine=engine)
     with pytest.raises(DataError, match="not read in parts"):
         fit(make(), X, "b", engine=engine)
 

@@ -17,7 +17,7 @@ from sfumato.network.network import Network
 from sfumato.plan.plan import Plan
 from sfumato.run.study_commands import public_tables
 
-__all__ = ["run_report", "run_trace"]
+__all__ = ["folder_note", "run_report", "run_trace"]
 
 
 def run_trace(
@@ -56,13 +56,13 @@ def _network(plan: Plan, study: Path | None, data: Path | None) -> Network | Non
     return study_network(plan, study, public_tables(load(study), data or study.parent))
 
 
-def run_report(folder: Path, study: Path | None, data: Path | None, ledger: Path | None) -> str:
-    """Write report.html and README.txt again; returns what to print."""
+def run_report(folder: Path, study: Path | None, data: Path | None, ledger: Path | None) -> tuple[str, bool]:
+    """Write report.html and README.txt again; what to print, and whether the folder is complete."""
     plan = Plan.read(folder / "plan.json")
     tables = public_tables(load(study), data or study.parent) if study else {}
     network = study_network(plan, study, tables) if study else None
     missing = finish_folder(plan, folder, ledger, network=network, tables=tables)
-    return folder_note(folder, missing)
+    return folder_note(folder, missing), not missing
 
 
 def folder_note(folder: Path, missing: tuple[str, ...]) -> str:

@@ -241,7 +241,7 @@ def show(term: Term, priority: int = 1200) -> str:
     match term:
         case Number(value=value):
             # Behind an operator a minus sign would be read as that operator's.
-            return f"({value!r})" if priority < 999 and value < 0 else repr(value)
+            return f"({value!r})" if priority < 999 and repr(value).startswith("-") else repr(value)
         case Text(value=value):
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         case Variable(name=name):

@@ -19,7 +19,7 @@ from scipy import special
 
 from sfumato.errors import DataError
 
-__all__ = ["as_matrix", "expit", "is_device_array", "namespace", "to_device", "to_host"]
+__all__ = ["as_matrix", "expit", "in_box", "is_device_array", "namespace", "to_device", "to_host"]
 
 
 def _library(array: Any) -> str:
@@ -87,3 +87,11 @@ def as_matrix(array: Any) -> Any:
     if not bool(library.isfinite(matrix).all()):
         raise DataError("X contains NaN or infinity. Nothing was spent.")
     return matrix
+
+
+def in_box(matrix: Any, box: tuple[np.ndarray, np.ndarray] | None) -> Any:
+    """Rows clipped to the box and scaled to [-1, 1]; as they are without a box."""
+    if box is None:
+        return matrix
+    low, high = (to_device(end, matrix) for end in box)
+    return (namespace(matrix).clip(matrix, low, high) - (low + (high - low) / 2)) / ((high - low) / 2)

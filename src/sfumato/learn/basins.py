@@ -12,16 +12,21 @@ depend on another row, not even by a rounding error.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
-__all__ = ["Basins", "follow", "highest", "public_starts"]
+from sfumato.learn.arrays import is_device_array, namespace, to_device, to_host
+
+__all__ = ["Basins", "follow", "highest", "nearest_points", "public_starts"]
 
 _STEPS = 40
 _MOMENTUM = 0.7
 #: Rows at a time: their phases stay in the cache.
 _CHUNK = 512
+#: Rows at a time on a device, whose memory they must fit.
+_DEVICE_CHUNK = 1 << 18
 
 
 class Basins:
@@ -54,8 +59,13 @@ class Basins:
         return np.cos(points.astype(np.float32) @ self.frequencies - self.shifts) @ self.amplitudes
 
 
-def follow(basins: Basins, points: np.ndarray) -> np.ndarray:
-    """Where the dynamics lead from each point: a fixed number of steps uphill with momentum."""
+def follow(basins: Basins, points: Any) -> Any:
+    """Where the dynamics lead from each point: a fixed number of steps uphill with momentum.
+
+    Points on a device are followed there, and stay there.
+    """
+    if is_device_array(points):
+        return _follow_on_device(basins, points)
     result = np.array(points, dtype=np.float32)
     phases = np.empty((min(_CHUNK, len(result)), len(basins.shifts)), dtype=np.float32)
     for start in range(0, len(result), _CHUNK):
@@ -69,6 +79,35 @@ def follow(basins: Basins, points: np.ndarray) -> np.ndarray:
             speed += turned @ basins.pull
             place += speed
     return result
+
+
+def _follow_on_device(basins: Basins, points: Any) -> Any:
+    library = namespace(points)
+
+    def there(array: np.ndarray) -> Any:
+        return library.asarray(to_device(array, points), dtype=library.float32)
+
+    frequencies, shifts, pull = there(basins.frequencies), there(basins.shifts), there(basins.pull)
+    places = []
+    for start in range(0, int(points.shape[0]), _DEVICE_CHUNK):
+        place = library.asarray(points[start : start + _DEVICE_CHUNK], dtype=library.float32)
+        speed = library.zeros_like(place)
+        for _ in range(_STEPS):
+            speed = _MOMENTUM * speed + library.sin(place @ frequencies - shifts) @ pull
+            place = place + speed
+        places.append(place)
+    return library.concatenate(places)
+
+
+def nearest_points(points: np.ndarray, places: Any) -> np.ndarray:
+    """For each place on a device the position of the nearest of `points`, on the host."""
+    library = namespace(places)
+    there = to_device(points, places)
+    lengths, chosen = (there**2).sum(1) / 2, []
+    for start in range(0, int(places.shape[0]), _DEVICE_CHUNK):
+        part = library.asarray(places[start : start + _DEVICE_CHUNK], dtype=library.float64)
+        chosen.append(to_host((part @ there.T - lengths).argmax(1)))
+    return np.concatenate(chosen)
 
 
 def highest(basins: Basins, places: np.ndarray, radius: float, most: int, *, cubes: bool = False) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A matrix of features on a device that solvers of the host can use: only products travel.
 
 In:   a device matrix.
-Out:  DeviceFeatures: `matrix @ vector` and `vector @ matrix` with vectors of the host, weighted Gram matrices; class sums.
+Out:  DeviceFeatures: products with vectors of the host, weighted Gram matrices; sums of the features of each class.
 Not here: rows of norm 1 for linear models (learn/device_rows.py).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.learn.arrays import namespace, to_device, to_host
 from sfumato.learn.rows import BLOCK
 
-__all__ = ["DeviceFeatures", "device_class_sums", "weighted_gram"]
+__all__ = ["DeviceFeatures", "Features", "device_class_sums", "weighted_gram"]
 
 
 class DeviceFeatures:
@@ -60,7 +60,11 @@ class DeviceFeatures:
         return to_host(scaled.T @ scaled)
 
 
-def weighted_gram(features: np.ndarray | DeviceFeatures, weights: np.ndarray) -> np.ndarray:
+#: What the solvers of the host multiply with vectors. `Any`: numpy's types do not know the products above.
+Features = Any
+
+
+def weighted_gram(features: Features, weights: np.ndarray) -> np.ndarray:
     """Σ weight·row·rowᵀ for weights ≥ 0."""
     if isinstance(features, DeviceFeatures):
         return features.weighted_gram(weights)

@@ -26,7 +26,8 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
-from sfumato.learn.basins import Basins, follow, highest, public_starts
+from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, calm_threads, even_components
 from sfumato.learn.kernel_rule import plan_kernel
@@ -125,7 +126,8 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._check()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
-        labels, self.classes_ = checked_labels(y, len(rows), declared_classes(self.classes))
+        labels = to_host(y) if is_device_array(y) else y
+        labels, self.classes_ = checked_labels(labels, len(rows), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
@@ -193,7 +195,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             random_state=self.random_state,
         )
 
-    def _find_basins(self, rows: np.ndarray) -> None:
+    def _find_basins(self, rows: Any) -> None:
         """Phase II: where the dynamics lead; from public points, or as published from the records."""
         frequencies = self.support_.features_.frequencies
         assert frequencies is not None  # the features were used in Phase I
@@ -203,7 +205,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         else:
             start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(len(rows))
         reached, radius = follow(self._basins, start), float(self.merge_radius)
-        self.points_ = highest(self._basins, reached, radius, most, cubes=self.as_published)
+        self.points_ = highest(self._basins, to_host(reached), radius, most, cubes=self.as_published)
 
     def _cells(self, records: int) -> int:
         if self.cells != "auto":
@@ -216,19 +218,23 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             return np.full(columns, -1.0), np.full(columns, 1.0)
         return _encoded_box(self.schema)
 
-    def _vote(self, rows: np.ndarray, labels: np.ndarray, seeds: Seeds) -> None:
+    def _vote(self, rows: Any, labels: np.ndarray, seeds: Seeds) -> None:
         """Phase III: noisy counts of every label in every basin."""
         self.counts_ = seeds.seeded(self.votes_)(self._count(rows, labels))
         self.point_labels_ = self.counts_.argmax(axis=1)
 
-    def _count(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def _count(self, rows: Any, labels: np.ndarray) -> np.ndarray:
         """How many records of each label lie in each basin: private."""
         counts = np.zeros((len(self.points_), len(self.classes_)))
         np.add.at(counts, (self._home(follow(self._basins, rows)), labels), 1.0)
         return counts
 
-    def _home(self, places: np.ndarray, neighbours: int = 1) -> np.ndarray:
+    def _home(self, places: Any, neighbours: int = 1) -> np.ndarray:
         """The nearest equilibrium points of each place."""
+        if is_device_array(places):
+            if neighbours == 1:
+                return nearest_points(self.points_, places)
+            places = to_host(places)
         tree = KDTree(self.points_)
         return np.asarray(tree.query(places, k=min(neighbours, len(self.points_)))[1])
 

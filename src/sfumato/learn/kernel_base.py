@@ -27,7 +27,8 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
-from sfumato.errors import InputError, PrivacyParameterError, SchemaError
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
+from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import Budget
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
@@ -264,7 +265,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         check_is_fitted(self, "weights_")
         rows = self._rows(table, reset=False)
         parts = (slice(start, start + BLOCK) for start in range(0, rows.shape[0], BLOCK))
-        return np.concatenate([self._apply(self.features_(rows[part])) for part in parts])
+        return np.concatenate([self._apply(to_host(self.features_(rows[part]))) for part in parts])
 
     def _apply(self, features: np.ndarray) -> np.ndarray:
         """Scores of rows with these features, one column for each class."""

@@ -26,7 +26,16 @@ from sfumato.learn.linear import PrivateLinearRegression, _checked_targets
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_newton import Answer, Minimiser, Objective, Question, minimise_together
-from sfumato.learn.stream_sums import ClassSums, MarginSums, NormCounts, Passes, ProductSums, RowShape, Statistic, answers_from
+from sfumato.learn.stream_sums import (
+    ClassSums,
+    MarginSums,
+    NormCounts,
+    Passes,
+    ProductSums,
+    RowShape,
+    Statistic,
+    answers_from,
+)
 from sfumato.learn.table import checked_labels, declared_classes
 
 __all__ = ["DevicePasses", "fit_by_sums", "fit_on_device", "streamed_classes"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
-from sfumato.learn.arrays import is_device_array, namespace, to_device
+from sfumato.learn.arrays import in_box, is_device_array, namespace, to_device
 from sfumato.learn.bounds import norm_counts
 from sfumato.learn.device_features import device_class_sums
 from sfumato.learn.device_rows import DeviceRows
@@ -25,7 +25,17 @@ from sfumato.learn.losses import Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.stream_newton import LENGTHS, Answer, Question
 
-__all__ = ["BatchReader", "ClassSums", "MarginSums", "NormCounts", "Passes", "ProductSums", "RowShape", "Statistic", "answers_from", "in_box"]
+__all__ = [
+    "BatchReader",
+    "ClassSums",
+    "MarginSums",
+    "NormCounts",
+    "Passes",
+    "ProductSums",
+    "RowShape",
+    "Statistic",
+    "answers_from",
+]
 
 #: Rows whose random features are made at a time.
 _FEATURE_ROWS = 1 << 16
@@ -154,14 +164,6 @@ class ClassSums:
             sums += device_class_sums(features, codes, self.classes)
             counts += [float((codes == code).sum()) for code in range(self.classes)]
         return [sums, counts]
-
-
-def in_box(matrix: Any, box: tuple[np.ndarray, np.ndarray] | None) -> Any:
-    """Rows clipped to the box and scaled to [-1, 1]; as they are without a box."""
-    if box is None:
-        return matrix
-    low, high = (to_device(end, matrix) for end in box)
-    return (namespace(matrix).clip(matrix, low, high) - (low + (high - low) / 2)) / ((high - low) / 2)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError
+from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.kernel_base import KernelInput, calm_threads, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
@@ -92,7 +94,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         self._fit_rows(rows, promise, components, seed_from(self.random_state))
         return self
 
-    def _fit_rows(self, rows: np.ndarray, promise: Guarantee, components: int, seeds: Seeds) -> None:
+    def _fit_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
         self.cap_ = self._cap(len(rows), components)
         self.gamma_ = self._bandwidth(rows.shape)
         # The mean needs no solver, so nothing is left over.
@@ -101,7 +103,9 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         self.noise_ = noise_for(promise, self.sensitivity_, components)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
         with calm_threads(len(rows) * components):
-            found = nearest_to_origin(self.features_(rows), self.cap_, tolerance)
+            features = self.features_(rows)
+            there = DeviceFeatures(features) if is_device_array(features) else features
+            found = nearest_to_origin(there, self.cap_, tolerance)
         released = seeds.seeded(self.noise_)(found.centre)
         squares = float(released @ released) - components * self.noise_.error()
         # The true centre has norm at most 1: projecting to the ball, and correcting, use the release alone.
@@ -146,7 +150,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         check_is_fitted(self, "centre_")
         rows = self._rows(X, reset=False)
         parts = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
-        return np.concatenate([self.features_(rows[part]) @ self.centre_ for part in parts])
+        return np.concatenate([to_host(self.features_(rows[part])) @ self.centre_ for part in parts])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """score_samples - offset_: negative for outliers."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sfumato.learn.device_features import Features, weighted_gram
 from sfumato.learn.rows import BLOCK
 
 __all__ = ["LEAST_TOLERANCE", "HullPoint", "centre_of", "certified_gap", "exchange", "is_mean", "nearest_to_origin"]
@@ -44,7 +45,7 @@ class HullPoint:
     steps: int
 
 
-def certified_gap(features: np.ndarray, weights: np.ndarray, cap: float) -> float:
+def certified_gap(features: Features, weights: np.ndarray, cap: float) -> float:
     """‖a‖² - min ⟨a, s⟩ over the reduced hull: an upper bound of ‖a - a*‖².
 
     >>> certified_gap(np.eye(2), np.array([0.5, 0.5]), cap=1.0) < 1e-11
@@ -62,7 +63,7 @@ def certified_gap(features: np.ndarray, weights: np.ndarray, cap: float) -> floa
     return max(0.0, float(centre @ centre) - lowest) + _rounding(features)
 
 
-def centre_of(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def centre_of(features: Features, weights: np.ndarray) -> np.ndarray:
     """Σβφ, added block by block: the rounding error grows with BLOCK + n/BLOCK, not with n."""
     total = np.zeros(features.shape[1])
     for start in range(0, len(features), BLOCK):
@@ -70,7 +71,7 @@ def centre_of(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total
 
 
-def _rounding(features: np.ndarray) -> float:
+def _rounding(features: Features) -> float:
     """Rounding of the centre, of scores and of the weights' sum for rows of norm 1; added to every gap."""
     count, width = features.shape
     return 16 * (BLOCK + count / BLOCK + width) * 2.0**-53
@@ -81,7 +82,7 @@ def is_mean(count: int, cap: float) -> bool:
     return cap * count <= 1 + 1e-9
 
 
-def nearest_to_origin(features: np.ndarray, cap: float, tolerance: float) -> HullPoint:
+def nearest_to_origin(features: Features, cap: float, tolerance: float) -> HullPoint:
     """The reduced hull's point of least norm, certified to `tolerance` (at least LEAST_TOLERANCE).
 
     >>> found = nearest_to_origin(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), cap=0.6, tolerance=1e-10)
@@ -119,11 +120,10 @@ class _Newton:
     Works in the precision of `features`; single precision is enough for a direction and twice as fast.
     """
 
-    def __init__(self, features: np.ndarray, scale: np.ndarray) -> None:
+    def __init__(self, features: Features, scale: np.ndarray) -> None:
         self.features = features
         self.inverse = (1 / scale).astype(features.dtype)
-        scaled = features * np.sqrt(self.inverse)[:, None]
-        inside = scaled.T @ scaled  # one matrix twice: half the work of a general product
+        inside = weighted_gram(features, self.inverse)
         inside[np.diag_indices(len(inside))] += 1
         self.inside = cho_factor(inside, check_finite=False, overwrite_a=True)
         self.ones = self._solve(np.ones(len(features)))
@@ -167,7 +167,7 @@ class _Iterate:
         return min(float(part.min()) for part in (self.beta, self.slack, self.low, self.high)) > 0
 
 
-def _interior_points(features: np.ndarray, cap: float) -> Iterator[_Iterate]:
+def _interior_points(features: Features, cap: float) -> Iterator[_Iterate]:
     """Mehrotra's predictor and corrector for ½‖Σβφ‖², 0 ≤ β ≤ cap, Σβ = 1; yields after each step.
 
     Directions are taken in single precision while they carry far enough, then in double; residuals always in double.
@@ -190,7 +190,7 @@ def _interior_points(features: np.ndarray, cap: float) -> Iterator[_Iterate]:
             yield now
 
 
-def _step(features: np.ndarray, matrix: np.ndarray, now: _Iterate) -> tuple[_Iterate | None, float]:
+def _step(features: Features, matrix: Features, now: _Iterate) -> tuple[_Iterate | None, float]:
     """One step with directions from `matrix`: where it leads and how far it went, or None."""
     beta, slack, low, high = now.beta, now.slack, now.low, now.high
     dual = now.level + low - high - features @ (beta @ features)
@@ -229,7 +229,7 @@ def _longest(*pairs: np.ndarray) -> float:
     return most
 
 
-def exchange(features: np.ndarray, weights: np.ndarray, cap: float, tolerance: float, steps: int = 0) -> HullPoint:
+def exchange(features: Features, weights: np.ndarray, cap: float, tolerance: float, steps: int = 0) -> HullPoint:
     """Moves weight from the row of highest score to the one of lowest, exactly, until the gap is certified."""
     weights = weights.copy()
     while True:

@@ -39,7 +39,7 @@ def as_point(guarantee: Guarantee, where: str = "") -> PureDP | ApproxDP:
 
     >>> from sfumato.core import GaussianDP
     >>> as_point(ApproxDP(1.0, 1e-6)).delta_, round(as_point(GaussianDP(1.0)).eps, 3)
-    (1e-06, 0.805)
+    (1e-06, 0.806)
     """
     if isinstance(guarantee, PureDP):
         return guarantee

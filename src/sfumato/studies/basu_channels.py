@@ -233,8 +233,8 @@ _NOTES = (
     "Six repetitions of ten folds instead of the thesis' 128; bands are over repetitions. Rivals take published "
     "values at face value; ours uses the public channel. At ε ≥ 32 the staircase's noise is narrower than a "
     "rounding error: it publishes the attribute itself.",
-    "Our estimator's histogram leans on a prior that is uniform on the domain, as these attributes are; it has no "
-    "ridge term, so where the ridge itself costs something its excess is negative.",
+    "Our estimator's histogram leans on a prior that is uniform on the domain, as these attributes are; its "
+    "coefficients pass through the same ridge as everybody's.",
 )
 
 

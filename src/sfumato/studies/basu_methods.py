@@ -23,7 +23,7 @@ import numpy as np
 from sfumato.core.domain import Interval
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.channel_estimate import Calibration, likeliest_histogram
+from sfumato.mechanisms.channel_estimate import Calibration, bin_points, likeliest_histogram
 from sfumato.mechanisms.tailored_regression import tailor_for_regression
 from sfumato.mechanisms.tailored_repair import LARGEST_EPSILON, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored_sampling import AliasTable, alias_table
@@ -231,9 +231,17 @@ def _ours(data: Dataset, epsilon: float, sample: Sample, folds: np.ndarray, gene
         Calibration(channel, data.uses, counts[fold], targets[fold], squares[fold], known=histograms[fold])
         for fold in range(FOLDS)
     ]
-    weights = np.array([fit.coefficients() for fit in fits])
+    weights = np.array([_ridged(fit, data.uses, histograms[at]) for at, fit in enumerate(fits)])
     decoded = np.array([fit.features()[0] for fit in fits])[folds, columns]
     return _judged(sample, folds, weights, data.features(sample.attributes), decoded)
+
+
+def _ridged(fit: Calibration, uses: tuple[Use, ...], histogram: np.ndarray) -> np.ndarray:
+    """The same ridge as everybody's: (S + λI)⁻¹S applied to the coefficients, S = E[φφᵀ] under the histogram."""
+    points = bin_points(fit.channel, uses)
+    points = np.concatenate([np.ones((*points.shape[:2], 1)), points], axis=2)
+    moments = np.einsum("x,xpi,xpj->ij", histogram, points, points) / points.shape[1]
+    return np.linalg.solve(moments + RIDGE * np.eye(len(moments)), moments @ fit.coefficients())
 
 
 def run_method(

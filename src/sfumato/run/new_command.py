@@ -1,0 +1,109 @@
+"""`sfumato new TABLE`: a starter study from a table's header.
+
+In:   a Parquet or CSV file, of which only names and types of columns are read.
+Out:  a study file, and a schema beside it where asked.
+Not here: the text (lang/starter.py).
+
+Of a Parquet file the schema is taken from its footer; statistics and dictionaries there, which hold values, are not
+looked at. Of a CSV file the first line is read; types stay unknown, because telling them needs the rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.errors import DataError, InputError
+from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
+
+__all__ = ["header_of", "run_new"]
+
+_LONGEST_HEADER = 1_000_000
+
+
+def run_new(table: Path, out: Path, schema: Path | None = None) -> str:
+    """Write the study (and the schema); files that exist are left alone. Returns what to print."""
+    columns = header_of(table)
+    targets = [(out, starter_study(_table_name(table), table.name, columns))]
+    if schema is not None:
+        targets.append((schema, starter_schema(table.name, columns)))
+    for path, _ in targets:
+        if path.exists():
+            raise InputError(f"{path} exists already and was left as it is. Choose another name with --out.")
+    for path, text in targets:
+        _write_new(path, text)
+    names = " and ".join(str(path) for path, _ in targets)
+    return f"{names}: {len(columns)} column(s), no value read. Fill in what is marked, then: sfumato check {out}"
+
+
+def header_of(table: Path) -> tuple[StarterColumn, ...]:
+    """Names and types of a table's columns."""
+    try:
+        columns = _csv_header(table) if table.suffix.lower() in (".csv", ".tsv") else _parquet_header(table)
+    except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{table.name} has no header that can be read ({type(error).__name__}). Give a .parquet or .csv file. "
+            "Nothing was written."
+        ) from error
+    if not columns or len({column.name for column in columns}) != len(columns):
+        raise DataError(f"{table.name} has no columns, or two of the same name. Nothing was written.")
+    return columns
+
+
+def _parquet_header(table: Path) -> tuple[StarterColumn, ...]:
+    schema = parquet.read_schema(table)
+    return tuple(StarterColumn(field.name, _kind(field.type), str(_shown(field.type))) for field in schema)
+
+
+def _shown(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _kind(kind: pa.DataType) -> str:
+    types = pa.types
+    inner = _shown(kind)
+    if types.is_integer(inner) or types.is_floating(inner) or types.is_decimal(inner):
+        return "number"
+    if types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner):
+        return "category"
+    if types.is_boolean(inner):
+        return "number"  # false is 0, true is 1
+    return "time" if types.is_temporal(inner) else "other"
+
+
+def _csv_header(table: Path) -> tuple[StarterColumn, ...]:
+    separator = "\t" if table.suffix.lower() == ".tsv" else ","
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline(_LONGEST_HEADER)
+    names = next(csv.reader([first], delimiter=separator), [])
+    if any(_looks_like_a_value(name) for name in names):
+        raise DataError(
+            f"The first line of {table.name} looks like a row, not like names of columns, and rows are private. Add a "
+            "header line. Nothing was written."
+        )
+    return tuple(StarterColumn(name, "unknown") for name in names)
+
+
+def _looks_like_a_value(name: str) -> bool:
+    """Empty, a number, or a date: no name of a column."""
+    return not name.strip() or re.fullmatch(r"[\s\d.,:+\-/eETZ%$€]+", name) is not None
+
+
+def _table_name(table: Path) -> str:
+    name = re.sub(r"\W+", "_", table.stem).strip("_") or "rows"
+    return name[:1].lower() + name[1:] if name[0].isalpha() else f"table_{name}"
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with open(path, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error

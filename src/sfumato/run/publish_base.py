@@ -1,0 +1,120 @@
+"""What a strategy needs beside its prediction in order to be carried out: performing an act on the individuals' columns.
+
+In:   an Act, the columns it names (private), a seed for dry runs.
+Out:  Performed: what may be published, its files, and the events that were really drawn.
+Not here: concrete strategies (run/publish_tables.py and its neighbours), the order of events of a run (run/study.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP, Schema
+from sfumato.core.event import Event, Repeated
+from sfumato.errors import PlanError
+from sfumato.plan.act import Act
+from sfumato.plan.strategy import Strategy
+from sfumato.plan.wanted import Wanted
+
+__all__ = ["Performed", "Publisher", "column_of", "point_of", "under"]
+
+_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+_NORMAL_95 = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Performed:
+    """What an act gave. `documents` are texts by the ending of their file, such as "noise.json"."""
+
+    values: pa.Table = field(repr=False)
+    documents: Mapping[str, str] = field(repr=False)
+    events: tuple[Event | Repeated, ...]
+    proofs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Publisher(Strategy):
+    """A strategy that can also be carried out. Abstract."""
+
+    @abstractmethod
+    def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
+        """Draw; `table` has the columns that the act's schema names, each value in its domain."""
+
+    @staticmethod
+    def act(
+        strategy: Strategy,
+        wanted: Wanted,
+        guarantee: Guarantee,
+        parameters: Mapping[str, Any],
+        events: tuple[Event | Repeated, ...] = (),
+    ) -> Act:
+        """The act of this strategy; its parameters say which columns it reads and what they may hold."""
+        request = wanted.request
+        read = dict(zip(wanted.columns, wanted.domains, strict=True))
+        if wanted.target is not None and wanted.target_domain is not None:
+            read.setdefault(wanted.target, wanted.target_domain)
+        stated = {"schema": Schema(read).to_toml(), "columns": list(wanted.columns), "target": wanted.target}
+        return Act(
+            request.name,
+            wanted.kind,
+            strategy.name,
+            request.observer,
+            request.requirement.dataset,
+            guarantee,
+            {**stated, **parameters},
+            events,
+        )
+
+
+def under(event: Event | Repeated, adjacency: Adjacency) -> Event | Repeated:
+    """The same event with the study's own unit in place of "record": one row is one individual."""
+    if isinstance(event, Repeated):
+        return Repeated(dataclasses.replace(event.event, adjacency=adjacency), event.count)
+    return dataclasses.replace(event, adjacency=adjacency)
+
+
+def point_of(guarantee: Guarantee) -> tuple[float, float]:
+    """(ε, δ)."""
+    match guarantee:
+        case PureDP(eps=eps):
+            return eps, 0.0
+        case ApproxDP(eps=eps, delta_=delta):
+            return eps, delta
+    raise PlanError(f"{guarantee.describe()} is no (ε, δ). State dp(ε) or dp(ε, δ). Nothing was spent.")
+
+
+def column_of(values: Any, domain: Interval | Categories) -> pa.Array:
+    """One value of the domain for each individual: a total function, so no cell can make a run fail.
+
+    A number that is none becomes the low end and a level that is not listed the first: the same as a missing cell.
+
+    >>> column_of(np.array([np.nan, 7.0, -3.0]), Interval(0, 5)).to_pylist()
+    [0.0, 5.0, 0.0]
+    >>> column_of(np.array(["b", None, "z"], dtype=object), Categories(["a", "b"])).to_pylist()
+    ['b', 'a', 'a']
+    """
+    array = np.asarray(values)
+    if isinstance(domain, Interval):
+        numbers = np.where(np.equal(array, None), np.nan, array) if array.dtype == object else array
+        placed = np.nan_to_num(numbers.astype(np.float64), nan=domain.low, posinf=domain.high, neginf=domain.low)
+        return pa.array(np.clip(placed, domain.low, domain.high))
+    known = {_plain(value): place for place, value in enumerate(domain.values)}
+    levels, inverse = np.unique(
+        np.array([_plain(value) for value in array.tolist()], dtype=object), return_inverse=True
+    )
+    codes = np.array([known.get(level, 0) for level in levels], dtype=np.int64)[inverse.ravel()]
+    return pa.array(list(domain.values), _ARROW_TYPES[domain.scalar]).take(pa.array(codes))
+
+
+def _plain(value: Any) -> str:
+    """A level as text: 1, 1.0 and "1" are the same cell read from tables of different types."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)

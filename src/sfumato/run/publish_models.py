@@ -1,0 +1,196 @@
+"""Published models as plain JSON: written once, read and used without any private data and without a pickle.
+
+In:   a fitted estimator of learn/, or the text it became.
+Out:  the document; PublishedModel with `predict` for tables that have the named columns.
+Not here: training (learn/), which model is published (run/publish_learning.py).
+
+A document holds what was released and nothing else: noisy weights, public frequencies, the schema, the labels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.core import Schema
+from sfumato.errors import InputError
+from sfumato.learn import (
+    EquilibriumClassifier,
+    KernelClassifier,
+    PrivateLinearRegression,
+    PrivateSVDD,
+)
+from sfumato.learn.base import PrivateLinearClassifier
+from sfumato.learn.basins import Basins, follow
+from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.rows import UnitRows
+
+__all__ = ["PublishedModel", "load_model", "model_document", "model_from_text"]
+
+_FORMAT, _VERSION = "sfumato model", 1
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """A model as it was published. Made by `load_model`.
+
+    Tables are dicts of columns, pandas, polars or Arrow; columns have the names the study gives them, such as age(P).
+    """
+
+    kind: str
+    strategy: str
+    target: str | None
+    classes: tuple[Any, ...]
+    schema: Schema
+    rule: Mapping[str, Any] = field(repr=False)
+    guarantee: str = ""
+    notes: tuple[str, ...] = ()
+
+    def decision_function(self, table: Any) -> np.ndarray:
+        """Scores: of the second of two classes, of each of several, of being typical; for a regression its number."""
+        rows = SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table)
+        match self.rule["type"]:
+            case "linear":
+                shaped = UnitRows(rows, self.rule["norm"], self.rule["constant"])
+                scores = np.stack([shaped.times(weights) for weights in self._array("weights")], axis=1)
+            case "features":
+                features = self._features(rows)
+                weights = self._array("weights")
+                if weights.ndim == 3:
+                    scores = np.stack([((features @ one) * features).sum(axis=1) for one in weights], axis=1)
+                else:
+                    scores = features @ weights.T
+            case kind:
+                raise InputError(f"A model by {kind} has labels and no scores: use predict.")
+        return self._read(scores)
+
+    def _read(self, scores: np.ndarray) -> np.ndarray:
+        if self.kind == "regression":
+            return self.rule["middle"] + self.rule["half"] * scores[:, 0]
+        if self.kind == "outliers":
+            return scores[:, 0] - self.rule["offset"]
+        if self.rule["type"] == "features" and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, table: Any) -> np.ndarray:
+        """Labels; for a regression numbers; for outliers 1 where a row is typical and -1 where it is not."""
+        if self.rule["type"] == "basins":
+            return self._by_basin(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
+        scores = self.decision_function(table)
+        if self.kind == "regression":
+            return scores
+        if self.kind == "outliers":
+            return np.where(scores < 0, -1, 1)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes)[chosen]
+
+    def _by_basin(self, rows: np.ndarray) -> np.ndarray:
+        from scipy.spatial import KDTree
+
+        basins = Basins(self._array("frequencies"), self._array("centre"))
+        places = np.asarray(KDTree(self._array("points")).query(follow(basins, rows))[1])
+        return np.asarray(self.classes)[np.asarray(self.rule["labels"], dtype=int)[places]]
+
+    def _array(self, name: str) -> np.ndarray:
+        return np.asarray(self.rule[name], dtype=np.float64)
+
+    def _features(self, rows: np.ndarray) -> np.ndarray:
+        frequencies = self._array("frequencies")
+        phases = rows @ frequencies
+        return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(frequencies.shape[1])
+
+
+def load_model(path: str | Path) -> PublishedModel:
+    """The model in a file of results/; nothing in it is executed."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the model cannot be read: {error}.") from error
+    return model_from_text(text)
+
+
+def model_from_text(text: str) -> PublishedModel:
+    try:
+        record = json.loads(text)
+        if record["format"] != _FORMAT or record["version"] != _VERSION:
+            raise InputError(f"This model has another format or version; this sfumato reads {_FORMAT} {_VERSION}.")
+        return PublishedModel(
+            record["kind"],
+            record["strategy"],
+            record["target"],
+            tuple(record["classes"]),
+            Schema.from_toml(record["schema"]),
+            record["rule"],
+            record["guarantee"],
+            tuple(record["notes"]),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"This is not a published model: {error}.") from error
+
+
+def model_document(kind: str, strategy: str, target: str | None, model: Any, notes: tuple[str, ...]) -> str:
+    """The text of a fitted estimator."""
+    classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "kind": kind,
+        "strategy": strategy,
+        "target": target,
+        "classes": classes,
+        "schema": model.schema.to_toml(),
+        "rule": _rule(model),
+        "guarantee": str(model.guarantee_),
+        "notes": list(notes),
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rule(model: Any) -> dict[str, Any]:
+    """What predictions are computed from; every number of it was released or is public."""
+    match model:
+        case PrivateLinearClassifier():
+            return {
+                "type": "linear",
+                "norm": model._norm,
+                "constant": model._weights_constant,
+                "weights": model._weights.tolist(),
+            }
+        case PrivateLinearRegression():
+            middle, half = model._shape
+            return {
+                "type": "linear",
+                "norm": model._norm,
+                "constant": model._constant,
+                "weights": [model._weights.tolist()],
+                "middle": middle,
+                "half": half,
+            }
+        case KernelClassifier():
+            return {
+                "type": "features",
+                "frequencies": _frequencies(model.features_),
+                "weights": model.weights_.tolist(),
+            }
+        case PrivateSVDD():
+            frequencies, weights = _frequencies(model.features_), [model.centre_.tolist()]
+            return {"type": "features", "frequencies": frequencies, "weights": weights, "offset": float(model.offset_)}
+        case EquilibriumClassifier():
+            return {
+                "type": "basins",
+                "frequencies": _frequencies(model.support_.features_),
+                "centre": model.support_.centre_.tolist(),
+                "points": model.points_.tolist(),
+                "labels": model.point_labels_.tolist(),
+            }
+    raise InputError(f"A {type(model).__name__} has no plain form.")
+
+
+def _frequencies(features: Any) -> list[list[float]]:
+    return features.frequencies.tolist()
