@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -72,6 +73,7 @@ def round_of(centres: int, requirement: Requirement) -> None:
 
 
 def main() -> None:
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: the bars are for an idle machine")
     parts()
     for centres in BARS:
         round_of(centres, Requirement(PATIENT, ApproxDP(1.0, 1e-6)))

@@ -16,7 +16,7 @@ from sfumato.centres.messages import STEPS, Message, write_json
 from sfumato.centres.outcome import proves_silence
 from sfumato.centres.participant import Participant
 from sfumato.core import PureDP
-from sfumato.errors import MessageError, RefusedError, RoundFailedError
+from sfumato.errors import InputError, MessageError, RefusedError, RoundFailedError
 from sfumato.evidence import verify
 
 
@@ -64,6 +64,19 @@ def test_no_noise_share_is_known_to_the_others():
     assert (agreed.honest, agreed.quorum, agreed.events[0].honest) == (3, 4, 3)
     assert [verify(certificate).ok for certificate in agreed.certificates()] == [True]
     assert "up to 1 may collude" in agreed.certificates()[0].notes[0]
+
+
+def test_who_knows_fewer_shares_learns_less():
+    """The public, one centre, and the coalition of the certificate; a sum with everybody in it hides more."""
+    agreed, _, _ = small_round(6, 10, colluders=2, absences=1)
+    costs = [agreed.events_for(knowing, 6)[0].mu for knowing in (0, 1, 2)]
+    assert costs[0] < costs[1] < costs[2] < agreed.events[0].mu
+    assert agreed.events_for(2, 5)[0].mu == pytest.approx(agreed.events[0].mu, rel=1e-12)
+    assert agreed.events_for(2, 5)[0].mu >= agreed.events[0].mu
+    assert costs[0] == pytest.approx(agreed.events[0].mu * np.sqrt(3 / 6), rel=1e-9)
+    for knowing, included in ((3, 6), (0, 4), (0, 7), (-1, 6)):
+        with pytest.raises(InputError):
+            agreed.events_for(knowing, included)
 
 
 @pytest.mark.parametrize("coordinator", ["curious", "malicious"])

@@ -114,7 +114,7 @@ def test_regression_is_not_pulled_to_zero():
     """Calibration finds slopes that the naive fit shrinks, and its interval covers them."""
     values = np.random.default_rng(1).uniform(0.01, 1, 40_000)
     target = 1 + 2 * values + np.random.default_rng(2).normal(size=values.size)
-    channel = TailoredNoise(UNIT, 2.0, bias="soft", random_state=5)
+    channel = TailoredNoise(UNIT, 2.0, bias="soft", bins=10, random_state=5)
     found = channel.estimate(channel(values), ["identity"], target=target)
     assert found.names == ("intercept", "identity")
     assert found.low[1] <= 2 <= found.high[1]
@@ -134,7 +134,7 @@ def test_a_direction_that_is_not_shown_has_no_interval():
 def test_a_channel_for_regression_shows_every_direction():
     plain = TailoredNoise(UNIT, 0.5, uses=["identity", "log"], bias="none", bins=12)
     made = tailor_for_regression(UNIT, 0.5, ["identity", "log"], records=10_000, bins=12)
-    assert uncertainty(made, made.uses, 10_000) < 0.5 * uncertainty(plain, plain.uses, 10_000)
+    assert uncertainty(made, made.uses, 10_000) < 0.8 * uncertainty(plain, plain.uses, 10_000)
     assert made.guarantee().implies(PureDP(0.5)) is True
     assert verify(made.certificate()).ok
 

@@ -201,6 +201,23 @@ class Round:
             for requirement in self.requirements
         )
 
+    def events_for(self, knowing: int, included: int) -> tuple[SharedEvent, ...]:
+        """What a sum over `included` centres costs towards an observer who knows `knowing` of the shares in it.
+
+        The public knows none, a centre its own, a coalition its members'. More than `honest` unknown Gaussian shares
+        are wider than promised; of Pólya shares only the promise itself is claimed.
+        """
+        unknown = included - knowing
+        if not 0 <= knowing <= self.colluders or included < self.quorum or included > len(self.centres):
+            raise InputError("Observers know the shares of at most `colluders` centres in a sum of a quorum.")
+        wider = math.sqrt(unknown / self.honest) * (1 - 1e-15) if self.law == "gaussian" else 1.0
+        return tuple(
+            dataclasses.replace(event, scale=max(event.scale, event.scale * wider), honest=unknown, colluders=knowing)
+            if self.law == "gaussian"
+            else event
+            for event in self.events
+        )
+
     def certificates(self, *, publishable: bool = True) -> tuple[Certificate, ...]:
         """One certificate for each kind of unit; costs under different adjacencies do not add."""
         who = (

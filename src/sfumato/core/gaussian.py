@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_down, round_up
@@ -129,6 +128,8 @@ def gaussian_scale(eps: float, delta: float, sensitivity: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # half of what `import sfumato` would take, and seldom needed
+
     solution: Any = brentq(function, low, high, xtol=1e-300, rtol=1e-14)  # type: ignore[arg-type]  # untyped in SciPy
     return float(solution)
 

@@ -235,14 +235,21 @@ def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str
         own = any(act.group is not None for act in acts)
         kind = f"one noisy row for each {acts[0].unit}" if own else f"a summary of all of {dataset}"
         yield from _wrapped(f"· {planned.name} for {planned.observer}{where}: {kind}; paid by {planned.requirement}")
-        for act in dict.fromkeys(acts):
-            if act.sensitivity is not None and act.deviation:
-                ratio = act.sensitivity / act.deviation
-                yield from _wrapped(
-                    f"{act.name}: one {act.unit} moves it by at most {act.sensitivity:.4g}, the noise's standard "
-                    f"deviation is {act.deviation:.4g}: at most {ratio:.3g} standard deviations",
-                    "    ",
-                )
+        for (moves, deviation), nodes in _alike(acts).items():
+            yield from _wrapped(
+                f"{', '.join(nodes)}: one {acts[0].unit} moves what is drawn by at most {moves:.4g}, the noise's "
+                f"standard deviation is {deviation:.4g}: at most {moves / deviation:.3g} standard deviations",
+                "    ",
+            )
+
+
+def _alike(acts: list[Act]) -> dict[tuple[float, float], dict[str, None]]:
+    """Nodes by how far one individual moves them and how wide their noise is."""
+    found: dict[tuple[float, float], dict[str, None]] = {}
+    for act in acts:
+        if act.sensitivity is not None and act.deviation:
+            found.setdefault((act.sensitivity, act.deviation), {}).update(dict.fromkeys(act.nodes))
+    return found
 
 
 def _bounded(plan: Plan, dataset: str) -> Iterator[str]:

@@ -82,7 +82,10 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
         f"# The schema of {_plain(file)}, begun from its column names and types. No value was read.",
         "# Replace every FILL IN by a public fact; until then `sfumato release` refuses this file.",
     ]
-    for column in columns:
+    identity = _identity(columns)
+    if identity is not None:
+        lines += ["", f"# {_plain(identity.name)} says who a row is about: leave that column out of a published table."]
+    for column in (column for column in columns if column is not identity):
         lines += [
             "",
             f"[columns.{json.dumps(column.name, ensure_ascii=False)}]   # {_plain(column.type) or 'type unknown'}",

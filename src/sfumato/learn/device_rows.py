@@ -86,12 +86,13 @@ class DeviceRows:
         if self._stretch is not None:
             weights = weights * self._stretch**2
         total = np.zeros((self.width, self.width))
-        inner = total[: self.columns, : self.columns]
         factors = self.library.sqrt(weights) * self.factor
+        inner: Any = 0.0  # added up on the device: waiting for it after each part would take longer than the sum
         for part in self._parts():
             stack, blocks = self._stacked(part)
             scaled = stack * factors[part].reshape(blocks, -1, 1)
-            inner += to_host((scaled.swapaxes(1, 2) @ scaled).sum(0))
+            inner = inner + (scaled.swapaxes(1, 2) @ scaled).sum(0)
+        total[: self.columns, : self.columns] = to_host(inner)
         if self.constant:
             cross = self._pull_given(weights * self.factor)
             total[: self.columns, -1] = total[-1, : self.columns] = self.constant * cross
@@ -104,11 +105,11 @@ class DeviceRows:
 
     def _pull_given(self, weights: Any) -> np.ndarray:
         """Σ weight·x over the rows as they were given."""
-        total = np.zeros(self.columns)
+        total: Any = 0.0
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            total += to_host((weights[part].reshape(blocks, 1, -1) @ stack).sum(0)[0])
-        return total
+            total = total + (weights[part].reshape(blocks, 1, -1) @ stack).sum(0)[0]
+        return to_host(total)
 
     def _stacked(self, part: slice) -> tuple[Any, int]:
         """The rows of a part as whole blocks, or as one if they are fewer than a block."""
@@ -117,11 +118,11 @@ class DeviceRows:
         return rows.reshape(blocks, rows.shape[0] // blocks, self.columns), blocks
 
     def _block_sums(self, weights: Any) -> list[float]:
-        sums: list[float] = []
+        sums = []
         for part in self._parts():
             _, blocks = self._stacked(part)
-            sums += to_host(weights[part].reshape(blocks, -1).sum(1)).tolist()
-        return sums
+            sums.append(weights[part].reshape(blocks, -1).sum(1))
+        return to_host(self.library.concatenate(sums)).tolist()
 
     def _parts(self) -> Iterator[slice]:
         """Runs of whole blocks, then the rest."""

@@ -12,6 +12,9 @@ from sfumato.mechanisms.norm_gamma import NormGamma
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.tailored import TailoredNoise
+from sfumato.mechanisms.tailored_choice import TailoredChoice, tailor
+from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
+from sfumato.mechanisms.tailored_regression import tailor_for_regression
 
 __all__ = [
     "Box",
@@ -24,6 +27,11 @@ __all__ = [
     "Mechanism",
     "NormGamma",
     "PermuteAndFlip",
+    "PrivateQuantiles",
+    "PublicEdges",
     "RandomizedResponse",
+    "TailoredChoice",
     "TailoredNoise",
+    "tailor",
+    "tailor_for_regression",
 ]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.integrate import quad_vec
 
 from sfumato.mechanisms.selection import Flips, Selection, score_gaps
 
@@ -54,6 +53,8 @@ class PermuteAndFlip(Selection):
             below = -np.expm1(-np.maximum(x + gaps[None, :] - gaps[:, None], 0.0))
             np.fill_diagonal(below, 1.0)
             return np.exp(-x) * below.prod(axis=1)
+
+        from scipy.integrate import quad_vec  # slow to load, needed for predictions only
 
         chance = quad_vec(density, 0.0, float(gaps.max()) + 50.0, epsabs=1e-12, points=np.unique(gaps))[0]
         return np.log(np.maximum(chance, 1e-300))[outputs]

@@ -87,7 +87,7 @@ def read_channel(path: str | os.PathLike[str]) -> TailoredNoise:
 def _channel(record: dict[str, Any]) -> TailoredNoise:
     from sfumato.mechanisms.tailored import TailoredNoise
 
-    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    certificate = _certificate(record)
     event = certificate.events[0]
     if not isinstance(event, ChannelEvent):
         raise CertificateError("The certificate in the channel file is about something else. Nothing was drawn.")
@@ -111,6 +111,15 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
     if channel.event() != event:
         raise CertificateError("The ε or δ in the channel file is not the certified one. Nothing was drawn.")
     return channel
+
+
+def _certificate(record: dict[str, Any]) -> Certificate:
+    try:
+        return Certificate.from_json(json.dumps(record["certificate"]))
+    except CertificateError as error:
+        raise CertificateError(
+            f"The certificate in the channel file cannot be read: {error} Nothing was drawn."
+        ) from error
 
 
 def _table(record: dict[str, Any], event: ChannelEvent) -> ChannelTable:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.tables import nearest
-from sfumato.errors import InputError, SchemaError
+from sfumato.errors import InputError, SchemaError, SfumatoError
 
 __all__ = ["Use", "as_use", "as_uses", "checked_uses"]
 
@@ -52,6 +52,8 @@ class Use:
         with np.errstate(all="ignore"):
             try:
                 result = np.asarray(self.function(array), dtype=float)
+            except SfumatoError:
+                raise
             except (TypeError, ValueError):  # a function of one number
                 result = np.array([self._one(item) for item in array.ravel().tolist()]).reshape(array.shape)
         if result.shape != array.shape:

@@ -23,7 +23,6 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
 from sfumato.errors import PrivacyParameterError
 
@@ -139,6 +138,8 @@ def _cone_program(
     power: int,
 ) -> Shares:
     """min Σ k·t with t ≥ 1/(m + c)ᵖ as power cones; a group pays for the largest share of each block."""
+    from scipy import sparse
+
     clarabel: Any = import_module("clarabel")  # without type hints; a tenth of a second, and seldom needed
 
     pairs = [(observer, name) for observer, blocks in difficulty.items() for name in blocks]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.core import Guarantee, PureDP, compose
+from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.term import show
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
@@ -111,7 +111,11 @@ class Settling:
 
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
-            return largest_mu(guarantee) ** 2 if self.noise == "gaussian" else largest_pure_epsilon(guarantee)
+            if self.noise == "gaussian":
+                return largest_mu(guarantee) ** 2
+            # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
+            stated = isinstance(guarantee, PureDP | ApproxDP)
+            return guarantee.eps if stated else largest_pure_epsilon(guarantee)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"

@@ -1,4 +1,4 @@
-"""What a strategy needs beside its prediction in order to be carried out: performing an act on the individuals' columns.
+"""What a strategy needs beside its prediction: performing an act on the individuals' columns.
 
 In:   an Act, the columns it names (private), a seed for dry runs.
 Out:  Performed: what may be published, its files, and the events that were really drawn.
@@ -22,11 +22,11 @@ from sfumato.errors import PlanError
 from sfumato.plan.act import Act
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.wanted import Wanted
+from sfumato.run.study_files import Published
 
 __all__ = ["Performed", "Publisher", "column_of", "point_of", "under"]
 
 _ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
-_NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class Performed:
     events: tuple[Event | Repeated, ...]
     proofs: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    kind: str = ""
+
+    def published(self, name: str, observer: str) -> Published:
+        return Published(name, observer, self.kind, self.values, self.documents)
 
 
 class Publisher(Strategy):

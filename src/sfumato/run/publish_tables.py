@@ -13,6 +13,7 @@ prediction is that sum: σ²/width² for a number, the squared error of the unbi
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 from abc import abstractmethod
@@ -32,6 +33,7 @@ from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.release import GaussianRelease, LaplaceRelease
 from sfumato.release.budget import Share, response_loss, split
+from sfumato.release.label import label_act
 from sfumato.release.noise import TableNoise
 from sfumato.release.table import PreparedTable, TableReleaser
 from sfumato.run.publish_base import Performed, Publisher, point_of, under
@@ -79,7 +81,16 @@ class TablePublisher(Publisher):
         return Performed(reordered(published), {"noise.json": prepared.noise.to_json() + "\n"}, events, proofs, notes)
 
     def _prepared(self, schema: Schema, parameters: Any, random_state: int | None) -> PreparedTable:
-        return self._release(schema, parameters, random_state).prepare()
+        """The release of the features, and the label answered at random beside it: the whole record is protected."""
+        label, epsilon = parameters["target"], parameters["label_epsilon"]
+        features = self._release(schema.without([label]) if label else schema, parameters, random_state).prepare()
+        act = label_act(schema, label, epsilon, random_state)
+        if act is None:
+            return features
+        note = f"{label} is randomised with ε = {epsilon:.4g} of its own, a part of the record's ε."
+        return dataclasses.replace(
+            features, schema=schema, acts=(*features.acts, act), label=label, notes=(*features.notes, note)
+        )
 
     @abstractmethod
     def _parameters(self, wanted: Wanted, guarantee: Guarantee) -> dict[str, Any]:
@@ -87,7 +98,7 @@ class TablePublisher(Publisher):
 
     @abstractmethod
     def _release(self, schema: Schema, parameters: Any, random_state: int | None) -> TableReleaser:
-        """The release that does it."""
+        """The release of the features."""
 
 
 def _features(wanted: Wanted) -> tuple[list[str], list[str]]:
@@ -144,20 +155,13 @@ class GaussianTable(TablePublisher):
         }
 
     def _release(self, schema: Schema, parameters: Any, random_state: int | None) -> GaussianRelease:
-        label = parameters["target"]
         errors = {
             name: (domain.width * parameters["deviation"]) ** 2
             for name, domain in schema.columns.items()
-            if isinstance(domain, Interval) and name != label
+            if isinstance(domain, Interval)
         }
-        return GaussianRelease(
-            schema,
-            adversary_error=errors,
-            category_epsilon=parameters["category_epsilon"],
-            label=label,
-            label_epsilon=parameters["label_epsilon"],
-            random_state=random_state,
-        )
+        categories = parameters["category_epsilon"]
+        return GaussianRelease(schema, adversary_error=errors, category_epsilon=categories, random_state=random_state)
 
 
 @final
@@ -184,13 +188,7 @@ class LaplaceTable(TablePublisher):
         return {"target": wanted.target, "epsilon": rest, "label_epsilon": shares["label"]}
 
     def _release(self, schema: Schema, parameters: Any, random_state: int | None) -> LaplaceRelease:
-        return LaplaceRelease(
-            schema,
-            epsilon=parameters["epsilon"],
-            label=parameters["target"],
-            label_epsilon=parameters["label_epsilon"],
-            random_state=random_state,
-        )
+        return LaplaceRelease(schema, epsilon=parameters["epsilon"], random_state=random_state)
 
 
 @final

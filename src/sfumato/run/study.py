@@ -2,7 +2,8 @@
 
 In:   a Plan with its network, tables, a ledger.
 Out:  Release: what each observer may see, with certificates; on disk one folder, complete or absent.
-Not here: deciding anything (plan/), evaluating the network (network/evaluate.py).
+Not here: deciding anything (plan/), evaluating the network (network/evaluate.py), tables and models (run/publish.py),
+files and certificates (run/study_files.py).
 
 Order of events: evaluate, reserve, draw, write a hidden folder, commit, show the folder. Whatever fails after the
 reservation keeps the charge and leaves no output.
@@ -10,21 +11,16 @@ reservation keeps the charge and leaves no output.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
-from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, InputError
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
@@ -41,55 +37,19 @@ from sfumato.plan.statistic import Sums
 from sfumato.plan.template import Template
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
+from sfumato.run.study_files import Published, Release, read_release
+from sfumato.run.study_files import certificates_of as _certificates
+from sfumato.run.study_files import write as _write
 from sfumato.run.tables import _all_or_nothing, _check_target, _grant_if_new
+
+if TYPE_CHECKING:
+    from sfumato.run.publish import Columns
+    from sfumato.run.publish_base import Performed
 
 __all__ = ["Published", "Release", "read_release", "run_plan", "tables_in"]
 
 #: Bounds of what is not noisy any more: published sums are read as they are.
 _ANYTHING = Bounds.unbounded("a published sum")
-_PROOFS = {"cut_placement", "allocation", "aggregates"}
-_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
-
-
-@dataclass(frozen=True)
-class Published:
-    """One publication towards one observer. `values` has a row per individual, or the numbers of each aggregate."""
-
-    name: str
-    observer: str
-    level: str
-    values: pa.Table = field(repr=False)
-
-    @property
-    def file_name(self) -> str:
-        return f"{_safe(self.name)}.{_safe(self.observer)}.parquet"
-
-
-@dataclass(frozen=True)
-class Release:
-    """What was published. From here on everything is post-processing."""
-
-    plan_hash: str
-    published: tuple[Published, ...]
-    certificates: Mapping[str, Certificate]
-    folder: Path | None = None
-
-    def __getitem__(self, key: str | tuple[str, str]) -> pa.Table:
-        """The values of a publication, or of a (publication, observer)."""
-        name, observer = key if isinstance(key, tuple) else (key, None)
-        found = [one for one in self.published if one.name == name and observer in (None, one.observer)]
-        if len(found) != 1:
-            known = ", ".join(f"({one.name!r}, {one.observer!r})" for one in self.published)
-            raise InputError(f"There {'is no' if not found else 'are several'} {name!r} here. Ask for one of {known}.")
-        return found[0].values
-
-    @property
-    def certificate(self) -> Certificate:
-        """Of everything together; a study with several datasets has one each in `certificates`."""
-        whole = [certificate for name, certificate in self.certificates.items() if "/" not in name]
-        if len(whole) != 1:
-            raise InputError(f"There is one certificate per dataset: {', '.join(sorted(self.certificates))}.")
-        return whole[0]
 
 
 def tables_in(plan: Plan, folder: Path) -> dict[str, Path]:
@@ -133,11 +93,12 @@ def run_plan(
         _check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
     values = network.evaluate(_without_forgotten(network, tables))
+    columns = _columns(plan, values)
     if random_state is not None:
-        return _finish(plan, network, values, out, random_state)
+        return _finish(plan, network, values, columns, out, random_state)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
     reservations = _reserve(plan, book, resume) if book is not None else []
-    return _finish(plan, network, values, out, None, book, reservations)
+    return _finish(plan, network, values, columns, out, None, book, reservations)
 
 
 def _network(plan: Plan) -> Network:
@@ -154,6 +115,18 @@ def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[s
     from sfumato.run.forget import without_forgotten
 
     return without_forgotten(network.spec, tables)
+
+
+def _stored(plan: Plan, out: Path) -> Release | None:
+    if not (out / "plan.json").is_file():
+        return None
+    stored = read_release(out)
+    if stored.plan_hash != plan.hash:
+        raise InputError(
+            f"{out} holds the release of another plan ({stored.plan_hash[:12]}, this one is {plan.hash[:12]}). Choose "
+            "a new folder. Nothing was run and nothing was spent."
+        )
+    return stored
 
 
 # ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,6 +167,7 @@ def _finish(
     plan: Plan,
     network: Network,
     values: Values,
+    columns: Sequence[Columns],
     out: Path | None,
     random_state: int | None,
     ledger: Ledger | None = None,
@@ -201,11 +175,16 @@ def _finish(
 ) -> Release:
     drawn = _Drawn(random_state)
     levels = {(request.name, request.observer): request.level for request in requests_of(network)}
+    performed = _performed(columns, random_state)
     published = tuple(
-        _View(plan, network, values, drawn, planned.observer).published(planned, levels[planned.name, planned.observer])
+        performed[planned.name, planned.observer].published(planned.name, planned.observer)
+        if (planned.name, planned.observer) in performed
+        else _View(plan, network, values, drawn, planned.observer).published(
+            planned, levels[planned.name, planned.observer]
+        )
         for planned in plan.publications
     )
-    certificates = _certificates(plan, random_state is None)
+    certificates = _certificates(plan, performed, random_state is None)
     release = Release(plan.hash, published, certificates, out)
     if out is None:
         _commit(ledger, reservations)
@@ -214,6 +193,24 @@ def _finish(
         _write(release, plan, folder)
         _commit(ledger, reservations)
     return release
+
+
+def _columns(plan: Plan, values: Values) -> tuple[Columns, ...]:
+    if not plan.acts:
+        return ()
+    from sfumato.run.publish import columns_for  # estimators are imported where there is something to fit
+
+    return columns_for(plan, values)
+
+
+def _performed(columns: Sequence[Columns], random_state: int | None) -> dict[tuple[str, str], Performed]:
+    """Every act done once, each with a seed of its own in a dry run."""
+    if not columns:
+        return {}
+    from sfumato.run.publish import perform
+
+    seeds = (None if random_state is None else random_state + 10_000 + place for place in range(len(columns)))
+    return {(one.act.name, one.act.observer): perform(one, seed) for one, seed in zip(columns, seeds, strict=True)}
 
 
 def _commit(ledger: Ledger | None, reservations: Sequence[Reservation]) -> None:
@@ -383,102 +380,3 @@ def _labels(node: AggregateNode) -> Sequence[str]:
     if node.kind == "moment2":
         return [f"{first} * {second}" for first in node.values for second in node.values]
     return node.labels
-
-
-# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _certificates(plan: Plan, publishable: bool) -> dict[str, Certificate]:
-    """One for everything drawn from a dataset, and one for each promise."""
-    found: dict[str, Certificate] = {}
-    facts = plan.to_dict()
-    notes = [
-        "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
-        "derives them again."
-    ]
-    for dataset in plan.datasets:
-        events = plan.events(dataset)
-        proofs = sorted({event.proof_id() for event in events} | _PROOFS)
-        found[dataset] = Certificate.issue(
-            subject=f"{plan.study}: everything drawn from {dataset}",
-            events=events,
-            proofs=proofs,
-            plan=facts,
-            notes=notes,
-            publishable=publishable,
-        )
-    for promise in plan.promises:
-        events = plan.events(promise.dataset, promise.observers)
-        if events:
-            who = " and ".join(promise.observers)
-            found[f"{promise.dataset}/{who}"] = Certificate.issue(
-                subject=f"{plan.study}: what {who} sees of {promise.dataset}",
-                events=events,
-                proofs=sorted({event.proof_id() for event in events} | _PROOFS),
-                plan=facts,
-                notes=notes,
-                publishable=publishable,
-                guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
-            )
-    return found
-
-
-def _write(release: Release, plan: Plan, folder: Path) -> None:
-    results = folder / "results"
-    results.mkdir()
-    index = []
-    for one in release.published:
-        parquet.write_table(one.values, results / one.file_name, write_statistics=False)
-        index.append({"publication": one.name, "observer": one.observer, "level": one.level, "file": one.file_name})
-        if one.level != "individual":
-            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
-            (results / one.file_name.replace(".parquet", ".json")).write_text(text + "\n", encoding="utf-8")
-    (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
-    for name, certificate in release.certificates.items():
-        whole = len(plan.datasets) == 1 and name == plan.datasets[0]
-        certificate.write(folder / ("certificate.json" if whole else f"certificate.{_safe(name)}.json"))
-    steps = ["evaluated the network", "reserved the cost", "drew the noise", "wrote results", "committed the cost"]
-    log = {"plan": plan.hash, "study": plan.study, "steps": steps}
-    (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
-
-
-def read_release(folder: Path) -> Release:
-    """A release as it was written."""
-    try:
-        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
-        plan = Plan.read(folder / "plan.json")
-        published = tuple(
-            Published(e["publication"], e["observer"], e["level"], parquet.read_table(folder / "results" / e["file"]))
-            for e in index
-        )
-        found = {path: Certificate.read(path) for path in sorted(folder.glob("certificate*.json"))}
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise InputError(f"{folder} does not hold a complete release.") from error
-    names = {
-        _safe(name): name
-        for name in (*plan.datasets, *(f"{p.dataset}/{' and '.join(p.observers)}" for p in plan.promises))
-    }
-    certificates = {}
-    for path, certificate in found.items():
-        part = path.name.removeprefix("certificate").removesuffix("json").strip(".")
-        certificates[names.get(part, part) if part else plan.datasets[0]] = certificate
-    return Release(plan.hash, published, certificates, folder)
-
-
-def _stored(plan: Plan, out: Path) -> Release | None:
-    if not (out / "plan.json").is_file():
-        return None
-    stored = read_release(out)
-    if stored.plan_hash != plan.hash:
-        raise InputError(
-            f"{out} holds the release of another plan ({stored.plan_hash[:12]}, this one is {plan.hash[:12]}). Choose "
-            "a new folder. Nothing was run and nothing was spent."
-        )
-    return stored
-
-
-def _safe(name: str) -> str:
-    """A file name that says which publication it is, on every system."""
-    kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
-    return kept if kept == name else f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

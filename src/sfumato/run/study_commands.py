@@ -18,9 +18,9 @@ from rich.table import Table
 from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
-from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
 from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
 
 __all__ = ["plan_study", "plan_table", "public_tables", "run_study"]
@@ -78,10 +78,10 @@ def run_study(
         tables: Mapping[str, Any] = generated_tables(spec, public)
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
-        tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws)} draw(s)")
+        tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws) + len(plan.acts)} random act(s)")
         return plan, run_plan(plan, tables, None, out=out, random_state=0)
     plan = plan_study(study, data, sizes or {})
-    tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws)} draw(s)")
+    tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws) + len(plan.acts)} random act(s)")
     release = run_plan(plan, data, ledger, out=out, resume=resume)
     return plan, release
 

@@ -1,0 +1,330 @@
+"""Strategies for classifier(…), regression(…) and outliers(…): private estimators with public schemas and labels.
+
+In:   what is wanted, (ε, δ), a public number of individuals.
+Out:  a model as JSON; its weights as a table.
+Not here: the estimators (learn/), the document (run/publish_models.py).
+Proof: the notes of the estimators; docs/proofs/portions.md
+
+Predictions use n, the schema, the number of classes, ε and δ alone. A classifier's loss is (noise/signal)²: the
+variance that noise adds to a score, over the variance of scores. What a model cannot express is no part of it, because
+no public fact tells: a study that knows its boundary to be curved says prefer(Name, [kernel]).
+
+    objective    36·w²·v/n²        w: coefficients, v: variance of one coordinate of the random linear term
+    svm          11·w²·v/n²
+    kernel       0.065·d^2.55·(K²·v/n²)^0.3 (3.5 times that without δ)    v: variance of one released sum, d columns
+    equilibrium  2·c²·v/n² + 0.03·d                        v: variance of a vote, c basins, at most 5^d
+    regression   b/(1 + 36·b) with b = 2·w⁴·v/n²           v: variance of one sum of products; error over width²
+    outliers     v·(1 + 8/d²)/s²                           v: variance of a coordinate of the centre, s: typical score
+
+The numbers were fixed on synthetic tables of 2 and 6 columns and 2,000 and 20,000 rows; there predictions are within a
+factor of 5 of simulation (tests/run/test_publish_predictions.py), which is enough to rank strategies and to split a
+budget by cube roots. The random features of the kernel methods count as noise too.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core import Categories, GaussianEvent, Guarantee, Interval, Schema
+from sfumato.learn import (
+    EquilibriumClassifier,
+    KernelClassifier,
+    NothingLearnedWarning,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateSVC,
+    PrivateSVDD,
+)
+from sfumato.learn.equilibrium import automatic_cells
+from sfumato.learn.kernel_base import noise_for
+from sfumato.plan.act import Act
+from sfumato.plan.plan import Seen
+from sfumato.plan.strategy import Prediction
+from sfumato.plan.wanted import Wanted
+from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.publish_models import model_document
+
+__all__ = ["Equilibrium", "Kernel", "Objective", "Outliers", "Regression", "Svm"]
+
+_NORMAL_95 = 1.959963984540054
+
+
+def largest_norm(schema: Schema) -> float:
+    """The longest encoded row the schema allows: no row is shortened, and a threshold anywhere can be learned.
+
+    An interval has width 2 around an origin a tenth (from 0 upwards) or three tenths up; a category is one number.
+
+    >>> round(largest_norm(Schema({"age": Interval(0, 110), "sex": Categories(["f", "m"])})), 3)
+    2.059
+    """
+    squares = (
+        1.0 if isinstance(domain, Categories) else (1.8 if getattr(domain, "low", 1.0) == 0 else 1.4) ** 2
+        for domain in schema.columns.values()
+    )
+    return math.sqrt(math.fsum(squares))
+
+
+class LearningPublisher(Publisher):
+    """Fits one estimator of learn/ and publishes it. Abstract."""
+
+    @abstractmethod
+    def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
+        """The estimator with everything public settled."""
+
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        epsilon, delta = point_of(guarantee)
+        return self.act(self, wanted, guarantee, {"epsilon": epsilon, "delta": delta})
+
+    def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
+        columns, target = list(act.parameters["columns"]), act.parameters["target"]
+        schema = Schema.from_toml(act.parameters["schema"])
+        labels = None if target is None else table[target].to_numpy(zero_copy_only=False)
+        model = self._estimator(schema.select(columns), act, random_state)
+        with warnings.catch_warnings(record=True) as caught:
+            # Whether next to nothing can be learned follows from n, d, ε and δ: a public fact, kept as a note.
+            warnings.simplefilter("always", NothingLearnedWarning)
+            model.fit(table.select(columns), labels)
+        certificate = model.certificate_
+        told = tuple(str(one.message) for one in caught if issubclass(one.category, NothingLearnedWarning))
+        others = [one for one in caught if not issubclass(one.category, NothingLearnedWarning)]
+        for one in others:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        notes = (*(note for note in certificate.notes if "random_state" not in note), *told)
+        document = model_document(act.kind, act.strategy, target, model, notes)
+        return Performed(_weights(model), {"json": document}, certificate.events, certificate.proofs, notes)
+
+
+def _weights(model: Any) -> pa.Table:
+    """The released numbers that can be told in a list; the document has them all."""
+    names, values = [], []
+    if hasattr(model, "coef_"):
+        rows = np.atleast_2d(model.coef_)
+        intercepts = np.atleast_1d(model.intercept_)
+        heads = [""] if len(rows) == 1 else [f"{label}: " for label in model.classes_]
+        for head, row, intercept in zip(heads, rows, intercepts, strict=True):
+            names += [f"{head}{name}" for name in (*model.schema.feature_names, "intercept")]
+            values += [*map(float, row), float(intercept)]
+    else:
+        arrays = {"weights": getattr(model, "weights_", None), "centre": getattr(model, "centre_", None)}
+        arrays["labels of basins"] = getattr(model, "point_labels_", None)
+        for name, array in arrays.items():
+            if array is not None:
+                flat = np.ravel(array)
+                names += [f"{name}[{place}]" for place in range(flat.size)]
+                values += [float(value) for value in flat]
+    return pa.table({"part": pa.array(names, pa.string()), "value": pa.array(values, pa.float64())})
+
+
+# ── classifiers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ClassifierPublisher(LearningPublisher):
+    """A classifier whose labels are the declared range of its target. Abstract."""
+
+    kind: ClassVar[str] = "classifier"
+    estimator: ClassVar[Any]
+    seconds: ClassVar[float]  # for a thousand rows, measured on one core
+    has_norm: ClassVar[bool] = False
+
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        if not wanted.classes:
+            return f"{wanted.target} is a number: use regression(…), or declare categories"
+        return None
+
+    def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
+        domain = Schema.from_toml(act.parameters["schema"]).columns[act.parameters["target"]]
+        assert isinstance(domain, Categories)
+        given = {"epsilon": act.parameters["epsilon"], "delta": act.parameters["delta"]}
+        return self._made(schema, list(domain.values), act.guarantee, given, random_state)
+
+    def _made(
+        self,
+        schema: Schema,
+        classes: list[Any],
+        guarantee: Guarantee,
+        given: dict[str, float],
+        random_state: int | None,
+    ) -> Any:
+        more = {"norm": largest_norm(schema)} if self.has_norm else {}
+        return self.estimator(
+            **given, schema=schema, adjacency=guarantee.adjacency, classes=classes, random_state=random_state, **more
+        )
+
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        epsilon, delta = point_of(guarantee)
+        given = {"epsilon": epsilon, "delta": delta}
+        classes = list(range(wanted.classes))
+        model = self._made(wanted.schema, classes, guarantee, given, None)
+        shape = np.broadcast_to(np.zeros(1), (max(1, round(size)), wanted.schema.width))
+        loss = self._loss(model, shape, classes)
+        ratio = math.sqrt(loss)
+        overturned = 100 * min(0.5, 0.4 * ratio / (1 + 0.8 * ratio))
+        note = (
+            f"The error is that of a score, in units of the spread of scores; noise overturns about {overturned:.2g} %."
+        )
+        seen = Seen(str(wanted.target), loss, _NORMAL_95 * ratio, 1, note)
+        return Prediction(loss, (seen,), self.seconds * size / 1000)
+
+    @abstractmethod
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        """Variance of the noise in a score over the variance of scores; see the head of this file."""
+
+
+class LinearPublisher(ClassifierPublisher):
+    """A linear classifier by objective perturbation. Abstract."""
+
+    has_norm: ClassVar[bool] = True
+    factor: ClassVar[float]
+    seconds: ClassVar[float] = 0.02
+
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        plan = model.plan_for(shape, classes)
+        return self.factor * plan.budget.width**2 * plan.tilt.error() / len(shape) ** 2
+
+
+@final
+class Objective(LinearPublisher):
+    """Logistic regression."""
+
+    name: ClassVar[str] = "objective"
+    estimator: ClassVar[Any] = PrivateLogisticRegression
+    factor: ClassVar[float] = 36.0
+
+
+@final
+class Svm(LinearPublisher):
+    """A support vector machine with a rounded hinge."""
+
+    name: ClassVar[str] = "svm"
+    estimator: ClassVar[Any] = PrivateSVC
+    factor: ClassVar[float] = 11.0
+
+
+@final
+class Kernel(ClassifierPublisher):
+    """The kernel classifier that the public rule of learn/kernel_rule.py prefers."""
+
+    name: ClassVar[str] = "kernel"
+    estimator: ClassVar[Any] = KernelClassifier
+    seconds: ClassVar[float] = 0.1
+
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        event = model.plan_for(shape, classes).events[-1]
+        gaussian = isinstance(event, GaussianEvent)
+        # Norm-gamma noise has variance (dimension + 1)·scale² in every coordinate.
+        variance = event.scale**2 * (1.0 if gaussian else event.dimension + 1.0)
+        base = len(classes) ** 2 * variance / len(shape) ** 2
+        return (1.0 if gaussian else 3.5) * 0.065 * shape.shape[1] ** 2.55 * base**0.3
+
+
+@final
+class Equilibrium(ClassifierPublisher):
+    """Votes in the basins of a private support function."""
+
+    name: ClassVar[str] = "equilibrium"
+    estimator: ClassVar[Any] = EquilibriumClassifier
+    seconds: ClassVar[float] = 0.5
+
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        deviation, columns = math.sqrt(model._split()[1].error()), shape.shape[1]
+        cells = min(automatic_cells(len(shape), len(classes), deviation), 5 ** min(columns, 12))
+        return 2 * (cells * deviation / len(shape)) ** 2 + 0.03 * columns
+
+
+# ── numbers and outliers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@final
+class Regression(LearningPublisher):
+    """Ridge regression from noisy sums of products."""
+
+    name: ClassVar[str] = "sufficient"
+    kind: ClassVar[str] = "regression"
+
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        if not isinstance(wanted.target_domain, Interval):
+            return f"{wanted.target} is a category: use classifier(…)"
+        return None
+
+    def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
+        domain = Schema.from_toml(act.parameters["schema"]).columns[act.parameters["target"]]
+        assert isinstance(domain, Interval)
+        given = (act.parameters["epsilon"], act.parameters["delta"])
+        return self._made(schema, domain, act.guarantee, given, random_state)
+
+    def _made(
+        self,
+        schema: Schema,
+        target: Interval,
+        guarantee: Guarantee,
+        given: tuple[float, float],
+        random_state: int | None,
+    ) -> PrivateLinearRegression:
+        return PrivateLinearRegression(
+            *given,
+            target=(target.low, target.high),
+            schema=schema,
+            norm=largest_norm(schema),
+            adjacency=guarantee.adjacency,  # type: ignore[arg-type]
+            random_state=random_state,
+        )
+
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        target = wanted.target_domain
+        assert isinstance(target, Interval)
+        epsilon, delta = point_of(guarantee)
+        model = self._made(wanted.schema, target, guarantee, (epsilon, delta), None)
+        width = wanted.schema.width + 1
+        deviation = math.sqrt(model._noise(epsilon, delta, width).error())
+        # Small noise is amplified by the ridge's inverse; large noise leaves the middle of a range of six deviations.
+        small = 2 * width**4 * (deviation / size) ** 2
+        relative = small / (1 + 36 * small)
+        seen = Seen(
+            str(wanted.target),
+            relative * target.width**2,
+            _NORMAL_95 * math.sqrt(relative) * target.width,
+            1,
+            "How far noise and the ridge move a prediction; what the features cannot explain comes on top.",
+        )
+        return Prediction(relative, (seen,), 0.01 * size / 1000)
+
+
+@final
+class Outliers(LearningPublisher):
+    """The noisy centre of the smallest soft ball around the individuals in feature space."""
+
+    name: ClassVar[str] = "svdd"
+    kind: ClassVar[str] = "outliers"
+
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        return None
+
+    def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
+        return PrivateSVDD(
+            act.parameters["epsilon"],
+            act.parameters["delta"],
+            schema=schema,
+            adjacency=act.guarantee.adjacency,  # type: ignore[arg-type]
+            random_state=random_state,
+        )
+
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        epsilon, delta = point_of(guarantee)
+        model = PrivateSVDD(epsilon, delta, schema=wanted.schema, adjacency=guarantee.adjacency)  # type: ignore[arg-type]
+        records = max(1, round(size))
+        components, columns = int(model.n_components), wanted.schema.width
+        cap = model._cap(records, components)
+        variance = noise_for(model._promise(), 2.1 * cap, components).error()
+        # Records look alike in few columns only, and a larger cap looks for the rim, where scores are lower.
+        typical = 0.3 * 0.68 ** min(columns, 12) * (cap * records) ** -0.3
+        loss = variance * (1 + 8 / columns**2) / typical**2
+        note = "The error is that of the score of a row, in units of a typical score."
+        seen = Seen(", ".join(wanted.columns), loss, _NORMAL_95 * math.sqrt(loss), 1, note)
+        return Prediction(loss, (seen,), 0.3 * size / 1000)

@@ -1,0 +1,206 @@
+"""A release and its folder: what was published, certificates of what was drawn, and both on disk.
+
+In:   published values, the plan, the events that were drawn.
+Out:  Release; results/, plan.json, certificates, run.json; the release read back.
+Not here: drawing and charging (run/study.py), checking (evidence/verify.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.core.certificate import Certificate
+from sfumato.core.event import Event, Repeated
+from sfumato.errors import InputError
+from sfumato.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from sfumato.run.publish_base import Performed
+    from sfumato.run.publish_models import PublishedModel
+
+__all__ = ["Published", "Release", "certificates_of", "read_release", "write"]
+
+_PROOFS = {"cut_placement", "allocation", "aggregates"}
+_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One publication towards one observer. `values` has a row per individual, or the numbers of each aggregate.
+
+    `documents` are texts by the ending of their file: the noise law of a table, a model, a channel.
+    """
+
+    name: str
+    observer: str
+    level: str
+    values: pa.Table = field(repr=False)
+    documents: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def file_name(self) -> str:
+        return self.file_for("parquet")
+
+    def file_for(self, ending: str) -> str:
+        return f"{_safe(self.name)}.{_safe(self.observer)}.{ending}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was published. From here on everything is post-processing."""
+
+    plan_hash: str
+    published: tuple[Published, ...]
+    certificates: Mapping[str, Certificate]
+    folder: Path | None = None
+
+    def __getitem__(self, key: str | tuple[str, str]) -> pa.Table:
+        """The values of a publication, or of a (publication, observer)."""
+        return self.publication(key).values
+
+    def publication(self, key: str | tuple[str, str]) -> Published:
+        name, observer = key if isinstance(key, tuple) else (key, None)
+        found = [one for one in self.published if one.name == name and observer in (None, one.observer)]
+        if len(found) != 1:
+            known = ", ".join(f"({one.name!r}, {one.observer!r})" for one in self.published)
+            raise InputError(f"There {'is no' if not found else 'are several'} {name!r} here. Ask for one of {known}.")
+        return found[0]
+
+    def model(self, key: str | tuple[str, str]) -> PublishedModel:
+        """A published classifier, regression or outlier detector, ready to predict."""
+        from sfumato.run.publish_models import model_from_text
+
+        documents = self.publication(key).documents
+        if "json" not in documents:
+            raise InputError(f"{key!r} is no model. Ask for a classifier, a regression or outliers.")
+        return model_from_text(documents["json"])
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of everything together; a study with several datasets has one each in `certificates`."""
+        whole = [certificate for name, certificate in self.certificates.items() if "/" not in name]
+        if len(whole) != 1:
+            raise InputError(f"There is one certificate per dataset: {', '.join(sorted(self.certificates))}.")
+        return whole[0]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What lies behind all that some observers see of one dataset."""
+
+    events: tuple[Event | Repeated, ...]
+    proofs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _drawn(
+    plan: Plan, performed: Mapping[tuple[str, str], Performed], dataset: str, observers: tuple[str, ...] | None = None
+) -> _Drawn:
+    acts = plan.acts_of(dataset, observers)
+    done = [performed[act.name, act.observer] for act in acts]
+    events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
+    proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
+    notes = [
+        "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
+        "derives them again."
+    ]
+    for act, one in zip(acts, done, strict=True):
+        notes += [f"{act.name} for {act.observer}: {note}" for note in one.notes]
+    return _Drawn(events, tuple(sorted(proofs | ({"portions"} if acts else set()))), tuple(notes))
+
+
+def certificates_of(
+    plan: Plan, performed: Mapping[tuple[str, str], Performed], publishable: bool
+) -> dict[str, Certificate]:
+    """One for everything drawn from a dataset, and one for each promise: of the events that were really drawn."""
+    found: dict[str, Certificate] = {}
+    facts = plan.to_dict()
+    for dataset in plan.datasets:
+        drawn = _drawn(plan, performed, dataset)
+        found[dataset] = Certificate.issue(
+            subject=f"{plan.study}: everything drawn from {dataset}",
+            events=drawn.events,
+            proofs=drawn.proofs,
+            plan=facts,
+            notes=drawn.notes,
+            publishable=publishable,
+        )
+    for promise in plan.promises:
+        drawn = _drawn(plan, performed, promise.dataset, promise.observers)
+        if drawn.events:
+            who = " and ".join(promise.observers)
+            found[f"{promise.dataset}/{who}"] = Certificate.issue(
+                subject=f"{plan.study}: what {who} sees of {promise.dataset}",
+                events=drawn.events,
+                proofs=drawn.proofs,
+                plan=facts,
+                notes=drawn.notes,
+                publishable=publishable,
+                guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
+            )
+    return found
+
+
+def write(release: Release, plan: Plan, folder: Path) -> None:
+    results = folder / "results"
+    results.mkdir()
+    index = []
+    for one in release.published:
+        parquet.write_table(one.values, results / one.file_name, write_statistics=False)
+        entry = {"publication": one.name, "observer": one.observer, "level": one.level, "file": one.file_name}
+        index.append({**entry, "documents": sorted(one.documents)} if one.documents else entry)
+        for ending, text in one.documents.items():
+            (results / one.file_for(ending)).write_text(text, encoding="utf-8")
+        if one.level != "individual" and not one.documents:
+            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
+            (results / one.file_name.replace(".parquet", ".json")).write_text(text + "\n", encoding="utf-8")
+    (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    for name, certificate in release.certificates.items():
+        whole = len(plan.datasets) == 1 and name == plan.datasets[0]
+        certificate.write(folder / ("certificate.json" if whole else f"certificate.{_safe(name)}.json"))
+    steps = ["evaluated the network", "reserved the cost", "drew the noise", "wrote results", "committed the cost"]
+    log = {"plan": plan.hash, "study": plan.study, "steps": steps}
+    (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
+
+
+def read_release(folder: Path) -> Release:
+    """A release as it was written."""
+    try:
+        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
+        plan = Plan.read(folder / "plan.json")
+        published = tuple(_published(entry, folder / "results") for entry in index)
+        found = {path: Certificate.read(path) for path in sorted(folder.glob("certificate*.json"))}
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise InputError(f"{folder} does not hold a complete release.") from error
+    names = {
+        _safe(name): name
+        for name in (*plan.datasets, *(f"{p.dataset}/{' and '.join(p.observers)}" for p in plan.promises))
+    }
+    certificates = {}
+    for path, certificate in found.items():
+        part = path.name.removeprefix("certificate").removesuffix("json").strip(".")
+        certificates[names.get(part, part) if part else plan.datasets[0]] = certificate
+    return Release(plan.hash, published, certificates, folder)
+
+
+def _published(entry: Mapping[str, Any], results: Path) -> Published:
+    values = parquet.read_table(results / entry["file"])
+    bare = Published(entry["publication"], entry["observer"], entry["level"], values)
+    texts = {ending: (results / bare.file_for(ending)).read_text("utf-8") for ending in entry.get("documents", ())}
+    return replace(bare, documents=texts)
+
+
+def _safe(name: str) -> str:
+    """A file name that says which publication it is, on every system."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+    return kept if kept == name else f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

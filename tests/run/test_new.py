@@ -1,0 +1,147 @@
+"""`sfumato new`: a starter study from names and types, never from values."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from sfumato.cli import app
+from sfumato.core.schema import Schema
+from sfumato.errors import DataError, InputError, SchemaError
+from sfumato.lang import examine
+from sfumato.lang.starter import StarterColumn, starter_study
+from sfumato.plan.make import make_plan
+from sfumato.run.new_command import header_of, run_new
+from sfumato.run.study import run_plan
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people of 2024.parquet"
+    columns = {
+        "patient_id": ["SECRET-1", "SECRET-2", "SECRET-1"],
+        "age": [71.25, 987654.0, 3.0],
+        "Blood Pressure": pa.array([120, 987653, 80], pa.int32()),
+        "ward": pa.array(["SECRETWARD", "b", "b"]).dictionary_encode(),
+        "smoker": [True, False, True],
+        "count": [1, 2, 987652],
+        "born": [datetime.date(1987, 6, 5)] * 3,
+    }
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def written(table, tmp_path):
+    run_new(table, tmp_path / "study.pl", tmp_path / "schema.toml")
+    return (tmp_path / "study.pl").read_text(), (tmp_path / "schema.toml").read_text()
+
+
+def test_no_value_reaches_the_files(table, tmp_path):
+    study, schema = written(table, tmp_path)
+    for secret in ("SECRET", "98765", "71.25", "1987"):
+        assert secret not in study + schema
+    assert "Blood Pressure" in study
+    assert "born" in study
+
+
+def test_the_files_depend_on_the_header_alone(table, tmp_path):
+    first = written(table, tmp_path)
+    values = parquet.read_table(table)
+    parquet.write_table(values.slice(0, 0), table)
+    (tmp_path / "again").mkdir()
+    assert written(table, tmp_path / "again") == first
+
+
+def test_check_reports_every_placeholder_and_nothing_else(table, tmp_path):
+    study, _ = written(table, tmp_path)
+    _, problems = examine(tmp_path / "study.pl")
+    errors = [problem for problem in problems if problem.severity == "error"]
+    lines = {number for number, line in enumerate(study.splitlines(), 1) if "fill_in(" in line and line[0] != "%"}
+    assert lines == {problem.position.line for problem in errors if problem.code == "declaration"}
+    # What else is said follows from the missing promise.
+    assert {problem.code for problem in errors} == {"declaration", "unknown-requirement"}
+
+
+def test_filled_in_it_can_be_planned_and_run(table, tmp_path):
+    study, _ = written(table, tmp_path)
+    filled = (
+        study.replace("fill_in(lowest)", "0")
+        .replace("fill_in(highest)", "200")
+        .replace("fill_in(categories)", "[a, b]")
+        .replace("fill_in(epsilon)", "1.0")
+        .replace("fill_in(delta)", "0.000001")
+    )
+    filled = filled.replace("% rows_per_person(", "rows_per_person(")
+    spec, problems = examine(filled)
+    assert not [problem.describe() for problem in problems if problem.severity == "error"]
+    release = run_plan(make_plan(spec), tmp_path, None, random_state=0)
+    assert {one.name for one in release.published} >= {"ageMean", "smokerMean", "wardCounts", "bloodPressureMean"}
+
+
+def test_a_boolean_is_zero_or_one(tmp_path):
+    """Its mean is the share of true, up to noise that is small at this ε."""
+    study = starter_study("t", "t.parquet", [StarterColumn("id", "category"), StarterColumn("yes", "number")])
+    filled = study.replace("fill_in(lowest)", "0").replace("fill_in(highest)", "1")
+    plan = make_plan(filled.replace("dp(fill_in(epsilon), fill_in(delta))", "gdp(60)"))
+    rows = pa.table({"id": [str(i) for i in range(200)], "yes": np.arange(200) < 150})
+    value = run_plan(plan, {"t": rows}, None, random_state=0)["yesMean"]["value"][0].as_py()
+    assert value == pytest.approx(0.75, abs=0.02)
+
+
+def test_the_schema_is_refused_until_it_is_filled_in(table, tmp_path):
+    _, schema = written(table, tmp_path)
+    assert set(tomllib.loads(schema)["columns"]) == {"age", "Blood Pressure", "ward", "smoker", "count", "born"}
+    with pytest.raises(SchemaError):
+        Schema.from_toml(schema)
+
+
+def test_a_csv_gives_its_header_and_no_types(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id,age,"sex, or gender"\nSECRET,71,f\n', encoding="utf-8")
+    assert [(c.name, c.kind) for c in header_of(path)] == [(n, "unknown") for n in ("id", "age", "sex, or gender")]
+    assert "SECRET" not in starter_study("a", "a.csv", header_of(path))
+
+
+@pytest.mark.parametrize("first", ["p17,71,2024-01-05", "SECRET,71.5", "anna,,3"])
+def test_a_csv_without_a_header_is_refused_in_silence(tmp_path, first):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n{first}\n", encoding="utf-8")
+    with pytest.raises(DataError) as refusal:
+        header_of(path)
+    for part in first.split(","):
+        assert not part or part not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["count", "random", "Range", "9lives", "a'b", "x\ny", "Ünïcode", "", "mean", "a). forget(b", "%", "person"]
+)
+def test_any_column_name_gives_a_study_that_reads(name):
+    columns = [StarterColumn("id", "category"), StarterColumn(name, "number"), StarterColumn(f"{name} ", "category")]
+    _, problems = examine(starter_study("rows", "rows.parquet", columns))
+    errors = [problem for problem in problems if problem.severity == "error"]
+    assert {problem.code for problem in errors} == {"declaration", "unknown-requirement"}, errors
+
+
+def test_without_an_identifier_the_place_is_marked():
+    text = starter_study("rows", "rows.parquet", [StarterColumn("age", "number")])
+    assert "column(rows, fill_in('the column that says who a row is about'), person(P))." in text
+
+
+def test_nothing_is_overwritten_and_nonsense_is_refused(table, tmp_path):
+    (tmp_path / "mine.pl").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        run_new(table, tmp_path / "mine.pl")
+    assert (tmp_path / "mine.pl").read_text() == "mine"
+    (tmp_path / "x.parquet").write_text("no parquet")
+    with pytest.raises(DataError, match="no header"):
+        run_new(tmp_path / "x.parquet", tmp_path / "y.pl")
+    assert not (tmp_path / "y.pl").exists()
+    done = CliRunner().invoke(app, ["new", str(table), "-o", str(tmp_path / "z.pl")])
+    assert done.exit_code == 0
+    assert "no value read" in done.output
