@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint bench nightly clean help
+.PHONY: demo test lint bench nightly docs clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -32,6 +32,10 @@ bench: $(STAMP)  ## side by side with peers; prints ratios
 
 nightly: $(STAMP) ## the long checks
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+docs: $(STAMP)   ## the site, in site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:           ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -17,6 +17,9 @@ HERE = Path(__file__).parent
 PATIENTS = 200
 STUDENTS = 120
 PEOPLE = 100
+CITIZENS = 3000
+LOANS = 3000
+HOUSEHOLDS = 2000
 
 
 def oncology() -> dict[str, pa.Table]:
@@ -69,9 +72,54 @@ def linear_query() -> dict[str, pa.Table]:
     return {"people": people, "inputs": inputs, "coefficients": coefficients}
 
 
+def census() -> dict[str, pa.Table]:
+    """People with schooling, hours of work and an income that follows from both."""
+    chance = np.random.default_rng(90)
+    age = chance.integers(17, 91, CITIZENS)
+    schooling = np.clip(chance.normal(10, 2.6, CITIZENS), 0, 20).round()
+    hours = np.clip(chance.normal(40, 12, CITIZENS), 0, 99).round()
+    score = 0.35 * (schooling - 11) + 0.05 * (hours - 42) + 0.03 * (np.minimum(age, 55) - 40)
+    high = chance.random(CITIZENS) < 1 / (1 + np.exp(-score))
+    columns = {"age": age, "schooling": schooling, "hours": hours, "income": np.where(high, "high", "low")}
+    return {"people": pa.table({"id": [f"c{number:05d}" for number in range(CITIZENS)], **columns})}
+
+
+def lending() -> dict[str, pa.Table]:
+    """Loans whose rate rises with debt and falls with income, and which default more often where it is high."""
+    chance = np.random.default_rng(7)
+    income = np.clip(chance.lognormal(4.1, 0.5, LOANS), 8, 400).round(1)
+    debt = np.clip(chance.normal(16, 7, LOANS), 0, 50).round(2)
+    term = chance.choice([36, 60], LOANS, p=[0.7, 0.3])
+    rate = np.clip(
+        11 + 0.15 * (debt - 16) - 0.02 * (income - 65) + 0.08 * (term - 36) + chance.normal(0, 2, LOANS), 4, 29
+    )
+    default = chance.random(LOANS) < 1 / (1 + np.exp(-(rate - 16) / 2))
+    columns = {"income": income, "debt": debt, "term": term, "rate": rate.round(2)}
+    outcome = np.where(default, "defaulted", "repaid")
+    return {"loans": pa.table({"id": [f"b{number:05d}" for number in range(LOANS)], **columns, "outcome": outcome})}
+
+
+def sensors() -> dict[str, pa.Table]:
+    """One reading of every household's meter."""
+    chance = np.random.default_rng(11)
+    load = np.clip(chance.lognormal(-0.2, 0.8, HOUSEHOLDS), 0.02, 12).round(3)
+    return {"meters": pa.table({"id": [f"h{number:04d}" for number in range(HOUSEHOLDS)], "load": load})}
+
+
+def hospitals() -> dict[str, pa.Table]:
+    """Potassium in three hospitals of different size."""
+    tables = {}
+    for place, (name, size) in enumerate((("north", 400), ("south", 250), ("west", 150))):
+        chance = np.random.default_rng(60 + place)
+        columns = {"kalium": chance.normal(4.3, 0.55, size).round(2), "age": chance.integers(18, 95, size)}
+        tables[name] = pa.table({"id": [f"{name}{number:03d}" for number in range(size)], **columns})
+    return tables
+
+
 def main() -> None:
     """Write every table beside its study."""
-    for folder, tables in (("oncology", oncology()), ("university", university()), ("linear_query", linear_query())):
+    for make in (oncology, university, linear_query, census, lending, sensors, hospitals):
+        folder, tables = make.__name__, make()
         for name, table in tables.items():
             pq.write_table(table, HERE / folder / f"{name}.parquet", compression="zstd")
 

@@ -79,21 +79,35 @@ def demo(
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate, as written by sfumato.")],
+    file: Annotated[Path, typer.Argument(help="A certificate, or a folder written by `sfumato run`.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; only the exit code counts.")] = False,
+    study: Annotated[
+        Path | None, typer.Option(help="The study of a folder: its sensitivities are derived again from it.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the study's public tables, if it has any.")] = None,
 ) -> None:
-    """Check a certificate without the data. Exit code 0 if it holds, 1 if it does not."""
+    """Check a certificate, or a whole release, without the data. Exit code 0 if it holds, 1 if it does not."""
     from sfumato.evidence import verify as verify_certificate
 
-    result = verify_certificate(file)
+    if file.is_dir():
+        from sfumato.evidence.verify_plan import verify_folder
+        from sfumato.lang import load
+        from sfumato.run.study_commands import public_tables
+
+        public = public_tables(load(study), data or study.parent) if study is not None else None
+        checks = verify_folder(file, study, public)
+    else:
+        checks = verify_certificate(file).checks
+    ok = all(check.ok for check in checks)
     if not quiet:
         console = Console()
         table = Table("field", "", "finding", title=str(file), title_justify="left", box=None)
-        for field, ok, sentence in result.checks:
-            table.add_row(field, "[green]holds[/]" if ok else "[red]FAILS[/]", sentence)
+        for field, fine, sentence in checks:
+            table.add_row(field, "[green]holds[/]" if fine else "[red]FAILS[/]", sentence)
         console.print(table)
-        console.print("[green]The certificate holds.[/]" if result.ok else "[red]The certificate does not hold.[/]")
-    if not result.ok:
+        what = "release" if file.is_dir() else "certificate"
+        console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]")
+    if not ok:
         raise typer.Exit(1)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plan.studies import HEAD, MEAN, RISK, one
-from sfumato.evidence.acts import acts_of
+from sfumato.evidence.drawn import drawn_for
 from sfumato.evidence.recipient import noise_law, recipient_text, write_recipient_readme
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
@@ -66,7 +66,7 @@ def test_individuals_with_noise_on_the_way_get_no_simple_law():
     raw = make_plan(HEAD + RISK + "privacy_requirement(a(x), people, gdp(1.0)).\ndp_rv(a(x), age(P)) :- patient(P).\n")
     shown = raw.publications[0]
     assert "measurement error" in noise_law(raw, shown, shown.seen[0])
-    assert math.isclose(acts_of(raw, "x")[0].deviation or 0.0, math.sqrt(raw.draws[0].variance))
+    assert math.isclose(drawn_for(raw, "x")[0].deviation or 0.0, math.sqrt(raw.draws[0].variance))
 
 
 def test_what_is_public_is_called_exact():

@@ -332,7 +332,7 @@ def test_a_use_that_breaks_inside_the_domain_is_refused_with_the_point(wish, poi
         {"prior": lambda x: x - 2}, {"guard": 0.0}, {"delta": 0.01, "bins": 100}, {"domain": (0, 1)},
         {"bias": "unbiased", "outputs": np.linspace(0.3, 0.7, 30)}, {"bias": "unbiased", "uses": ["sqrt"]},
     ],
-    ids=lambda wish: " ".join(wish),
+    ids=" ".join,
 )  # fmt: skip
 def test_wishes_that_mean_nothing_are_refused(wish):
     with pytest.raises(InputError):
@@ -369,6 +369,14 @@ def test_replacing_a_field_redesigns_only_where_it_must():
     assert np.array_equal(TailoredNoise(UNIT, 1.0, bins=6).weights, channel.weights)
 
 
+def test_channels_are_equal_if_they_do_the_same():
+    one, same = (TailoredNoise(UNIT, 1.0, bins=6, outputs=outputs) for outputs in (None, None))
+    assert one == same
+    assert hash(one) == hash(same)
+    for other in (TailoredNoise(UNIT, 1.0, bins=6, outputs=6), dataclasses.replace(one, random_state=1), "channel"):
+        assert one != other
+
+
 def test_predicted_error_is_measured():
     channel = TailoredNoise(UNIT, 2.0, uses=["identity", "log"], random_state=8)
     values = np.random.default_rng(0).uniform(0.01, 1, 400_000)
@@ -382,6 +390,12 @@ def test_predicted_error_is_measured():
 def test_huge_designs_say_time_and_memory_first():
     with pytest.raises(PrivacyParameterError, match=r"minutes and .* GB"):
         TailoredNoise(UNIT, 1.0, bins=3000)
+
+
+def test_a_design_that_failed_is_not_handed_out():
+    """At ε = 10⁻⁶ an unbiased channel reaches a million widths: what the repair would leave of it is refused."""
+    with pytest.raises(PrivacyParameterError, match="double precision"):
+        TailoredNoise(Interval(0, 1), 1e-6, bias="unbiased")
 
 
 def test_seeded_bits_are_only_for_experiments():

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato.run.partition_release import ReleaseParts
 
 
@@ -46,6 +48,12 @@ class FullDisk:
                 raise OSError(errno.ENOSPC, "No space left on device", "/secret/path/of/ada")
             rows += self.task([part])
         return rows
+
+
+def counts_and_sums(batch: Any) -> list[Any]:
+    """How many rows, how many in each of ten bins of the first column, and the sum of it."""
+    values = batch.column(0).to_numpy()
+    return [len(values), np.histogram(values, bins=10, range=(-2, 2))[0], values.sum()]
 
 
 def slow_square(value: int) -> int:

@@ -26,6 +26,7 @@ from sfumato.learn.stream_sums import BatchReader, MarginSums, ProductSums, RowS
 from sfumato.run import engine_fit
 from sfumato.run.engine import LocalEngine
 from sfumato.run.engine_fit import fit_table
+from sfumato.run.engine_sums import batch_sums
 from sfumato.run.partition import Layout, PartitionedTable, grouped
 
 SMALL = Layout(block_rows=500, part_blocks=1)
@@ -155,6 +156,20 @@ def test_sums_do_not_depend_on_partitions_or_engine(folder, cluster):
     ]
     assert np.allclose(products[0][0], X.T @ X / 100**2, rtol=1e-12)
     assert np.abs(products[0][0] - products[1][0]).max() <= 1e-14 * np.abs(products[0][0]).max()
+
+
+def test_counts_and_histograms_of_many_files(folder, cluster):
+    seen = [
+        batch_sums(folder, ["x0"], engine_faults.counts_and_sums, engine=engine, partitions=count, layout=SMALL)
+        for engine, count in (("local", 1), ("local", 7), (cluster, 2))
+    ]
+    for rows, bins, total in seen:
+        assert rows == len(X)
+        assert np.array_equal(bins, np.histogram(X[:, 0], bins=10, range=(-2, 2))[0])
+        assert abs(total - X[:, 0].sum()) < 1e-9
+        assert abs(total - seen[0][2]) <= 1e-14 * abs(total)
+    with pytest.raises(SchemaError, match="x00"):
+        batch_sums(folder, ["x00"], engine_faults.counts_and_sums)
 
 
 @pytest.mark.filterwarnings("ignore")

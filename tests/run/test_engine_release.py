@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from run import engine_faults
 from sfumato.core import Categories, Interval, Schema
 from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, SchemaError, SfumatoError
 from sfumato.evidence import verify
+from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
 from sfumato.run import Ledger, partition_release
@@ -110,6 +112,16 @@ def test_keyed_noise_has_the_law_of_fresh_noise():
     assert abs(np.corrcoef(*scaled)[0, 1]) < 0.025
     again = keyed.apply(rows, 0)
     assert again.equals(first)
+
+
+def test_a_tailored_channel_repeats_under_a_key_and_only_then():
+    channel, key = TailoredNoise(Interval(0, 1), 2.0, bins=4), StreamKey.fresh()
+    values = np.linspace(0, 1, 500)
+    keyed = replace(channel, random_state=key.at(0))  # type: ignore[arg-type]
+    assert np.array_equal(keyed(values), keyed(values))
+    assert not np.array_equal(keyed(values), replace(channel, random_state=key.at(1))(values))  # type: ignore[arg-type]
+    assert not np.array_equal(channel(values), channel(values))
+    assert keyed.publishable
 
 
 # The same bytes.
@@ -461,6 +473,18 @@ def test_any_address_is_read(folder, one_key):
 
 
 # The engine itself.
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nobody_joins_the_workers_of_somebody_else(cluster):
+    """Another user of the machine can reach the port. Without the certificate it is of no use."""
+    distributed = pytest.importorskip("distributed")
+    address = cluster.client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    with pytest.raises((OSError, TypeError)):
+        distributed.Client(address, timeout="2s")
+    with pytest.raises((OSError, TypeError)):
+        distributed.Client(address.replace("tls://", "tcp://"), timeout="2s")
 
 
 def test_results_come_with_their_place_and_errors_without_values(engine):

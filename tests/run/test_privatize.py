@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sfumato.cli import app
 from sfumato.core import Interval
-from sfumato.errors import DataError, InputError, SfumatoError
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SfumatoError
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.run.privatize_command import privatize_file
@@ -71,6 +71,13 @@ def test_refusals_leave_nothing_behind(tmp_path, channel, private, column, out, 
         privatize_file(channel, private, tmp_path / out, column)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert "person" not in str(caught.value)
+
+
+def test_a_party_may_refuse_a_weak_channel(tmp_path, channel, private):
+    with pytest.raises(PrivacyParameterError, match="the most you allow"):
+        privatize_file(channel, private, tmp_path / "out.csv", "a", most_epsilon=1.0)
+    assert not (tmp_path / "out.csv").exists()
+    privatize_file(channel, private, tmp_path / "out.csv", "a", most_epsilon=2.0)
 
 
 def test_missing_values_are_refused_without_a_trace(tmp_path, channel):

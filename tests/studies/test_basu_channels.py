@@ -70,6 +70,7 @@ def curves(ours: float, tailored: float, laplace: float, second: float = 1.0) ->
 
     series = {name: curve(laplace) for name in METHODS}
     series |= {"TNM tns∘dp": curve(tailored), "TNM dp∘tns": curve(tailored * second), OURS: curve(ours)}
+    series["no privacy"] = curve(0.0)
     return Curves(DATASETS["ds1b"], (1.0, 2.0), series, 100, {})
 
 

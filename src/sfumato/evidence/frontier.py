@@ -20,7 +20,7 @@ from functools import partial
 from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
-from sfumato.evidence.acts import Act, acts_of, deviation_of
+from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.network.network import Network
@@ -38,12 +38,16 @@ _FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 
 @dataclass(frozen=True)
 class Frontier:
-    """`points` are (ε, expected squared error) in ascending order of ε; `chosen` is the settled one."""
+    """`points` are (ε, expected squared error) in ascending order of ε; `chosen` is the settled one.
+
+    For tables, models and channels the planner's own predictions are taken, in the relative unit of its losses.
+    """
 
     points: tuple[tuple[float, float], ...]
     chosen: tuple[float, float]
     delta: float
-    noise: str
+    noise: str  # empty where each point is a prediction of its own
+    unit: str = "squared error"
 
 
 def promise_of(plan: Plan, planned: Planned) -> Promise | None:
@@ -69,7 +73,7 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
     """The curve of one publication; None where nothing is drawn for it, or its errors follow no such law."""
     promise = promise_of(plan, planned)
     needed = {*planned.cut, *(seen.node for seen in planned.seen)}
-    acts = [act for act in acts_of(plan, planned.observer) if needed & set(act.nodes)]
+    acts = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     laws = {act.law for act in acts}
     graph = network or plan.network
     if (
@@ -101,7 +105,7 @@ def _scaled_error(planned: Planned, network: Network | None, factor: float) -> f
     return math.fsum(min(seen.error * factor**2, caps.get(seen.node, math.inf)) for seen in planned.seen)
 
 
-def _simulated_error(planned: Planned, network: Network, acts: list[Act], law: str, factor: float) -> float:
+def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law: str, factor: float) -> float:
     """With noise `factor` times as wide: the planner's own simulation, group by group."""
     names = list(dict.fromkeys(seen.node for seen in planned.seen))
     unit = 1.0 if law == "gaussian" else math.sqrt(0.5)  # from a standard deviation to the law's scale

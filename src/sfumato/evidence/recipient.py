@@ -13,7 +13,7 @@ import math
 import textwrap
 from pathlib import Path
 
-from sfumato.evidence.acts import Act, acts_of, deviation_of
+from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.explain import odds_sentence
 from sfumato.evidence.report_facts import published_files, state_of
 from sfumato.network.aggregate import AggregateNode
@@ -23,6 +23,17 @@ __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
 _WIDTH = 92
 _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
+_ACTS = {
+    "table": "Every cell carries its own noise; the .noise.json file has the law of each column. Hand its covariance to "
+    "an estimator that knows the noise. Categories were answered at random: correct their counts.",
+    "classifier": "The model was trained with noise; its weights are plain numbers in the .json file. Predictions are "
+    "yours to make: they reveal no more. Its score on the private rows was not published.",
+    "regression": "The coefficients were computed with noise and are plain numbers in the .json file. Their standard "
+    "errors must include it: do not take those of an ordinary regression.",
+    "outliers": "The region was fitted with noise and is in the .json file. Who lies outside of it was not published.",
+    "channel": "Every value was replaced by one of a public list, with public probabilities in the channel's file. "
+    "Single values mean little; estimate with TailoredNoise.read(FILE).estimate(values, use).",
+}
 _CORRELATED = (
     "Published = exact + noise, put back into its public range. The noise is Gaussian with the standard error above, "
     "correlated between the numbers of one individual (plan.json has the strategy it is read off) and independent "
@@ -111,7 +122,11 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...]) -> list[s
 
 def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
     """What was added to one line of a publication, in a sentence that an estimator can be built on."""
-    visible = acts_of(plan, planned.observer)
+    visible = drawn_for(plan, planned.observer)
+    for act in plan.acts:
+        if (act.name, act.observer) == (planned.name, planned.observer):
+            return f"{_ACTS.get(act.kind, '')} It keeps {act.guarantee}.".strip()
+    visible = tuple(one for one in visible if not one.publication)
     own = [act for act in visible if seen.node in act.nodes]
     behind = [act for act in visible if set(act.nodes) & set(planned.cut)]
     if not own and not behind:
@@ -139,7 +154,7 @@ def _generic(planned: Planned) -> str:
     return f"{planned.reason.strip().rstrip('.')}." if planned.reason.strip() else "See plan.json for its noise."
 
 
-def _sum_law(plan: Plan, draws: list[Act], seen: Seen) -> str:
+def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
     kind = _aggregate_kind(plan, seen.node)
     deviation = math.sqrt(seen.error / max(seen.size, 1))
     if kind == "mean" or (kind is None and seen.size == 1 and not _same(seen.error, (deviation_of(draws) or 0.0) ** 2)):
@@ -160,7 +175,7 @@ def _sum_law(plan: Plan, draws: list[Act], seen: Seen) -> str:
     )
 
 
-def _kind(draws: list[Act]) -> str:
+def _kind(draws: list[Drawn]) -> str:
     name = _NAMES.get(draws[0].law, draws[0].law)
     return (
         name if len(draws) == 1 or draws[0].law == "gaussian" else f"a weighted mean of {len(draws)} {name} variables"
@@ -194,7 +209,7 @@ def _rules(plan: Plan) -> list[str]:
         "A test of significance needs the noise in its standard error too; otherwise it finds effects that are noise.",
     ):
         lines += _bullet(text)
-    if any(act.law == "laplace" for act in acts_of(plan)):
+    if any(act.law == "laplace" for act in drawn_for(plan)):
         lines += _bullet(
             "Laplace noise has heavier tails than Gaussian noise: a 95 % interval is ±2.12 standard deviations wide, "
             "not ±1.96, and 99.7 % needs ±4.11 instead of ±3."
@@ -212,7 +227,7 @@ def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str
             f'for row in pq.read_table("{aggregates[0] if aggregates else "results/FILE.parquet"}").to_pylist():',
             '    print(row["node"], row["part"], row["value"], "±", 1.96 * row["standard_error"])',
         ]
-    if individuals and any(act.group is not None for act in acts_of(plan)):
+    if individuals and any(act.group is not None for act in drawn_for(plan)):
         lines += [
             "from sfumato.release import NoiseAwareLinearRegression",
             f'table = pq.read_table("{individuals[0]}").to_pandas()   # one row per individual',

@@ -16,7 +16,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sfumato.errors import SfumatoError
-from sfumato.evidence.acts import Act, acts_of, deviation_of
+from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.explain import odds_sentence
 from sfumato.evidence.frontier import Frontier, frontier_of, stated_point
 from sfumato.evidence.report_plots import frontier_svg
@@ -82,6 +82,7 @@ class Noise:
     dimension: int
     observers: str
     limit: str
+    cost: str
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def gather(
             f"observer-{number}",
             tuple(_shown(plan, planned, files, network) for planned in plan.publications if planned.observer == name),
             tuple(_promise(promise) for promise in plan.promises if name in promise.observers),
-            _noise(acts_of(plan, name)),
+            _noise(drawn_for(plan, name)),
         )
         for number, name in enumerate(names, 1)
     )
@@ -168,7 +169,7 @@ def gather(
         _state(folder, certificates),
         observers,
         promises,
-        _noise(acts_of(plan)),
+        _noise(drawn_for(plan)),
         accounts,
         note,
         certificates,
@@ -214,33 +215,33 @@ def _shown(
     plan: Plan, planned: Planned, files: dict[tuple[str, str], tuple[str, ...]], network: Network | None
 ) -> Shown:
     frontier = frontier_of(plan, planned, network)
-    drawn = {node for act in acts_of(plan, planned.observer) for node in act.nodes}
     needed = {*planned.cut, *(seen.node for seen in planned.seen)}
+    drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     return Shown(
         planned,
         files.get((planned.name, planned.observer), ()),
-        planned.error == 0 and not drawn & needed,
+        planned.error == 0 and not drawn,
         frontier,
         frontier_svg(frontier, planned.name) if frontier else None,
     )
 
 
-def _noise(acts: Iterable[Act]) -> tuple[Noise, ...]:
+def _noise(acts: Iterable[Drawn]) -> tuple[Noise, ...]:
     """Groups of individuals that are alike in everything drawn appear once."""
     found: dict[Noise, None] = {}
     for act in acts:
         what = f"what one {act.unit} adds to it" if act.group is None else f"one {act.unit}'s value"
         limit = f"{what}: error at least {act.deviation:.4g}" if act.deviation else ""
         law, who = _LAWS.get(act.law, act.law), ", ".join(act.observers)
-        found[Noise(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit)] = None
+        found[Noise(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit, act.cost)] = None
     return tuple(found)
 
 
 def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
     """For (observer, node) the standard deviation of the noise in the observer's version: for the picture."""
-    seen: dict[tuple[str, str], list[Act]] = {}
-    for act in acts_of(plan):
-        for observer in act.observers:
+    seen: dict[tuple[str, str], list[Drawn]] = {}
+    for act in drawn_for(plan):
+        for observer in act.observers if not act.publication else ():
             for node in act.nodes:
                 seen.setdefault((observer, node), []).append(act)
     labels = {}
@@ -256,7 +257,8 @@ def published_files(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
         index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
         found: dict[tuple[str, str], tuple[str, ...]] = {}
         for entry in index:
-            names = (entry["file"], entry["file"].replace(".parquet", ".json"))
+            stem = entry["file"].removesuffix("parquet")
+            names = (entry["file"], *(f"{stem}{ending}" for ending in entry.get("documents", ("json",))))
             present = tuple(dict.fromkeys(f"results/{n}" for n in names if (folder / "results" / n).is_file()))
             key = (entry["publication"], entry["observer"])
             found[key] = (*found.get(key, ()), *present)

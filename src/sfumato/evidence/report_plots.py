@@ -54,11 +54,11 @@ def frontier_svg(frontier: Frontier, name: str) -> Markup:
     line = " ".join(f"{across(epsilon):.1f},{down(error):.1f}" for epsilon, error in frontier.points)
     x, y = across(frontier.chosen[0]), down(frontier.chosen[1])
     mark = escape(f"chosen: ε = {frontier.chosen[0]:.4g}")
-    said = f"{name}: expected squared error {frontier.chosen[1]:.4g} at ε = {frontier.chosen[0]:.4g}"
+    said = f"{name}: {frontier.unit} {frontier.chosen[1]:.4g} at ε = {frontier.chosen[0]:.4g}"
     parts = [
         f'<svg class="plot" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{escape(said)}">',
         f"<title>{escape(said)}</title>",
-        *_axes(across, down),
+        *_axes(across, down, frontier.unit),
         f'<polyline class="curve" fill="none" stroke="#0b6aa2" stroke-width="2" points="{line}"></polyline>',
         f'<circle class="chosen" fill="#b4530a" cx="{x:.1f}" cy="{y:.1f}" r="5"></circle>',
         f'<text class="mark" {_TEXT} x="{x + 9:.1f}" y="{y - 7:.1f}">{mark}</text>',
@@ -67,7 +67,7 @@ def frontier_svg(frontier: Frontier, name: str) -> Markup:
     return Markup("".join(parts))
 
 
-def _axes(across: _Scale, down: _Scale) -> list[str]:
+def _axes(across: _Scale, down: _Scale, unit: str) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = [f'<path class="axis" {_LINE} d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"></path>']
     for value in across.ticks():
@@ -88,5 +88,5 @@ def _axes(across: _Scale, down: _Scale) -> list[str]:
     )
     centre = (_TOP + bottom) / 2
     turned = f'text-anchor="middle" transform="translate(12 {centre:g}) rotate(-90)"'
-    parts.append(f'<text class="name" {_TEXT} {turned}>squared error</text>')
+    parts.append(f'<text class="name" {_TEXT} {turned}>{escape(unit)}</text>')
     return parts

@@ -15,7 +15,7 @@ from typing import Any
 
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
-from sfumato.evidence.acts import Act, acts_of
+from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.explain import odds_sentence
 from sfumato.evidence.report_facts import published_files
 from sfumato.lang import load
@@ -53,7 +53,7 @@ class Trace:
     noisy: tuple[str, ...]
     variables: tuple[str, ...]
     tables: tuple[Origin, ...]
-    acts: tuple[Act, ...]
+    acts: tuple[Drawn, ...]
     promises: tuple[Promise, ...]
 
 
@@ -76,7 +76,7 @@ def _trace(plan: Plan, planned: Planned, network: Network | None) -> Trace:
     shown = tuple(dict.fromkeys(seen.node for seen in planned.seen))
     behind = _behind(network, (*shown, *planned.cut)) if network else {}
     needed = {*shown, *planned.cut, *behind}
-    acts = tuple(act for act in acts_of(plan, planned.observer) if needed & set(act.nodes))
+    acts = tuple(act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed))
     return Trace(
         planned.name,
         planned.observer,
@@ -197,14 +197,16 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _act_words(act: Act) -> str:
+def _act_words(act: Drawn) -> str:
     scale = f" of scale {act.scale:.4g}" if act.scale is not None else ""
     moves = (
         f"; one {act.unit} moves what it is added to by at most {act.sensitivity:.4g}"
         if act.sensitivity is not None
         else ""
     )
-    return f"drawn: {act.law} noise{scale} on {act.name}{moves}; seen by {', '.join(act.observers)}"
+    what = f"{act.law} noise" if act.scale is not None else act.law
+    cost = f"; at most {act.cost}" if act.cost else ""
+    return f"drawn: {what}{scale} on {act.name}{moves}{cost}; seen by {', '.join(act.observers)}"
 
 
 def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None) -> str:
@@ -224,7 +226,8 @@ def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec
 def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[str]:
     for planned in plan.publications:
         needed = {*planned.cut, *(seen.node for seen in planned.seen)}
-        acts = [a for a in acts_of(plan, planned.observer) if a.dataset == dataset and needed & set(a.nodes)]
+        found = [one for one in drawn_for(plan, planned.observer) if one.serves(planned.name, needed)]
+        acts = [one for one in found if one.dataset == dataset]
         if not acts:
             continue
         where = (
@@ -232,7 +235,7 @@ def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str
             if (planned.name, planned.observer) in files
             else ""
         )
-        own = any(act.group is not None for act in acts)
+        own = any(act.group is not None or act.law.startswith(("table", "channel")) for act in acts)
         kind = f"one noisy row for each {acts[0].unit}" if own else f"a summary of all of {dataset}"
         yield from _wrapped(f"· {planned.name} for {planned.observer}{where}: {kind}; paid by {planned.requirement}")
         for (moves, deviation), nodes in _alike(acts).items():
@@ -243,7 +246,7 @@ def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str
             )
 
 
-def _alike(acts: list[Act]) -> dict[tuple[float, float], dict[str, None]]:
+def _alike(acts: list[Drawn]) -> dict[tuple[float, float], dict[str, None]]:
     """Nodes by how far one individual moves them and how wide their noise is."""
     found: dict[tuple[float, float], dict[str, None]] = {}
     for act in acts:

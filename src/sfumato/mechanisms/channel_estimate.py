@@ -111,8 +111,8 @@ def likeliest_histogram(
     The lean decides where the counts do not: a channel at small ε tells bins apart badly. `counts` may be a stack of
     samples, one to a row.
 
-    With `careful` the climb from the prior towards the likeliest shares ends as soon as the counts are explained (χ² not
-    above its mean): what the outputs do not contradict stays as the prior has it, instead of following their noise.
+    With `careful` the climb from the prior towards the likeliest shares ends as soon as the counts are explained (χ²
+    not above its mean): what the outputs do not contradict stays as the prior has it, instead of following their noise.
 
     >>> likeliest_histogram(np.eye(2), np.array([30.0, 10.0]), np.array([0.5, 0.5])).round(2)
     array([0.74, 0.26])

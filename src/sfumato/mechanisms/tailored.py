@@ -40,7 +40,7 @@ __all__ = ["TailoredNoise"]
 _CHUNK = 1 << 15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TailoredNoise(Mechanism):
     """A channel from bins of a public interval to published values, of least error for the given `uses`.
 
@@ -70,13 +70,13 @@ class TailoredNoise(Mechanism):
     uses: Any = ("identity",)
     prior: Any = None
     bins: int = 20
-    outputs: Any = field(default=None, repr=False, compare=False)
+    outputs: Any = field(default=None, repr=False)
     bias: Bias = "soft"
     binning: Binning = "width"
     guard: float | None = None
     adjacency: Adjacency | None = REPLACE_ONE
     random_state: int | None = None
-    table: ChannelTable = field(default=None, repr=False, compare=False, kw_only=True)  # type: ignore[assignment]
+    table: ChannelTable = field(default=None, repr=False, kw_only=True)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         # The one name `outputs` is the wish before the design and the list of published values after it.
@@ -108,6 +108,16 @@ class TailoredNoise(Mechanism):
             epsilon, delta = largest_pure_epsilon(guarantee), 0.0
         made = cls(domain, epsilon, delta, bins=bins, adjacency=adjacency, random_state=random_state, **wishes)
         return kept(made, guarantee)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if they do the same: bins, outputs, weights, adjacency; how they were wished for does not matter."""
+        if not isinstance(other, TailoredNoise):
+            return NotImplemented
+        same = np.array_equal(self.edges, other.edges) and np.array_equal(self.outputs, other.outputs)
+        return same and self.event() == other.event() and self.random_state == other.random_state
+
+    def __hash__(self) -> int:
+        return hash((self.event(), self.random_state))
 
     @property
     def inputs(self) -> np.ndarray:

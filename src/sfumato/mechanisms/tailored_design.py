@@ -33,6 +33,8 @@ Bias = Literal["soft", "none", "unbiased"]
 _SECONDS_AT_400 = 5.0
 _MOST_SECONDS = 300.0
 _FINE_OUTPUTS = 97
+#: A design that may be this much worse than the best, or this biased where no bias was allowed, is refused.
+_LARGEST_GAP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,24 @@ def design(wish: Wish) -> ChannelTable:
     weights = private_weights(probabilities, wish.epsilon, wish.delta)
     cost = _cost(costs[:, kept], moments, kept, weights / float(TOTAL))
     gap = max(0.0, cost - solution.bound) / max(abs(cost), 1e-9 * float(np.abs(costs).max()))
+    _check_success(wish, moments, kept, weights / float(TOTAL), gap)
     return ChannelTable(wish, grid, prior, outputs[kept], weights, cost, gap, time.perf_counter() - start)
+
+
+def _check_success(
+    wish: Wish, moments: Moments | None, kept: np.ndarray, probabilities: np.ndarray, gap: float
+) -> None:
+    """Private it is in any case; but a channel that is not what was wished for is not handed out in silence."""
+    missed = 0.0
+    if moments is not None and wish.bias == "unbiased":
+        biases = probabilities @ moments.values[:, kept].T - moments.wanted.T
+        missed = float((np.abs(biases) / np.maximum(np.ptp(moments.wanted, axis=1), 1e-300)).max())
+    if gap > _LARGEST_GAP or missed > _LARGEST_GAP:
+        raise PrivacyParameterError(
+            f"At ε = {wish.epsilon:g} this channel cannot be computed in double precision: the one found may cost "
+            f"{100 * gap:.2g} % more than the best. Ask for a larger ε, bias='soft', or uses of a smaller range. "
+            "Nothing was drawn or spent."
+        )
 
 
 def use_weights(uses: tuple[Use, ...], inputs: np.ndarray, prior: np.ndarray) -> np.ndarray:

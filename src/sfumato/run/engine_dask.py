@@ -69,7 +69,9 @@ class DaskEngine(Engine):
                     processes=True,
                     memory_limit=memory,
                     dashboard_address=None,
-                    host="127.0.0.1",  # nobody else on the network may join
+                    host="127.0.0.1",
+                    protocol="tls://",  # with certificates of its own: nobody else, here or on the network, may join
+                    security=True,
                 )
                 client = distributed.Client(cluster)
         except (OSError, RuntimeError) as error:  # a timeout is an OSError

@@ -17,9 +17,10 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 
+from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
-from sfumato.errors import DataError, InputError
+from sfumato.errors import DataError, InputError, PrivacyParameterError
 
 __all__ = ["privatize", "privatize_file"]
 
@@ -31,6 +32,7 @@ def privatize(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the published column goes; same format as IN.")],
     channel: Annotated[Path, typer.Option(help="The channel file, as the curator published it.")],
     column: Annotated[str | None, typer.Option(help="Which column to publish, if the table has several.")] = None,
+    most_epsilon: Annotated[float | None, typer.Option(help="Refuse a channel that costs more than this ε.")] = None,
 ) -> None:
     """Send a column through a tailored channel, here and now: needs the channel file and nothing else.
 
@@ -39,18 +41,25 @@ def privatize(
     Example: sfumato privatize --channel channel.json mine.csv published.csv
     """
     console = Console()
-    promise, note, certificate = privatize_file(channel, source, out, column)
+    promise, note, certificate = privatize_file(channel, source, out, column, most_epsilon)
     console.print(f"Published [bold]{out}[/] and {certificate.name}")
     console.print(f"Promise for each record: {promise}", highlight=False)
     console.print(note, highlight=False)
 
 
-def privatize_file(channel: Path, source: Path, out: Path, column: str | None = None) -> tuple[str, str, Path]:
+def privatize_file(
+    channel: Path, source: Path, out: Path, column: str | None = None, most_epsilon: float | None = None
+) -> tuple[str, str, Path]:
     """Writes OUT and its certificate; the promise, the note and the certificate's path."""
     from sfumato.mechanisms import TailoredNoise
     from sfumato.run.files import TableFile
 
     law = TailoredNoise.read(channel)
+    if most_epsilon is not None and law.guarantee().implies(PureDP(most_epsilon)) is not True:
+        raise PrivacyParameterError(
+            f"{channel.name} promises {law.guarantee().describe()}, and {most_epsilon:g} is the most you allow. Ask "
+            "the curator for a stricter channel. Nothing was drawn."
+        )
     table = TableFile.open(source)
     if out.suffix.lower() != source.suffix.lower():
         raise InputError(f"OUT must end in {source.suffix.lower()} like IN. Nothing was drawn.")

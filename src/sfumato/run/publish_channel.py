@@ -6,7 +6,8 @@ Not here: the design (mechanisms/tailored.py).
 Proof: docs/proofs/tailored_noise.md
 
 The prediction is the channel's own: the mean squared error of the value taken at face value, for individuals spread
-evenly over the range. It is exact for such individuals. δ is left alone: the channel keeps a pure ε.
+evenly over the range. It is exact for such individuals. Its loss is that error over the squared width and over n: like
+a table it is read for means. δ is left alone: the channel keeps a pure ε.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class TailoredChannel(Publisher):
         decoded = math.sqrt(channel.decoded_error("identity"))
         note = f"Taken at face value, for values spread over the range; decoded with channel.json ±{decoded:.3g}."
         seen = Seen(wanted.columns[0], error, min(domain.width, _NORMAL_95 * math.sqrt(error)), 1, note)
-        return Prediction(error / domain.width**2, (seen,), 0.2 + size / 1e6, 8 * size)
+        return Prediction(error / domain.width**2 / size, (seen,), 0.2 + size / 1e6, 8 * size)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         parameters = {"epsilon": point_of(guarantee)[0], "uses": list(wanted.uses)}

@@ -9,16 +9,17 @@ Predictions use n, the schema, the number of classes, ε and δ alone. A classif
 variance that noise adds to a score, over the variance of scores. What a model cannot express is no part of it, because
 no public fact tells: a study that knows its boundary to be curved says prefer(Name, [kernel]).
 
-    objective    36·w²·v/n²        w: coefficients, v: variance of one coordinate of the random linear term
-    svm          11·w²·v/n²
-    kernel       0.065·d^2.55·(K²·v/n²)^0.3 (3.5 times that without δ)    v: variance of one released sum, d columns
-    equilibrium  2·c²·v/n² + 0.03·d                        v: variance of a vote, c basins, at most 5^d
-    regression   b/(1 + 36·b) with b = 2·w⁴·v/n²           v: variance of one sum of products; error over width²
-    outliers     v·(1 + 8/d²)/s²                           v: variance of a coordinate of the centre, s: typical score
+    objective    v/n²·Σ λ/(Λ + 0.15·λ)²/2.2   v: variance of one coordinate of the random linear term, Λ: its strength
+    svm          v/n²·Σ λ/(Λ + 0.30·λ)²/2.2   λ: eigenvalues of the second moments of rows, for individuals spread evenly
+                                              over the middle half of every range
+    kernel       0.065·d^2.55·(K²·v/n²)^0.3   v: variance of one released sum, d columns; 3.5 times that without δ
+    equilibrium  2·c²·v/n² + 0.03·d           v: variance of a vote, c basins, at most 5^d
+    regression   b/(1 + 36·b), b = 2·w⁴·v/n²  v: variance of one sum of products, w coefficients; error over width²
+    outliers     v/s² + 0.03                  v: variance of a coordinate of the mean (C = 1), s = 0.3·0.68^d: its score
 
-The numbers were fixed on synthetic tables of 2 and 6 columns and 2,000 and 20,000 rows; there predictions are within a
-factor of 5 of simulation (tests/run/test_publish_predictions.py), which is enough to rank strategies and to split a
-budget by cube roots. The random features of the kernel methods count as noise too.
+The numbers were fixed on synthetic tables of 1 to 6 columns and 1,000 to 20,000 rows. On others predictions are within a
+factor of 6 of simulation (tests/run/test_publish_predictions.py): enough to rank strategies that differ by more, and to
+split a budget by cube roots. Constants in the sums stand for random features, which are drawn anew in every run.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import qmc
 
 from sfumato.core import Categories, GaussianEvent, Guarantee, Interval, Schema
 from sfumato.learn import (
@@ -42,8 +45,11 @@ from sfumato.learn import (
     PrivateSVC,
     PrivateSVDD,
 )
+from sfumato.learn.base import intercept_share
+from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import automatic_cells
 from sfumato.learn.kernel_base import noise_for
+from sfumato.learn.rows import UnitRows
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
@@ -54,6 +60,9 @@ from sfumato.run.publish_models import model_document
 __all__ = ["Equilibrium", "Kernel", "Objective", "Outliers", "Regression", "Svm"]
 
 _NORMAL_95 = 1.959963984540054
+_PUBLIC_POINTS = 512
+#: The variance of a linear classifier's scores.
+_SPREAD_OF_SCORES = 2.2
 
 
 def largest_norm(schema: Schema) -> float:
@@ -69,6 +78,24 @@ def largest_norm(schema: Schema) -> float:
         for domain in schema.columns.values()
     )
     return math.sqrt(math.fsum(squares))
+
+
+@lru_cache(maxsize=64)
+def second_moments(schema: Schema, norm: float, constant: float) -> np.ndarray:
+    """Mean of row·rowᵀ over public points of the schema: what training would see of evenly spread individuals.
+
+    >>> second_moments(Schema({"age": Interval(0, 110)}), 1.8, 0.2).shape
+    (2, 2)
+    """
+    points = qmc.Sobol(len(schema.columns), scramble=False).random(_PUBLIC_POINTS)
+    table: dict[str, Any] = {}
+    for place, (name, domain) in enumerate(schema.columns.items()):
+        if isinstance(domain, Interval):
+            table[name] = domain.low + domain.width * (0.2 + 0.5 * points[:, place])
+        elif isinstance(domain, Categories):
+            table[name] = [domain.values[int(point * len(domain.values))] for point in points[:, place]]
+    rows = SchemaEncoder(schema).fit(None).transform(table)
+    return UnitRows(rows, norm, constant, stretch=True).exact_gram() / _PUBLIC_POINTS
 
 
 class LearningPublisher(Publisher):
@@ -181,12 +208,15 @@ class LinearPublisher(ClassifierPublisher):
     """A linear classifier by objective perturbation. Abstract."""
 
     has_norm: ClassVar[bool] = True
-    factor: ClassVar[float]
+    curvature: ClassVar[float]  # of the loss at a typical row
     seconds: ClassVar[float] = 0.02
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
         plan = model.plan_for(shape, classes)
-        return self.factor * plan.budget.width**2 * plan.tilt.error() / len(shape) ** 2
+        moments = second_moments(model.schema, float(model.norm), intercept_share(model.fit_intercept, model.schema))
+        spectrum = np.maximum(np.linalg.eigvalsh(moments), 0.0)
+        amplified = float(np.sum(spectrum / (plan.regularization + self.curvature * spectrum) ** 2))
+        return amplified * plan.tilt.error() / len(shape) ** 2 / _SPREAD_OF_SCORES
 
 
 @final
@@ -195,7 +225,7 @@ class Objective(LinearPublisher):
 
     name: ClassVar[str] = "objective"
     estimator: ClassVar[Any] = PrivateLogisticRegression
-    factor: ClassVar[float] = 36.0
+    curvature: ClassVar[float] = 0.15
 
 
 @final
@@ -204,7 +234,7 @@ class Svm(LinearPublisher):
 
     name: ClassVar[str] = "svm"
     estimator: ClassVar[Any] = PrivateSVC
-    factor: ClassVar[float] = 11.0
+    curvature: ClassVar[float] = 0.3
 
 
 @final
@@ -320,11 +350,12 @@ class Outliers(LearningPublisher):
         model = PrivateSVDD(epsilon, delta, schema=wanted.schema, adjacency=guarantee.adjacency)  # type: ignore[arg-type]
         records = max(1, round(size))
         components, columns = int(model.n_components), wanted.schema.width
-        cap = model._cap(records, components)
-        variance = noise_for(model._promise(), 2.1 * cap, components).error()
-        # Records look alike in few columns only, and a larger cap looks for the rim, where scores are lower.
-        typical = 0.3 * 0.68 ** min(columns, 12) * (cap * records) ** -0.3
-        loss = variance * (1 + 8 / columns**2) / typical**2
-        note = "The error is that of the score of a row, in units of a typical score."
+        # With more budget "auto" looks further for the rim at the same noise; at C = 1 budgets can be compared.
+        variance = noise_for(model._promise(), 2 / records, components).error()
+        typical = 0.3 * 0.68 ** min(columns, 12)  # records look alike in few columns only
+        loss = variance / typical**2 + 0.03
+        note = (
+            "The error is that of the score of a row in units of a typical score, were the mean of all rows released."
+        )
         seen = Seen(", ".join(wanted.columns), loss, _NORMAL_95 * math.sqrt(loss), 1, note)
         return Prediction(loss, (seen,), 0.3 * size / 1000)

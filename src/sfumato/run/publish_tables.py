@@ -6,9 +6,10 @@ Not here: the releases (release/), how a requirement is split (plan/portions.py)
 Proof: docs/proofs/table_release.md, docs/proofs/portions.md
 
 The label is randomised like any other column: its ε is a part of the record's. ε is split over numbers, categories and
-label so that the sum of relative squared errors is least; their costs add up by plain composition, (Σε, δ). The
-prediction is that sum: σ²/width² for a number, the squared error of the unbiased one-hot estimate for a category
-(release/budget.py). It is exact, for the law of the noise is public.
+label so that the sum of relative squared errors is least; their costs add up by plain composition, (Σε, δ). A record's
+error is that sum: σ²/width² for a number, the squared error of the unbiased one-hot estimate for a category
+(release/budget.py); it is exact, for the law of the noise is public. Beside other publications a table counts by what
+it is read for, means over n records: its loss is a record's error over n.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class TablePublisher(Publisher):
             seen.append(one)
             loss += relative
         cells = size * len(wanted.columns)
-        return Prediction(loss, tuple(seen), cells / _RECORDS_PER_SECOND, 8 * cells)
+        return Prediction(loss / size, tuple(seen), cells / _RECORDS_PER_SECOND, 8 * cells)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         parameters = self._parameters(wanted, guarantee)

@@ -78,12 +78,17 @@ def run_study(
         tables: Mapping[str, Any] = generated_tables(spec, public)
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
-        tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws) + len(plan.acts)} random act(s)")
+        tell(_summary(plan))
         return plan, run_plan(plan, tables, None, out=out, random_state=0)
     plan = plan_study(study, data, sizes or {})
-    tell(f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {len(plan.draws) + len(plan.acts)} random act(s)")
+    tell(_summary(plan))
     release = run_plan(plan, data, ledger, out=out, resume=resume)
     return plan, release
+
+
+def _summary(plan: Plan) -> str:
+    acts = len(plan.draws) + len(plan.acts)
+    return f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {acts} random act(s)"
 
 
 def plan_table(plan: Plan) -> Table:

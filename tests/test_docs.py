@@ -1,0 +1,89 @@
+"""The pages: links lead somewhere, every proof is listed, what they show runs as shown."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sfumato.cli import app
+from sfumato.lang import examine
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+#: Pages whose code stands on its own; the others show fragments.
+OWN = [page for page in PAGES if page.parent.name == "howto" or page.stem in ("index", "tutorial", "faq", "planning")]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def named(pages: list[Path]) -> list[str]:
+    return [str(page.relative_to(DOCS)) for page in pages]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named(PAGES))
+def test_no_link_is_broken(page):
+    targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    for target in targets:
+        if not target.startswith(("https://", "#")):
+            assert (page.parent / target.split("#")[0]).resolve().exists(), target
+
+
+def test_every_page_is_in_the_menu_and_every_proof_in_the_index():
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    index = (DOCS / "proofs_index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        name = page.relative_to(DOCS).as_posix()
+        assert name in (index if name.startswith("proofs/") else menu), name
+
+
+def test_every_command_named_exists():
+    known = {command.name or command.callback.__name__ for command in app.registered_commands} | {"ledger"}
+    for page in OWN:
+        for command in re.findall(r"(?:^|`|\n)sfumato (\w+)", page.read_text(encoding="utf-8")):
+            assert command in known, (page.name, command)
+
+
+@pytest.mark.parametrize("page", OWN, ids=named(OWN))
+def test_every_study_shown_can_be_read(page):
+    for text in blocks(page, "prolog"):
+        if len(text.splitlines()) > 3:
+            assert not [one.describe() for one in examine(text)[1] if one.severity == "error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in OWN if blocks(p, "python")], ids=lambda page: page.stem)
+def test_every_python_example_runs(page, tmp_path):
+    for text in blocks(page, "python"):
+        run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+
+
+def test_the_tutorial_does_what_it_says(tmp_path):
+    """Table, study, plan, rehearsal, run, certificate, and the refusal of a second run."""
+    from typer.testing import CliRunner
+
+    page = DOCS / "tutorial.md"
+    subprocess.run([sys.executable, "-c", blocks(page, "python")[0]], cwd=tmp_path, check=True)
+    study, out, ledger = tmp_path / "study.pl", tmp_path / "published", tmp_path / "ledger.db"
+    study.write_text(blocks(page, "prolog")[0], encoding="utf-8")
+
+    def run(*words: object) -> int:
+        return CliRunner().invoke(app, [str(word) for word in words]).exit_code
+
+    assert run("new", tmp_path / "patients.parquet", "-o", tmp_path / "begun.pl") == 0
+    assert run("check", tmp_path / "begun.pl") == 1
+    assert run("plan", study, "--size", "people=1000") == 0
+    assert run("run", study, "--data", tmp_path, "--out", tmp_path / "rehearsal", "--dry-run") == 0
+    assert run("run", study, "--data", tmp_path, "--out", out, "--ledger", ledger) == 0
+    assert run("verify", out / "certificate.json") == 0
+    assert run("trace", out / "results" / "ageMean.public.json", "--study", study) == 0
+    assert {"report.html", "README.txt", "plan.json", "results"} <= {path.name for path in out.iterdir()}
+    assert run("run", study, "--data", tmp_path, "--out", tmp_path / "second", "--ledger", ledger) == 1
+    assert not (tmp_path / "second").exists()
