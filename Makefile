@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $(STAMP)
 
-demo: $(STAMP)   ## the main job on a small table, from calibration to audit
+demo: $(STAMP)   ## one study on a real medical table, from plan to report
 	$(BIN)/sfumato demo
 
 test: $(STAMP)   ## every test that must be green before a change lands

@@ -108,12 +108,15 @@ def sensors() -> dict[str, pa.Table]:
 
 def hospitals() -> dict[str, pa.Table]:
     """Potassium in three hospitals of different size."""
-    tables = {}
-    for place, (name, size) in enumerate((("north", 400), ("south", 250), ("west", 150))):
-        chance = np.random.default_rng(60 + place)
-        columns = {"kalium": chance.normal(4.3, 0.55, size).round(2), "age": chance.integers(18, 95, size)}
-        tables[name] = pa.table({"id": [f"{name}{number:03d}" for number in range(size)], **columns})
-    return tables
+    chance = np.random.default_rng(60)
+    sizes = {"north": 800, "south": 500, "west": 300}
+    total = sum(sizes.values())
+    columns = {
+        "hospital": [name for name, size in sizes.items() for _ in range(size)],
+        "kalium": chance.normal(4.3, 0.55, total).round(2),
+        "age": chance.integers(18, 95, total),
+    }
+    return {"patients": pa.table({"id": [f"k{number:04d}" for number in range(total)], **columns})}
 
 
 def main() -> None:

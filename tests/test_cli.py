@@ -25,14 +25,15 @@ def demo(tmp_path_factory):
 
 def test_demo_tells_the_whole_story(demo):
     folder, text = demo
-    for word in ("calibrate", "ledger", "certify", "verify", "audit", "replacing one record", "refuted"):
+    for word in ("plan", "ledger", "hospitals", "verify", "audit", "replacing one patient", "refuted", "report.html"):
         assert word in text
-    assert {path.name for path in folder.iterdir()} >= {"certificate.json", "ledger.db"}
+    assert {path.name for path in folder.iterdir()} >= {"study.pl", "ledger.db", "release"}
+    assert {path.name for path in (folder / "release").iterdir()} >= {"certificate.json", "plan.json", "report.html"}
 
 
 def test_verify_says_yes_and_no(demo, tmp_path):
     folder, _ = demo
-    good = folder / "certificate.json"
+    good = folder / "release" / "certificate.json"
     assert sfumato("verify", good).returncode == 0
     record = json.loads(good.read_text())
     record["claims"]["pairs"][0]["epsilon"] *= 0.9

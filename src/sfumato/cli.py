@@ -70,7 +70,7 @@ def _root(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
 ) -> None:
-    """Walk through the main job on a small invented table: calibrate, publish, certify, verify, audit."""
+    """One study on a real medical table: plan, publish, sum over hospitals, verify, audit, report."""
     from sfumato.studies.demo import run_demo
 
     if not run_demo(out, Console()):

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from rich.console import Console
 from typer.testing import CliRunner
 
-from centres.helpers import PATIENT
+from centres.small_rounds import PATIENT
 from sfumato.centres import Centre, Means, Requirement, plan_round
 from sfumato.cli import app
 from sfumato.core import ApproxDP, Interval, Schema

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from centres.helpers import PROMISE, gather, small_round, truth
+from centres.small_rounds import PROMISE, gather, small_round, truth
 from sfumato.centres import (
     ClippedSums,
     Means,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from centres.flower_play import institution_from, key_of
-from centres.helpers import PROMISE, is_planned_noise
+from centres.small_rounds import PROMISE, is_planned_noise
 from sfumato.centres import Centre, ClippedSums, plan_round
 from sfumato.centres.flower import centre_app, coordinate_with_flower
 from sfumato.errors import InputError, RoundFailedError

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from centres.helpers import granted_accounts, last_action, small_round
+from centres.small_rounds import granted_accounts, last_action, small_round
 from sfumato.centres.node import Charge, check_agreement
 from sfumato.centres.outcome import Outcome
 from sfumato.centres.participant import Participant

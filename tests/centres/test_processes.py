@@ -9,7 +9,15 @@ from functools import partial
 import pytest
 
 from centres.faults import misbehave, never_join
-from centres.helpers import gather, granted_accounts, is_planned_noise, last_action, open_account, small_round, truth
+from centres.small_rounds import (
+    gather,
+    granted_accounts,
+    is_planned_noise,
+    last_action,
+    open_account,
+    small_round,
+    truth,
+)
 from sfumato.centres import aggregate_locally
 from sfumato.centres.messages import STEPS
 from sfumato.centres.network import coordinate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from centres.helpers import PATIENT, is_planned_noise, small_round, truth
+from centres.small_rounds import PATIENT, is_planned_noise, small_round, truth
 from sfumato.centres import Requirement, aggregate_in_memory, new_centres
 from sfumato.centres.aggregator import Aggregator
 from sfumato.centres.masks import mask, pack, pair_key, private_key, public_bytes, unpack

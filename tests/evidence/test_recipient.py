@@ -13,6 +13,7 @@ from sfumato.evidence.recipient import noise_law, recipient_text, write_recipien
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
 from sfumato.run.generate import generated_tables
+from sfumato.run.planning import make_plan as plan_everything
 from sfumato.run.study import run_plan
 
 SIZES = {"people": 200}
@@ -45,9 +46,9 @@ def test_a_mean_is_told_to_be_a_ratio():
     )
     assert "added to the sum and to the count, then divided" in law(plan, "x")
     fixed = make_plan(one("dp(1.0, 0.000001)", MEAN), sizes=SIZES)
-    assert "added to the sum, then divided" in law(fixed, "average")
+    assert "then divided by the number of contributions, which is public" in law(fixed, "average")
     bare = Plan.from_json(fixed.to_json())
-    assert "added to the sum, then divided" in law(bare, "average")
+    assert law(bare, "average") == law(fixed, "average")
 
 
 def test_laplace_noise_is_called_by_its_name():
@@ -95,3 +96,15 @@ def test_the_file_names_what_is_in_the_folder(tmp_path):
         '"results/', f'"{tmp_path}/out/results/'
     )
     exec(compile(lines, "README", "exec"), {})
+
+
+def test_tables_and_models_are_told_how_to_be_used():
+    study = one("dp(8, 0.000001)", MEAN + "publish(line, regression(bmi(P), [age(P)]), openness(public)).\n")
+    plan = plan_everything(
+        study + "publish(open, table([age(P), bmi(P)]), openness(public)).\n", sizes={"people": 2000}
+    )
+    assert "plain numbers in the .json file" in law(plan, "line")
+    assert "noise.json" in law(plan, "open")
+    for act in plan.acts:
+        assert act.guarantee.describe() in law(plan, act.name)
+    assert "divided" in law(plan, "average")

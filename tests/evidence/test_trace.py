@@ -17,6 +17,7 @@ from sfumato.lang import load
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
 from sfumato.run.generate import generated_tables
+from sfumato.run.planning import make_plan as plan_everything
 from sfumato.run.study import run_plan
 
 STUDY = """
@@ -156,3 +157,16 @@ def test_the_commands(folder, tmp_path):
     assert failed.exit_code == 1
     assert "not complete" in failed.output
     assert json.loads((folder / "results" / "index.json").read_text())
+
+
+def test_a_model_names_its_columns_and_what_bounds_it():
+    study = STUDY.replace("gdp(0.2)", "dp(4, 0.000001)").replace("gdp(0.5)", "dp(8, 0.000001)") + (
+        "publish(line, regression(bmi(P), [age(P)]), openness(doctor)).\n"
+    )
+    plan = plan_everything(load(study), sizes={"people": 2000})
+    (trace,) = trace_result(plan, "line")
+    assert [(origin.table, set(origin.columns)) for origin in trace.tables] == [("patients", {"age", "bmi"})]
+    (act,) = plan.acts
+    assert act.guarantee.describe() in " ".join(trace_text(trace).split())
+    told = " ".join(trace_person(plan, "uma").split())
+    assert "line for doctor: a summary of all of people" in told

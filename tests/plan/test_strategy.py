@@ -9,14 +9,18 @@ from fractions import Fraction
 import pytest
 
 from plan.studies import HEAD, MEAN, RISK
-from sfumato.core import ApproxDP, GaussianDP, GaussianEvent, PureDP, RenyiDP, compose
+from sfumato.core import REPLACE_ONE, ApproxDP, GaussianDP, GaussianEvent, PureDP, RenyiDP, compose
 from sfumato.errors import PlanError
+from sfumato.network.expression import Reference
 from sfumato.plan import mixed
 from sfumato.plan.act import Act
-from sfumato.plan.make import make_plan
+from sfumato.plan.make import make_plan, network_of
 from sfumato.plan.plan import Plan, Seen
 from sfumato.plan.portions import STATISTICS, add_up, as_point, collude, portion_of, split_portions
+from sfumato.plan.request import requests_of
 from sfumato.plan.strategy import Prediction, Strategy
+from sfumato.plan.wanted import follows_study, wanted_of
+from sfumato.run.planning import make_plan as plan_all
 
 TABLE = "publish(open, table([age(P), bmi(P)]), openness(public)).\n"
 
@@ -191,6 +195,10 @@ REFUSED = {
         study("dp(1)", "mean(m, age(P), patient(P)).\npublish(open, table([age(P), m]), openness(public)).\n"),
         "no individual",
     ),
+    "several answers under one name": (
+        study("dp(1)", "publish(open, table([V]), openness(public)) :- shown(V).\nshown(age(P)). shown(bmi(P)).\n"),
+        "several",
+    ),
     "two requirements": (
         study(
             "dp(1)",
@@ -208,6 +216,34 @@ def test_what_cannot_be_planned_says_why(name):
     given = () if name == "no strategy at all" else (Toy("cheap", 1.0),)
     with pytest.raises(PlanError, match=words):
         make_plan(text, strategies=given)
+
+
+def test_a_value_that_rests_on_everybody_is_no_row_of_a_table():
+    """age - mean age of one person changes with every other person: noise for one row would not cover that."""
+    network = network_of(study("dp(1)", "mean(m, age(P), patient(P)).\n" + TABLE))
+    requests = requests_of(network)
+    (request,) = [one for one in requests if one.name == "open"]
+    assert wanted_of(request, network).columns == ("age(P)", "bmi(P)")
+    (group,) = network.groups
+    planted = {"source": None, "parents": ("m",), "expression": Reference("m")}
+    nodes = tuple(dataclasses.replace(node, **planted) if node.name == "age(P)" else node for node in group.nodes)
+    changed = dataclasses.replace(network, groups=(dataclasses.replace(group, nodes=nodes),))
+    with pytest.raises(PlanError, match="not one individual's own"):
+        wanted_of(request, changed)
+
+
+def test_an_act_is_held_against_its_study():
+    network = network_of(study("dp(1, 0.000001)", TABLE))
+    plan = plan_all(network)
+    (act,) = plan.acts
+    assert follows_study(act, network)
+    wider = {**act.parameters, "schema": act.parameters["schema"].replace("110", "220")}
+    for forged in (
+        dataclasses.replace(act, parameters=wider),
+        dataclasses.replace(act, observer="doctor"),
+        dataclasses.replace(act, guarantee=act.guarantee.under(REPLACE_ONE)),
+    ):
+        assert not follows_study(forged, network)
 
 
 def test_an_act_reads_back():

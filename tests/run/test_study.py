@@ -179,7 +179,7 @@ def test_a_forgotten_person_is_not_read(folder):
 
 
 def test_individual_noise_is_private_by_audit():
-    """One person's published value under two neighbouring inputs: no threshold beats the claim; 2/3 of the noise would."""
+    """One value under two neighbouring inputs: no threshold beats the claim, and it comes near it."""
     plan = make_plan(one("gdp(1)", EACH), sizes={"people": 1})
     many = 20_000
     repeated = [

@@ -76,12 +76,10 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
     acts = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     laws = {act.law for act in acts}
     graph = network or plan.network
-    if (
-        promise is None
-        or len(laws) != 1
-        or not laws <= _LAWS
-        or not (math.isfinite(planned.error) and planned.error > 0)
-    ):
+    if any(act.publication for act in acts):
+        return _predicted(plan, planned, promise)
+    known = len(laws) == 1 and laws <= _LAWS
+    if promise is None or not known or not (math.isfinite(planned.error) and planned.error > 0):
         return None
     law = laws.pop()
     errors: Callable[[float], float] | None = None
@@ -93,6 +91,16 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
         return _curve(errors, promise.asked, law, planned.error) if errors else None
     except SfumatoError:
         return None
+
+
+def _predicted(plan: Plan, planned: Planned, promise: Promise | None) -> Frontier | None:
+    """A table, model or channel: the planner's own predictions, if there are at least two."""
+    key = (planned.name, planned.observer)
+    settled = next((curve for curve in plan.frontier if (curve.publication, curve.observer) == key), None)
+    if settled is None or len(settled.points) < 2 or not all(loss > 0 for _, loss in settled.points):
+        return None
+    delta = stated_point(promise.asked)[1] if promise else 0.0
+    return Frontier(settled.points, settled.points[settled.chosen], delta, "", "predicted loss")
 
 
 def _scaled_error(planned: Planned, network: Network | None, factor: float) -> float:

@@ -24,8 +24,8 @@ __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 _WIDTH = 92
 _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
 _ACTS = {
-    "table": "Every cell carries its own noise; the .noise.json file has the law of each column. Hand its covariance to "
-    "an estimator that knows the noise. Categories were answered at random: correct their counts.",
+    "table": "Every cell carries its own noise; the .noise.json file has the law of each column. Hand its covariance "
+    "to an estimator that knows the noise. Categories were answered at random: correct their counts.",
     "classifier": "The model was trained with noise; its weights are plain numbers in the .json file. Predictions are "
     "yours to make: they reveal no more. Its score on the private rows was not published.",
     "regression": "The coefficients were computed with noise and are plain numbers in the .json file. Their standard "
@@ -158,11 +158,16 @@ def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
     kind = _aggregate_kind(plan, seen.node)
     deviation = math.sqrt(seen.error / max(seen.size, 1))
     if kind == "mean" or (kind is None and seen.size == 1 and not _same(seen.error, (deviation_of(draws) or 0.0) ** 2)):
-        count = " and to the count" if draws[0].dimension > 1 else ""
+        wide = f"{_kind(draws)} noise of standard deviation {deviation_of(draws):.4g} was added to the sum"
+        if draws[0].dimension == 1:
+            return (
+                f"{wide}, then divided by the number of contributions, which is public: the error has the same law and "
+                "that standard deviation over the number. The mean was put back into its public range."
+            )
         return (
-            f"{_kind(draws)} noise of standard deviation {deviation_of(draws):.4g} was added to the sum{count}, then "
-            f"divided: a ratio, its error close to Gaussian with standard deviation {deviation:.4g} where the count is "
-            "not small. The mean was put back into its public range."
+            f"{wide} and to the count, then divided: a ratio, its error close to Gaussian with standard deviation "
+            f"{deviation:.4g} where the count is as planned, and larger where it is smaller. The mean was put back "
+            "into its public range."
         )
     if kind == "moment2" or (kind is None and seen.size != draws[0].dimension):
         return (
@@ -219,8 +224,11 @@ def _rules(plan: Plan) -> list[str]:
 
 def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str]:
     """Lines to start from: aggregates come as JSON too, a file of individuals as Parquet alone."""
-    aggregates = [names[0] for names in files.values() if any(name.endswith(".json") for name in names)]
-    individuals = [names[0] for names in files.values() if names and names[0] not in aggregates]
+    other = {(act.name, act.observer): act.kind for act in plan.acts}
+    statistics = [names for key, names in files.items() if names and key not in other]
+    aggregates = [names[0] for names in statistics if any(name.endswith(".json") for name in names)]
+    individuals = [names[0] for names in statistics if names[0] not in aggregates]
+    models = [files[key][-1] for key, kind in other.items() if kind not in ("table", "channel") and key in files]
     lines = ["import pyarrow.parquet as pq"]
     if aggregates or not files:
         lines += [
@@ -233,5 +241,10 @@ def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str
             f'table = pq.read_table("{individuals[0]}").to_pandas()   # one row per individual',
             "# X: noisy columns used as features, s1, s2, …: their standard errors above, y: what is explained",
             "model = NoiseAwareLinearRegression([[s1**2, 0.0], [0.0, s2**2]]).fit(X, y)",
+        ]
+    if models:
+        lines += [
+            "from sfumato.run.publish_models import load_model",
+            f'model = load_model("{models[0]}")   # plain numbers, no pickle; model.predict(table)',
         ]
     return ["    " + line for line in lines]

@@ -10,6 +10,7 @@ The page shows no result: it may be handed to an observer who must not see anoth
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Mapping
@@ -73,6 +74,7 @@ def report_html(
     environment.filters["number"] = _number
     environment.filters["sentence"] = _sentence
     environment.filters["capital"] = _capital
+    environment.filters["percent"] = _percent
     return environment.from_string(page).render(facts=facts, version=metadata.version("sfumato"))
 
 
@@ -170,3 +172,12 @@ def _sentence(text: str) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _percent(value: float) -> str:
+    """Rounded up, and never to a certainty that is none: 99.97 stays 99.97."""
+    for digits in (1, 2, 4):
+        shown = math.ceil(value * 10**digits - 1e-9) / 10**digits
+        if shown < 100:
+            return f"{shown:.{digits}f}"
+    return "100"

@@ -205,10 +205,16 @@ def _promise(promise: Promise) -> PromiseFacts:
         str(adjacency) if adjacency else "",
         epsilon,
         delta,
-        f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}",
+        _factor(epsilon),
         50 + 50 * promise.asked.advantage(),
         odds_sentence(promise.asked),
     )
+
+
+def _factor(epsilon: float) -> str:
+    if epsilon >= 50:
+        return f"e^{epsilon:.3g}"
+    return f"{math.exp(epsilon):.3g}" if epsilon < 6.9 else f"{math.ceil(math.exp(epsilon)):,}"
 
 
 def _shown(

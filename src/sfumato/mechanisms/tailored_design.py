@@ -107,7 +107,7 @@ def design(wish: Wish) -> ChannelTable:
     probabilities, kept = merged(solution.probabilities)
     weights = private_weights(probabilities, wish.epsilon, wish.delta)
     cost = _cost(costs[:, kept], moments, kept, weights / float(TOTAL))
-    gap = max(0.0, cost - solution.bound) / max(abs(cost), 1e-9 * float(np.abs(costs).max()))
+    gap = max(0.0, cost - solution.bound) / max(abs(cost), 1e-6 * float(np.abs(costs).max()))
     _check_success(wish, moments, kept, weights / float(TOTAL), gap)
     return ChannelTable(wish, grid, prior, outputs[kept], weights, cost, gap, time.perf_counter() - start)
 
@@ -210,7 +210,8 @@ def _wide_outputs(wish: Wish, inputs: np.ndarray, count: int | None) -> np.ndarr
     reach = half * max(1.6 / math.tanh(min(wish.epsilon, 50.0) / 2), 2.0)
     points = np.linspace(middle - reach, middle + reach, count or max(2 * len(inputs) + 1, _FINE_OUTPUTS))
     points = np.sort(np.append(points, scale) if count is None else points)
-    outputs = use.inverse(points[points != 0] if use.poles(-1.0, 1.0) else points)
+    with np.errstate(over="ignore"):  # told apart in the next line
+        outputs = use.inverse(points[points != 0] if use.poles(-1.0, 1.0) else points)
     if not np.isfinite(outputs).all() or not np.allclose(use(outputs), use(use.inverse(use(outputs)))):
         raise InputError(f"The use {use.name!r} cannot be undone as far out as needed: take bias='soft'.")
     return np.asarray(outputs)

@@ -102,17 +102,19 @@ class _Solver:
 
     def run(self, tolerance: float) -> int:
         """Until the gap is closed or the arithmetic is exhausted; the best point seen is kept."""
-        best, least, stalled, kept = math.inf, math.inf, 0, self._state()
-        rounds = 0
+        best, least_gap, least_infeasible = math.inf, math.inf, math.inf
+        stalled, rounds, kept = 0, 0, self._state()
         for _ in range(_ROUNDS):
             rounds += 1
             gap, infeasible = self._residuals()
-            stalled = 0 if gap + infeasible < 0.9 * least else stalled + 1
-            least = min(least, gap + infeasible)
+            # The gap may grow for long while the equations are being met: either one falling is progress.
+            stalled = 0 if gap < 0.9 * least_gap or infeasible < 0.9 * least_infeasible else stalled + 1
+            least_gap, least_infeasible = min(least_gap, gap), min(least_infeasible, infeasible)
             merit = max(gap / self._size(), infeasible / 10)
             if merit <= best:
                 best, kept = merit, self._state()
-            if best < tolerance or stalled > _PATIENCE or not self._step():
+            worn_out = best < 1e-6 and merit > 100 * best  # rounding has taken over
+            if best < tolerance or stalled > _PATIENCE or worn_out or not self._step():
                 break
         self.__dict__.update(kept)
         return rounds
@@ -172,8 +174,8 @@ class _Solver:
         missed = np.abs(np.where(self.hard, self.wanted - self.f @ self.rows.T, 0.0))[:, 1:]
         if missed.size and float(missed.max()) > 1e-5:
             raise InputError(
-                "No private channel on these outputs has the wanted means: the outputs must reach further than the "
-                "inputs. Give more outputs or a wider range of them, a larger epsilon, or bias='soft'."
+                "No private channel on these outputs was found that has the wanted means: the outputs must reach "
+                "further than the inputs. Give more outputs or a wider range of them, a larger epsilon, or bias='soft'."
             )
 
     def feasible(self) -> np.ndarray:

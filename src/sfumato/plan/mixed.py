@@ -20,6 +20,7 @@ from sfumato.lang.term import show
 from sfumato.network.network import Network
 from sfumato.plan.act import Act
 from sfumato.plan.curves import act_curve, relative_losses, statistic_curve
+from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.plan import Curve, Plan, Planned, Promise
 from sfumato.plan.portions import SPENT, STATISTICS, Portions, add_up, as_point, collude, portion_of, split_portions
 from sfumato.plan.request import Request
@@ -38,7 +39,7 @@ class Mixed:
     """What one dataset's draws and acts are, and what everybody will see of them."""
 
     planned: tuple[Planned, ...]
-    draws: tuple[object, ...]
+    draws: tuple[AnyDraw, ...]
     promises: tuple[Promise, ...]
     acts: tuple[Act, ...]
     curves: tuple[Curve, ...]

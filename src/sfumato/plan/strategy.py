@@ -98,7 +98,7 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
         )
     chosen, prediction = (wished or usable)[0]
     considered = [_considered(pair, prediction, chosen) for pair in usable]
-    return Choice(chosen, prediction, (*considered, *refused), _reason(wished, usable))
+    return Choice(chosen, prediction, (*considered, *refused), _reason(wanted, wished, usable))
 
 
 def _refusal(strategy: Strategy, wanted: Wanted, guarantee: Guarantee) -> str | None:
@@ -123,7 +123,8 @@ def _considered(pair: tuple[Strategy, Prediction], best: Prediction, chosen: Str
     return Considered(strategy.name, _error(prediction), reason, (), prediction.seconds, prediction.bytes_sent)
 
 
-def _reason(wished: Sequence[object], usable: Sequence[object]) -> str:
+def _reason(wanted: Wanted, wished: Sequence[object], usable: Sequence[object]) -> str:
     if wished:
         return "the study prefers it" + (" and it has the least predicted loss of those" if len(wished) > 1 else "")
-    return f"of {len(usable)} usable strateg{'y' if len(usable) == 1 else 'ies'} it has the least predicted loss"
+    best = f"of {len(usable)} usable strateg{'y' if len(usable) == 1 else 'ies'} it has the least predicted loss"
+    return f"{best}; what the study prefers cannot be used here" if wanted.request.preferred else best

@@ -8,14 +8,16 @@ Not here: how it is answered (plan/strategy.py and whoever registers there).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sfumato.core import Categories, Interval, Schema
 from sfumato.errors import PlanError
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
-from sfumato.plan.request import Request
+from sfumato.plan.act import Act
+from sfumato.plan.request import Request, requests_of
 
-__all__ = ["KINDS", "Wanted", "wanted_of"]
+__all__ = ["KINDS", "Wanted", "follows_study", "wanted_of"]
 
 #: How each kind is written.
 KINDS = {
@@ -52,6 +54,14 @@ class Wanted:
         return Schema(dict(zip(self.columns, self.domains, strict=True)))
 
     @property
+    def stated(self) -> dict[str, Any]:
+        """What an act says about the columns it reads: their names, ranges and which of them is the target."""
+        read = dict(zip(self.columns, self.domains, strict=True))
+        if self.target is not None and self.target_domain is not None:
+            read.setdefault(self.target, self.target_domain)
+        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
+
+    @property
     def classes(self) -> int:
         """How many labels are declared; 0 where the target is no category."""
         return len(self.target_domain.values) if isinstance(self.target_domain, Categories) else 0
@@ -78,6 +88,11 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     aim = reader.name(target) if target is not None else None
     if len(set(columns)) < len(columns) or (aim in columns and term.functor != "table"):
         raise reader.wrong("names a variable twice", "Name each once.")
+    if set(request.nodes) - {*columns, aim}:
+        raise reader.wrong(
+            "is not the only answer of its clause: one name would stand for several",
+            "Give each its own name and clause.",
+        )
     if term.functor == "table" and aim is not None and aim not in columns:
         raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
     return Wanted(
@@ -166,8 +181,40 @@ class _Reader:
             raise self.wrong(
                 f"uses {name}, of which one individual may have several", "Use variables with one value per individual."
             )
+        self._check_own(name, own)
         if any(node.probabilities and node.expression is None for node in own):
             raise self.wrong(
                 f"uses {name}, of which only the probabilities are known", "Use a variable read from a column."
             )
         return own[0]
+
+    def _check_own(self, name: str, own: list[Node]) -> None:
+        """A row must be one individual's alone: what rests on a sum over everybody changes in every row at once."""
+        sums = {node.name for node in self.network.aggregates}
+        shared = {node.name: node for node in self.network.shared}
+        groups = {node.name: node for group in self.network.groups for node in group.nodes}
+        waiting, met = [parent for node in own for parent in node.inputs], {name}
+        while waiting:
+            current = waiting.pop()
+            if current in met:
+                continue
+            met.add(current)
+            node = shared.get(current) or groups.get(current)
+            if current in sums or (current in shared and shared[current].reads_data):
+                raise self.wrong(
+                    f"uses {name}, which rests on {current}, and that is not one individual's own",
+                    "Use variables computed from the individual's own values and public facts.",
+                )
+            waiting += node.inputs if node is not None else ()
+
+
+def follows_study(act: Act, network: Network) -> bool:
+    """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
+    for request in requests_of(network):
+        if (request.name, request.observer) != (act.name, act.observer) or request.level != "other":
+            continue
+        wanted = wanted_of(request, network)
+        stated = (act.kind, act.dataset, act.guarantee.adjacency)
+        asked = (wanted.kind, request.requirement.dataset, request.adjacency)
+        return stated == asked and all(act.parameters.get(key) == value for key, value in wanted.stated.items())
+    return False

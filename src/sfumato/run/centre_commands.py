@@ -77,19 +77,39 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
     @app.command("coordinate")
     def coordinate(
         agreed: Annotated[
-            Path, typer.Argument(metavar="ROUND", help="The round that the institutions agreed on (JSON).")
+            Path, typer.Argument(metavar="STUDY|ROUND", help="A study with centres, or a round as JSON.")
         ],
         listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where centres connect.")] = "127.0.0.1:4711",
         out: Annotated[Path, typer.Option(help="New folder for the result and its certificates.")] = Path("aggregate"),
         certificate: Annotated[Path | None, typer.Option("--tls-cert", help="This server's certificate (PEM).")] = None,
         private: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
         join_seconds: Annotated[float, typer.Option(help="How long to wait for centres to join.")] = 600.0,
+        publication: Annotated[str | None, typer.Option(help="Which aggregate of the study to sum.")] = None,
+        identity: Annotated[
+            list[str] | None, typer.Option("--centre", help="NAME=KEY: a centre and its public key; repeat it.")
+        ] = None,
+        write_round: Annotated[
+            Path | None, typer.Option(help="Write the study's round here for the centres to agree to, and stop.")
+        ] = None,
+        absences: Annotated[int, typer.Option(help="How many centres may drop out.")] = 0,
+        colluders: Annotated[int, typer.Option(help="How many centres may collude.")] = 0,
     ) -> None:
         """Collect one round: the noisy sum over all centres, without seeing any of the parts.
 
-        Example: sfumato coordinate round.json --listen 0.0.0.0:4711 --tls-cert server.pem --tls-key server.key
+        Example: sfumato coordinate study.pl --publication meanKalium --centre north=HEX --centre south=HEX
+        --write-round round.json, and when the centres have agreed: sfumato coordinate round.json --listen 0.0.0.0:4711
+        --tls-cert server.pem --tls-key server.key
         """
-        _coordinate(Console(highlight=False), _read_round(agreed), listen, out, certificate, private, join_seconds)
+        console = Console(highlight=False)
+        if agreed.suffix == ".pl":
+            offered = _round_of_study(agreed, publication, identity or [], absences, colluders)
+        else:
+            offered = _read_round(agreed)
+        if write_round is not None:
+            write_round.write_text(json.dumps(offered.to_dict(), indent=2) + "\n", encoding="utf-8")
+            console.print(f"The round is in {write_round}: send it to the centres, then coordinate it.")
+            return
+        _coordinate(console, offered, listen, out, certificate, private, join_seconds)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -107,6 +127,24 @@ def _read_round(path: Path) -> Round:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: the round cannot be read. Nothing was run.") from error
     return Round.from_dict(record)
+
+
+def _round_of_study(
+    study: Path, publication: str | None, identities: list[str], absences: int, colluders: int
+) -> Round:
+    from sfumato.centres import Centre
+    from sfumato.run.centre_study import round_for
+    from sfumato.run.study_commands import plan_study
+
+    pairs = [text.partition("=") for text in identities]
+    if publication is None or not pairs or any(not sign for _, sign, _ in pairs):
+        raise InputError(
+            "A study needs --publication NAME and --centre NAME=KEY for every centre (sfumato centre --new-key FILE "
+            "prints the key). Nothing was run."
+        )
+    centres = [Centre(name.strip(), key.strip()) for name, _, key in pairs]
+    plan = plan_study(study, None, {})
+    return round_for(plan, publication, centres, absences=absences, colluders=colluders)
 
 
 def _make_key(path: Path) -> str:

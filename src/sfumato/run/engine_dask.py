@@ -10,6 +10,7 @@ where the network between them is not yours alone.
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ _SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": _KEPT,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": _KEPT,
     "distributed.comm.timeouts.connect": "120s",  # busy machines start workers slowly
+    "distributed.worker.profile.enabled": False,  # looks at the working thread a hundred times a second
 }
 
 
@@ -69,6 +71,7 @@ class DaskEngine(Engine):
                     processes=True,
                     memory_limit=memory,
                     dashboard_address=None,
+                    silence_logs=logging.CRITICAL,  # errors come back as errors; nothing else is for the user
                     host="127.0.0.1",
                     protocol="tls://",  # with certificates of its own: nobody else, here or on the network, may join
                     security=True,

@@ -220,7 +220,7 @@ def grouped(items: Sequence[Any], groups: int | None) -> list[tuple[Any, ...]]:
     """Consecutive items in at most so many groups of nearly equal length; one item in each if None.
 
     >>> grouped([1, 2, 3, 4, 5], 2)
-    [(1, 2, 3), (4, 5)]
+    [(1, 2), (3, 4, 5)]
     """
     if groups is None:
         return [(item,) for item in items]

@@ -2,7 +2,7 @@
 
 In:   a study in any form, public tables, public numbers.
 Out:  Plan.
-Not here: planning itself (plan/make.py), the strategies (run/publish.py).
+Not here: planning itself (plan/make.py), the strategies (run/publish.py), designs for centres (run/publish_centres.py).
 """
 
 from __future__ import annotations
@@ -30,5 +30,6 @@ def make_plan(
     """The plan of least predicted weighted loss that keeps every requirement; see sfumato.plan.make.make_plan."""
     # Estimators are imported when a study is planned, not when the package is.
     from sfumato.run.publish import STRATEGIES
+    from sfumato.run.publish_centres import with_designs
 
-    return plan_with(study, tables, sizes=sizes, strategies=STRATEGIES)
+    return with_designs(plan_with(study, tables, sizes=sizes, strategies=STRATEGIES))

@@ -64,7 +64,7 @@ def _columns(act: Act, values: Values) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
-    return Columns(act, pa.table(read), values.identifiers(act.dataset))
+    return Columns(act, pa.table(read), values.identifiers(act.dataset).tolist())
 
 
 def perform(columns: Columns, random_state: int | None = None) -> Performed:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP, Schema
+from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP
 from sfumato.core.event import Event, Repeated
 from sfumato.errors import PlanError
 from sfumato.plan.act import Act
@@ -61,10 +61,6 @@ class Publisher(Strategy):
     ) -> Act:
         """The act of this strategy; its parameters say which columns it reads and what they may hold."""
         request = wanted.request
-        read = dict(zip(wanted.columns, wanted.domains, strict=True))
-        if wanted.target is not None and wanted.target_domain is not None:
-            read.setdefault(wanted.target, wanted.target_domain)
-        stated = {"schema": Schema(read).to_toml(), "columns": list(wanted.columns), "target": wanted.target}
         return Act(
             request.name,
             wanted.kind,
@@ -72,7 +68,7 @@ class Publisher(Strategy):
             request.observer,
             request.requirement.dataset,
             guarantee,
-            {**stated, **parameters},
+            {**wanted.stated, **parameters},
             events,
         )
 
@@ -106,7 +102,7 @@ def column_of(values: Any, domain: Interval | Categories) -> pa.Array:
     """
     array = np.asarray(values)
     if isinstance(domain, Interval):
-        numbers = np.where(np.equal(array, None), np.nan, array) if array.dtype == object else array
+        numbers = np.array([np.nan if one is None else one for one in array]) if array.dtype == object else array
         placed = np.nan_to_num(numbers.astype(np.float64), nan=domain.low, posinf=domain.high, neginf=domain.low)
         return pa.array(np.clip(placed, domain.low, domain.high))
     known = {_plain(value): place for place, value in enumerate(domain.values)}

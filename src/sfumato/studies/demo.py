@@ -1,12 +1,15 @@
-"""The main job on a small table: calibrate, add noise, charge the ledger, certify, verify, audit.
+"""One study on a real medical table: plan, publish, sum over hospitals, verify, audit, report.
 
 In:   a folder to write to.
-Out:  a noisy table, a ledger and a certificate in it, and an account of every step on the terminal.
+Out:  everything a data steward would hand out, in that folder, and an account of every step on the terminal.
 Not here: any privacy logic; each step is one call into the rooms.
+
+The table is scikit-learn's Breast Cancer Wisconsin (569 patients), dealt out to three hospitals by row number.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,47 +18,99 @@ from pyarrow import parquet
 from rich.console import Console
 from rich.table import Table
 
-from sfumato.core import REPLACE_ONE, ApproxDP, Interval, Schema
-from sfumato.evidence import Certificate, verify
+from sfumato.centres import Aggregate, aggregate_locally, new_centres
+from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
+from sfumato.evidence.report import finish_folder
+from sfumato.evidence.verify_plan import verify_folder
 from sfumato.mechanisms import Gaussian
+from sfumato.plan.draw import Draw
+from sfumato.plan.plan import Plan
 from sfumato.run import Ledger
+from sfumato.run.centre_study import round_for
+from sfumato.run.planning import make_plan
+from sfumato.run.publish_models import load_model
+from sfumato.run.study import Release, run_plan
 
-__all__ = ["run_demo"]
+__all__ = ["STUDY", "run_demo"]
 
-_SCHEMA = Schema({"age": Interval(0, 110), "weight_kg": Interval(20, 220), "systolic_mmhg": Interval(60, 260)})
-_WANTED = ApproxDP(1.0, 1e-6)
-_BUDGET = ApproxDP(2.0, 1e-5)
+HOSPITALS = ("north", "south", "west")
+STUDY = """\
+% Breast masses in three hospitals: what the public may see, and what researchers may.
+source(patients, 'patients.parquet').
+column(patients, id, patient(P)).
+column(patients, radius, radius(P)).
+column(patients, texture, texture(P)).
+column(patients, smoothness, smoothness(P)).
+column(patients, diagnosis, diagnosis(P)).
+centre(north). centre(south). centre(west).
+holds(north, patients). holds(south, patients). holds(west, patients).
 
+random(radius(P)) :- patient(P).
+random(texture(P)) :- patient(P).
+random(smoothness(P)) :- patient(P).
+random(diagnosis(P)) :- patient(P).
 
-def _patients(count: int) -> pa.Table:
-    """Invented patients: a stand-in for the private table. Seeded, so that the demonstration repeats."""
-    generator = np.random.default_rng(2024)
-    age = generator.gamma(9.0, 6.0, count)
-    weight = generator.normal(76, 14, count)
-    pressure = 105 + 0.45 * age + generator.normal(0, 13, count)
-    return pa.table({"age": age, "weight_kg": weight, "systolic_mmhg": pressure})
+% Public facts, from the literature and not from this table.
+range(radius(P), 5, 30).
+range(texture(P), 5, 40).
+range(smoothness(P), 0.05, 0.2).
+range(diagnosis(P), [benign, malignant]).
+
+dataset(patientRecords, domain(P, patient(P))).
+privacy_requirement(promise(public), patientRecords, dp(1, 0.000001)).
+privacy_requirement(promise(researcher), patientRecords, dp(8, 0.00001)).
+
+mean(meanRadius, radius(P), patient(P)).
+histogram(radii, radius(P), patient(P), [5, 10, 15, 20, 25, 30]).
+publish(averageRadius, meanRadius, promise(public)).
+publish(radiusHistogram, radii, promise(public)).
+publish(openTable, table([radius(P), texture(P), smoothness(P), diagnosis(P)], for(svm(diagnosis(P)))),
+        promise(researcher)) :- patient(P).
+publish(triage, classifier(diagnosis(P), [radius(P), texture(P), smoothness(P)]), promise(researcher)) :- patient(P).
+"""
 
 
 def run_demo(folder: Path, console: Console) -> bool:
     """Walk through the whole flow in `folder`; True if everything held."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = _patients(2_000)
-    ledger = Ledger(_fresh(folder / "ledger.db"))
-    noise = _calibrate(table.num_rows, console)
-    certificate, published = _publish(table, noise, ledger, folder, console)
-    verification = verify(certificate)
-    console.rule("[bold]4 · verify[/]  (from the certificate alone, by a second code path)")
+    release_folder = folder / "release"
+    shutil.rmtree(release_folder, ignore_errors=True)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    patients = _patients()
+    parquet.write_table(patients, folder / "data" / "patients.parquet")
+    study, ledger = folder / "study.pl", _fresh(folder / "ledger.db")
+    study.write_text(STUDY, encoding="utf-8")
+    plan = _plan(study, patients.num_rows, console)
+    release = _publish(plan, folder, ledger, console)
+    _compare(patients, release, console)
+    summed = _sum_over_hospitals(plan, patients, console)
+    holds = _verify(release_folder, study, summed, console)
+    caught = _audit(plan, console)
+    lacking = finish_folder(plan, release_folder, ledger)
+    console.rule("[bold]7 · report[/]")
+    for sentence in lacking:
+        console.print(f"[red]{sentence}[/]")
+    console.print(f"Read {release_folder / 'report.html'}", soft_wrap=True)
     console.print(
-        f"{len(verification.checks)} checks, " + ("[green]all hold[/]" if verification.ok else "[red]FAILED[/]")
+        f"Next: sfumato explain {release_folder} --for LAWYER · sfumato ledger show --ledger {ledger}", soft_wrap=True
     )
-    console.rule("[bold]5 · audit[/]  (attack the mechanism, and a broken twin of it)")
-    held = _audit(noise, console)
-    console.rule("[bold]what was published[/]")
-    console.print(_comparison(table, published, noise))
-    console.print(f"Files are in {folder}: means.parquet, certificate.json, ledger.db")
-    console.print(f"Next: sfumato verify {folder}/certificate.json · sfumato ledger show --ledger {folder}/ledger.db")
-    return verification.ok and held
+    return holds and caught and not lacking
+
+
+def _patients() -> pa.Table:
+    from sklearn.datasets import load_breast_cancer
+
+    found = load_breast_cancer()
+    measured, malignant = found.data, found.target == 0  # type: ignore[attr-defined]
+    return pa.table(
+        {
+            "id": [f"patient{number:03d}" for number in range(len(malignant))],
+            "radius": measured[:, 0],
+            "texture": measured[:, 1],
+            "smoothness": measured[:, 4],
+            "diagnosis": np.where(malignant, "malignant", "benign"),
+        }
+    )
 
 
 def _fresh(path: Path) -> Path:
@@ -64,60 +119,89 @@ def _fresh(path: Path) -> Path:
     return path
 
 
-def _calibrate(rows: int, console: Console) -> Gaussian:
-    console.rule("[bold]1 · calibrate[/]")
-    # Three means of columns scaled to [0, 1]: replacing one record moves the vector by at most √3/n.
-    sensitivity = np.sqrt(_SCHEMA.width) / rows
-    noise = Gaussian.for_guarantee(_WANTED, sensitivity, REPLACE_ONE, dimension=_SCHEMA.width)
-    console.print(f"Wanted:  {_WANTED.under(REPLACE_ONE)}")
-    console.print(f"Public:  {rows} records, every column's range. L2 sensitivity of the means: {sensitivity:.3g}")
-    console.print(f"Noise:   N(0, σ²) with σ = {noise.scale:.4g} on a grid of 2^{int(np.log2(noise.grid))}")
-    return noise
+def _plan(study: Path, size: int, console: Console) -> Plan:
+    console.rule("[bold]1 · plan[/]  (no data is read)")
+    plan = make_plan(study, sizes={"patientRecords": size})
+    table = Table("publication", "for", "chosen", "95 % within", "considered too", box=None, pad_edge=False)
+    for planned in plan.publications:
+        others = {other.strategy for other in planned.alternatives if other.reason != "chosen"}
+        seen = planned.seen[0]
+        table.add_row(
+            planned.name,
+            planned.observer,
+            planned.strategy,
+            f"±{seen.half_width:.3g} ({seen.node})",
+            f"{len(others)} others",
+        )
+    console.print(table)
+    return plan
 
 
-def _publish(table: pa.Table, noise: Gaussian, ledger: Ledger, folder: Path, console: Console):
+def _publish(plan: Plan, folder: Path, ledger: Path, console: Console) -> Release:
     console.rule("[bold]2 · publish and charge the ledger[/]")
-    ledger.grant("patients", _BUDGET, adjacency=REPLACE_ONE)
-    with ledger.spending("patients", noise.event(), purpose="three column means"):
-        published = noise(_SCHEMA.encode(table).mean(axis=0))
-    console.print(f"Granted: {ledger.balance('patients').granted}")
-    console.print(f"Left:    {ledger.balance('patients').remaining}")
-    console.rule("[bold]3 · certify[/]")
-    certificate = Certificate.issue(
-        subject="means of age, weight and systolic pressure of 2,000 patients",
-        events=[noise.event()],
-        plan={"query": "column means", "columns": list(_SCHEMA.columns)},
-        proofs=[noise.proof],
-    )
-    certificate.write(folder / "certificate.json")
-    names = list(_SCHEMA.columns)
-    parquet.write_table(pa.table({"column": names, "mean": _in_units(published)}), folder / "means.parquet")
-    console.print(f"Claimed: {certificate.guarantee}")
-    console.print(f"An attacker's gain over guessing is at most {certificate.guarantee.advantage():.1%}")
-    return certificate, published
+    release = run_plan(plan, folder / "data", ledger, out=folder / "release")
+    console.print(f"{Ledger(ledger).balance('patientRecords', 'patient')}")
+    return release
 
 
-def _audit(noise: Gaussian, console: Console) -> bool:
-    here = np.zeros(_SCHEMA.width)
-    there = np.full(_SCHEMA.width, noise.sensitivity / np.sqrt(_SCHEMA.width))
-    honest = audit(noise, (here, there), trials=200_000)
-    broken = Gaussian(noise.scale * 2 / 3, noise.sensitivity, REPLACE_ONE, noise.dimension)
-    caught = audit(broken, (here, there), trials=200_000, claim=noise.guarantee())
-    console.print(f"This mechanism:        μ ≥ {honest.mu_lower:.3f}, claimed {honest.mu_claimed:.3f}: not refuted")
+def _compare(patients: pa.Table, release: Release, console: Console) -> None:
+    console.rule("[bold]3 · what was published[/]  (private figures: in this demo only)")
+    row = release["averageRadius"].to_pylist()[0]
+    truth = float(np.mean(patients["radius"].to_numpy()))
     console.print(
-        f"With 2/3 of the noise: μ ≥ {caught.mu_lower:.3f}, claimed {caught.mu_claimed:.3f}: "
-        + ("[red]refuted[/], as it should be" if caught.refuted else "[red]NOT CAUGHT[/]")
+        f"mean radius     {row['value']:.2f} ± {1.96 * row['standard_error']:.2f}   [dim]private: {truth:.2f}[/]"
+    )
+    counts = [f"{value:.0f}" for value in release["radiusHistogram"]["value"].to_pylist()]
+    exact, _ = np.histogram(patients["radius"].to_numpy(), [5, 10, 15, 20, 25, 30])
+    console.print(f"radius counts   {', '.join(counts)}   [dim]private: {', '.join(map(str, exact))}[/]")
+    assert release.folder is not None
+    model = load_model(release.folder / "results" / "triage.researcher.json")
+    features = patients.select(["radius", "texture", "smoothness"]).to_pandas().to_numpy()
+    right = np.mean(model.predict(features) == patients["diagnosis"].to_numpy(zero_copy_only=False))
+    console.print(f"triage          right for {right:.0%} of these patients   [dim]always 'benign': 63%[/]")
+
+
+def _sum_over_hospitals(plan: Plan, patients: pa.Table, console: Console) -> Aggregate:
+    console.rule("[bold]4 · the same mean over three hospitals[/]  (masks, noise shares)")
+    centres, keys = new_centres(HOSPITALS)
+    agreed = round_for(plan, "averageRadius", centres, most_patients=1000)
+    cells = {
+        name: agreed.statistic.cells(
+            patients.take(list(range(place, patients.num_rows, 3))).select(["radius"]), agreed.grid, 1000
+        )
+        for place, name in enumerate(HOSPITALS)
+    }
+    found = aggregate_locally(agreed, cells, keys)
+    console.print(f"{found.read()}, noise deviation {found.deviation:.3g} on each sum")
+    return found
+
+
+def _verify(folder: Path, study: Path, summed: Aggregate, console: Console) -> bool:
+    console.rule("[bold]5 · verify[/]  (without the data, by a second code path)")
+    checks = verify_folder(folder, study)
+    holds = all(check.ok for check in checks) and all(verify(one).ok for one in summed.certificates())
+    for check in checks:
+        if not check.ok:
+            console.print(f"[red]{check.field}: {check.sentence}[/]")
+    console.print(
+        f"{len(checks)} checks of the release and {len(summed.certificates())} of the hospitals' sum: ", end=""
+    )
+    console.print("[green]all hold[/]" if holds else "[red]FAILED[/]")
+    return holds
+
+
+def _audit(plan: Plan, console: Console) -> bool:
+    console.rule("[bold]6 · audit[/]  (attack the noise of the mean, and a broken twin of it)")
+    draw = next(draw for draw in plan.draws if isinstance(draw, Draw) and draw.node == "meanRadius")
+    noise = draw.mechanism()
+    neighbours = (np.zeros(1), np.full(1, noise.sensitivity))
+    honest = audit(noise, neighbours, trials=200_000)
+    broken = type(noise)(noise.scale * 2 / 3, noise.sensitivity, draw.adjacency, 1)
+    caught = audit(broken, neighbours, trials=200_000, claim=noise.guarantee())
+    measure = "μ" if isinstance(noise, Gaussian) else "ε"
+    pair = (honest.mu_lower, honest.mu_claimed) if measure == "μ" else (honest.epsilon_lower, honest.epsilon_claimed)
+    console.print(f"this noise:            {measure} ≥ {pair[0]:.3f}, claimed {pair[1]:.3f}: not refuted")
+    console.print(
+        "with 2/3 of the noise: " + ("[red]refuted[/], as it should be" if caught.refuted else "[red]NOT CAUGHT[/]")
     )
     return caught.refuted and not honest.refuted
-
-
-def _in_units(scaled: np.ndarray) -> list[float]:
-    return [d.low + d.width * float(v) for d, v in zip(_SCHEMA.columns.values(), scaled, strict=True)]  # type: ignore[union-attr]
-
-
-def _comparison(table: pa.Table, published: np.ndarray, noise: Gaussian) -> Table:
-    view = Table("column", "published mean", "± 95 % from the noise", "[dim]private mean (shown in this demo only)[/]")
-    for name, value, domain in zip(_SCHEMA.columns, _in_units(published), _SCHEMA.columns.values(), strict=True):
-        private = float(np.mean(np.clip(table[name].to_numpy(), domain.low, domain.high)))  # type: ignore[union-attr]
-        view.add_row(name, f"{value:.2f}", f"{1.96 * noise.scale * domain.width:.2f}", f"[dim]{private:.2f}[/]")  # type: ignore[union-attr]
-    return view
