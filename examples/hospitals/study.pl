@@ -9,6 +9,8 @@ column(patients, kalium, kalium(P)).                    % mmol/l
 column(patients, age, age(P)).
 
 hospital(north). hospital(south). hospital(west).
+% Run with all rows in one place, or each hospital with its own (`sfumato coordinate`): a plan shows what both cost.
+centre(north). centre(south). centre(west).
 
 random(treatedIn(P)) :- patient(P).
 random(kalium(P)) :- patient(P).

@@ -186,7 +186,8 @@ def run(
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
     console.print(f"{len(release.published)} publication(s) in {out}{note}")
-    missing = finish_folder(made, out, None if dry_run else ledger, tables=public_tables(load(study), data))
+    public = public_tables(load(study), data)
+    missing = finish_folder(made, out, None if dry_run else ledger, tables=public, rehearsal=dry_run)
     console.print(folder_note(out, missing), soft_wrap=True, markup=False)
     if missing:
         raise typer.Exit(1)

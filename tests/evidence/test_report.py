@@ -10,6 +10,7 @@ import subprocess
 from itertools import pairwise
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ from evidence.pages import Page
 from plan.studies import COLLUDING, EACH, HEAD, MEAN, one
 from sfumato.errors import InputError
 from sfumato.evidence.frontier import frontier_of
+from sfumato.evidence.rehearsal import realised_errors
 from sfumato.evidence.report import finish_folder, missing_from, report_html, write_report
 from sfumato.evidence.report_facts import noise_labels
 from sfumato.plan.draw import combined_variance
@@ -119,14 +121,15 @@ def test_it_holds_no_result(folder):
     told = (folder / "report.html").read_text(encoding="utf-8") + (folder / "README.txt").read_text(encoding="utf-8")
     values = [row["value"] for path in (folder / "results").glob("*.*.json") for row in json.loads(path.read_text())]
     assert len(values) > 5
-    for value in values:
-        for digits in (5, 6, 8, 17):
-            assert f"{value:.{digits}g}" not in told
+    # Short strings of digits meet by chance; six and more do not.
+    written = {f"{value:.{digits}g}" for value in values for digits in (6, 8, 17)}
+    numbers = set(re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", told))
+    assert not {text for text in written if len(re.sub(r"\D", "", text)) >= 6} & numbers
     assert not list(folder.glob(".*"))
 
 
 def test_a_name_cannot_become_a_tag(tmp_path):
-    hostile = "'<img src=x onerror=alert(1)>&\"'"
+    hostile = "'a $\\\\frac$<img src=x onerror=alert(1)>&\"'"
     study = one(
         "dp(0.5, 0.000001)", f"mean(meanAge, age(P), patient(P)).\npublish({hostile}, meanAge, openness(public)).\n"
     )
@@ -163,6 +166,31 @@ def test_a_dry_run_says_so(tmp_path, plan):
     assert finish_folder(plan, tmp_path / "out") == ()
     assert "Not for publication" in Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text
     assert "A DRY RUN" in (tmp_path / "out" / "README.txt").read_text(encoding="utf-8")
+
+
+def test_a_rehearsal_compares_predicted_with_realised_errors(tmp_path, plan):
+    """Invented people: the truth is public, and the errors are of the predicted size. A real run tells none."""
+    tables = generated_tables(plan.network.spec)
+    release = run_plan(plan, tables, None, out=tmp_path / "out", random_state=0)
+    realised = realised_errors(plan, release, plan.network, {})
+    assert {(p.name, p.observer, seen.node) for p in plan.publications for seen in p.seen} == set(realised)
+    ages = np.asarray(tables["patients"]["age"])
+    shown = release["average", "public"]["value"][0].as_py()
+    assert realised["average", "public", "meanAge"] == pytest.approx(abs(shown - ages.mean()), abs=1e-6)
+    predicted = {(p.name, p.observer, s.node): math.sqrt(s.error / s.size) for p in plan.publications for s in p.seen}
+    assert all(error < 5 * predicted[key] for key, error in realised.items())
+    each = realised["each", "doctor", "risk(P)"]
+    assert each == pytest.approx(predicted["each", "doctor", "risk(P)"], rel=0.5), "200 people, one draw each"
+    finish_folder(plan, tmp_path / "out", rehearsal=True)
+    assert f"±{each:.4g} here" in Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text
+    finish_folder(plan, tmp_path / "out")
+    assert "invented people)" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_real_run_tells_no_realised_error(folder, plan, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    finish_folder(plan, tmp_path / "copy", rehearsal=True)
+    assert "root mean square" not in (tmp_path / "copy" / "report.html").read_text(encoding="utf-8")
 
 
 def test_an_incomplete_folder_is_named(tmp_path, plan):

@@ -219,8 +219,8 @@ def test_what_cannot_be_planned_says_why(name):
 
 
 def test_a_value_that_rests_on_everybody_is_no_row_of_a_table():
-    """age - mean age of one person changes with every other person: noise for one row would not cover that."""
-    network = network_of(study("dp(1)", "mean(m, age(P), patient(P)).\n" + TABLE))
+    """What rests on a mean changes with every other person: noise for one row would not cover that."""
+    network = network_of(study("dp(1)", "mean(m, bmi(P), patient(P)).\n" + TABLE))
     requests = requests_of(network)
     (request,) = [one for one in requests if one.name == "open"]
     assert wanted_of(request, network).columns == ("age(P)", "bmi(P)")

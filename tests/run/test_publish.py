@@ -25,38 +25,19 @@ from run.publish_studies import (
     study,
 )
 from sfumato.core import REPLACE_ONE, compose
-from sfumato.errors import InputError, PlanError, UnprovedError
+from sfumato.errors import InputError, OverspendError, PlanError, UnprovedError
 from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
-from sfumato.lang import check, structure, vocabulary
-from sfumato.lang.term import Compound
 from sfumato.mechanisms import TailoredNoise
 from sfumato.plan.plan import Plan
 from sfumato.release import TableNoise
 from sfumato.run import publish, publish_learning
+from sfumato.run import study as running
 from sfumato.run.generate import generated_tables
 from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.publish_models import load_model
 from sfumato.run.study import read_release, run_plan
-
-
-@pytest.fixture(autouse=True)
-def _words(monkeypatch):
-    """The language's list of forms may not have these two words yet; the planner knows them."""
-    for name in ("outliers/1", "channel/2"):
-        if name not in vocabulary.PUBLICATION_FORMS:
-            monkeypatch.setitem(vocabulary.PUBLICATION_FORMS, name, name)
-    for module, function in ((check, "_published"), (structure, "_published_atoms")):
-        monkeypatch.setattr(module, function, _first_of_a_channel(getattr(module, function)))
-
-
-def _first_of_a_channel(honest):
-    def atoms(what):
-        is_channel = isinstance(what, Compound) and what.functor == "channel"
-        return list(what.arguments[:1]) if is_channel else honest(what)
-
-    return atoms
 
 
 def plan_of(metric: str, body: str, **options) -> Plan:
@@ -264,6 +245,27 @@ def test_an_estimator_that_spends_more_than_its_act_is_caught(tmp_path, monkeypa
         run(plan, tmp_path)
     assert not (tmp_path / "out").exists()
     assert Ledger(tmp_path / "ledger.db").balance("people", "patient").reserved is not None
+
+
+def test_an_interrupted_run_is_paid_once_and_can_be_finished(tmp_path, monkeypatch):
+    class PowerCutError(Exception):
+        pass
+
+    def cut(*_):
+        raise PowerCutError
+
+    plan = plan_of("dp(4, 0.000001)", MEAN + NUMBERS + CLASSIFIER)
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "_write", cut)
+        with pytest.raises(PowerCutError):
+            run(plan, tmp_path)
+    assert not (tmp_path / "out").exists()
+    ledger = Ledger(tmp_path / "ledger.db")
+    assert ledger.balance("people", "patient").reserved is not None
+    with pytest.raises(OverspendError):
+        run(plan, tmp_path)
+    check_promises(plan, run(plan, tmp_path, resume=True))
+    assert ledger.balance("people", "patient").reserved is None
 
 
 def test_a_table_drawn_with_other_noise_than_planned_is_caught(tmp_path):

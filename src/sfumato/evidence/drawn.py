@@ -76,7 +76,9 @@ def _draw(draw: Any) -> Drawn:
 
 
 def _act(act: Act) -> Drawn:
-    named: list[str] = [str(name) for name in (*act.parameters.get("columns", ()), act.parameters.get("target")) if name]
+    named: list[str] = [
+        str(name) for name in (*act.parameters.get("columns", ()), act.parameters.get("target")) if name
+    ]
     nodes = tuple(dict.fromkeys(named))
     unit = act.guarantee.adjacency.unit if act.guarantee.adjacency else "record"
     return Drawn(

@@ -24,12 +24,14 @@ from markupsafe import Markup
 from sfumato.errors import InputError, SfumatoError
 from sfumato.evidence.files import write_whole
 from sfumato.evidence.recipient import write_recipient_readme
-from sfumato.evidence.report_facts import gather, noise_labels
+from sfumato.evidence.rehearsal import Realised, realised_errors
+from sfumato.evidence.report_facts import gather, noise_labels, state_of
 from sfumato.evidence.verify import verify
 from sfumato.network.draw import draw
 from sfumato.network.network import Network
 from sfumato.network.observations import check_observations
 from sfumato.plan.plan import Plan
+from sfumato.run.study import read_release
 
 __all__ = ["finish_folder", "missing_from", "report_html", "write_report"]
 
@@ -42,13 +44,16 @@ def write_report(
     ledger: str | Path | None = None,
     network: Network | None = None,
     tables: Mapping[str, Any] | None = None,
+    realised: Realised | None = None,
 ) -> Path:
     """Write the page for a plan, and for its release if `folder` holds one.
 
     A plan read from a file has no network: give it, or the page comes without its picture. `tables` are the public
     tables, needed where an observe or reveal line rests on one.
     """
-    return write_whole(Path(path), report_html(plan, folder, ledger=ledger, network=network, tables=tables))
+    return write_whole(
+        Path(path), report_html(plan, folder, ledger=ledger, network=network, tables=tables, realised=realised)
+    )
 
 
 def report_html(
@@ -58,8 +63,9 @@ def report_html(
     ledger: str | Path | None = None,
     network: Network | None = None,
     tables: Mapping[str, Any] | None = None,
+    realised: Realised | None = None,
 ) -> str:
-    """The page as text."""
+    """The page as text. `realised` errors are for a rehearsal with invented people."""
     graph = network or plan.network
     place = Path(folder) if folder is not None else None
     facts = gather(
@@ -75,7 +81,9 @@ def report_html(
     environment.filters["sentence"] = _sentence
     environment.filters["capital"] = _capital
     environment.filters["percent"] = _percent
-    return environment.from_string(page).render(facts=facts, version=metadata.version("sfumato"))
+    return environment.from_string(page).render(
+        facts=facts, realised=realised or {}, version=metadata.version("sfumato")
+    )
 
 
 def finish_folder(
@@ -85,10 +93,12 @@ def finish_folder(
     *,
     network: Network | None = None,
     tables: Mapping[str, Any] | None = None,
+    rehearsal: bool = False,
 ) -> tuple[str, ...]:
     """Add report.html and README.txt to the folder of a release; what it still lacks afterwards, in sentences.
 
-    The release is complete before this begins: whatever fails here costs no budget and can be repeated.
+    The release is complete before this begins: whatever fails here costs no budget and can be repeated. `rehearsal`
+    says that the people were invented by a dry run, so that realised errors may be told.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -97,13 +107,29 @@ def finish_folder(
     page = place / "report.html"
     for name, write in (
         ("README.txt", lambda: write_recipient_readme(plan, place)),
-        ("report.html", lambda: write_report(plan, place, page, ledger=ledger, network=network, tables=tables)),
+        ("report.html", lambda: _write_page(plan, place, page, ledger, network, tables, rehearsal)),
     ):
         try:
             write()
         except (OSError, SfumatoError) as error:
             lacking.append(f"{name} could not be written: {error}")
     return (*lacking, *missing_from(plan, place))
+
+
+def _write_page(
+    plan: Plan,
+    folder: Path,
+    page: Path,
+    ledger: str | Path | None,
+    network: Network | None,
+    tables: Mapping[str, Any] | None,
+    rehearsal: bool,
+) -> Path:
+    graph = network or plan.network
+    realised: Realised = {}
+    if rehearsal and graph is not None and state_of(folder) == "dry run":
+        realised = realised_errors(plan, read_release(folder), graph, tables or {})
+    return write_report(plan, folder, page, ledger=ledger, network=network, tables=tables, realised=realised)
 
 
 def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:

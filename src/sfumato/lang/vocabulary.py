@@ -137,6 +137,8 @@ PUBLICATION_FORMS = {
     "table/2": "table([rv(P), rv(P)], for(Use))",
     "classifier/2": "classifier(label(P), [feature(P)])",
     "regression/2": "regression(target(P), [feature(P)])",
+    "outliers/1": "outliers([feature(P)])",
+    "channel/2": "channel(rv(P), [use])",
 }
 
 

@@ -32,8 +32,8 @@ __all__ = ["FiniteChannel"]
 class FiniteChannel(Mechanism):
     """Answers y for state x with probability weights[x][y]/2^62, drawn in whole numbers.
 
-    `for_guarantee` takes the probabilities a model gives and mixes in their mean until the promise holds: randomness the
-    model has of its own is credited, and only what is missing is added.
+    `for_guarantee` takes the probabilities a model gives and mixes in their mean until the promise holds: randomness
+    that the model has of its own is credited, and only what is missing is added.
 
     >>> from sfumato.core import REPLACE_ONE, PureDP
     >>> coin = FiniteChannel.for_guarantee(PureDP(0.5), 1.0, REPLACE_ONE, probabilities=[[0.9, 0.1], [0.2, 0.8]])

@@ -23,10 +23,53 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.condition import Condition
 from sfumato.network.expression import Level
 
-__all__ = ["AggregateNode", "Contribution", "joint"]
+__all__ = ["AggregateNode", "Contribution", "Grid", "joint"]
 
 #: Whole numbers up to 2^52 are exact as floats, so a contribution loses nothing but its last bits.
 _DIGITS = 52
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Contributions x in whole numbers: `low` <= (x - offset) / step <= `high`, and `step` is a power of two.
+
+    The step is small beside the largest |x - offset|. Where the width of a range is what one individual moves, the
+    offset is therefore its middle: a step small beside 10^15 would be large beside a range of width 1 that lies there.
+
+    >>> grid = Grid.of(Bounds(1e15, 1e15 + 1), centred=True)
+    >>> grid.offset == 1e15 + 0.5, grid.step < 1e-15, grid.crossing
+    (True, True, 1.0)
+    """
+
+    offset: float
+    step: float
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, bounds: Bounds, centred: bool = False) -> Grid:
+        """The grid of contributions within `bounds`."""
+        low, high = Fraction(bounds.low), Fraction(bounds.high)
+        offset = float((low + high) / 2) if centred else 0.0
+        low, high = low - Fraction(offset), high - Fraction(offset)
+        step = _step(_up(max(abs(low), abs(high))))
+        return cls(offset, step, math.floor(low / Fraction(step)), math.ceil(high / Fraction(step)))
+
+    @property
+    def crossing(self) -> float:
+        """How far a contribution moves when it crosses its range, grid included; rounded up."""
+        return _up((self.high - self.low) * Fraction(self.step))
+
+    @property
+    def reach(self) -> float:
+        """The largest |x - offset|, grid included; rounded up."""
+        return _up(max(abs(self.low), abs(self.high)) * Fraction(self.step))
+
+    @property
+    def edges(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest contribution on the grid, exactly."""
+        step, offset = Fraction(self.step), Fraction(self.offset)
+        return self.low * step + offset, self.high * step + offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +150,32 @@ class AggregateNode:
         return (Bounds(0.0, 1.0),) * self.size
 
     @property
-    def steps(self) -> tuple[float, ...] | None:
-        """The public grid of each entry, a power of two; None when a value is unbounded."""
+    def grids(self) -> tuple[Grid, ...] | None:
+        """The public grid of each entry; None when a value is unbounded.
+
+        A mean is centred, and so is a sum to which everybody contributes: replacing one moves these by the width.
+        """
         if not all(entry.bounded for entry in self.entries):
             return None
-        counts = {"count": (0,), "mean": (1,), "histogram": range(self.size)}.get(self.kind, ())
-        return tuple(1.0 if p in counts else _step(entry.magnitude) for p, entry in enumerate(self.entries))
+        match self.kind:
+            case "mean":
+                return Grid.of(self.entries[0], centred=True), Grid(0.0, 1.0, 1, 1)
+            case "count":
+                return (Grid(0.0, 1.0, 1, 1),)
+            case "histogram":
+                return (Grid(0.0, 1.0, 0, 1),) * self.size
+        centred = self.kind == "sum" and self.everybody
+        return tuple(Grid.of(entry, centred) for entry in self.entries)
+
+    @property
+    def steps(self) -> tuple[float, ...] | None:
+        """The step of each entry's grid, a power of two; None when a value is unbounded."""
+        return None if self.grids is None else tuple(grid.step for grid in self.grids)
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
         """The least and the greatest whole number of grid steps one counted row adds to each entry."""
-        steps = self.steps
-        if steps is None:
-            return ()
-        return tuple(
-            (math.floor(Fraction(entry.low) / Fraction(step)), math.ceil(Fraction(entry.high) / Fraction(step)))
-            for entry, step in zip(self.entries, steps, strict=True)
-        )
+        return tuple((grid.low, grid.high) for grid in self.grids or ())
 
     def contribution(self, adjacency: Adjacency) -> Contribution:
         """The largest change of the vector by one individual, grid included.
@@ -166,10 +218,7 @@ class AggregateNode:
 
     def _edges(self) -> list[tuple[Fraction, Fraction]]:
         """The entries' ends on the grid, exactly."""
-        steps = self.steps or ()
-        return [
-            (low * Fraction(step), high * Fraction(step)) for (low, high), step in zip(self.units, steps, strict=True)
-        ]
+        return [grid.edges for grid in self.grids or ()]
 
     def _corners(self) -> list[tuple[Fraction, ...]]:
         edges = self._edges()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
-from sfumato.lang.term import Compound, Term, Variable, match, show, substitute
+from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.network import Group, Network, Node
@@ -47,6 +47,7 @@ class _Pass:
 def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     """The network of a study; see Network.from_spec."""
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
         facts = public_facts(room, spec, people)
@@ -60,6 +61,37 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     if not passes:
         passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
     return _assemble(spec, passes, masks)
+
+
+def _check_owners(spec: Spec, people: frozenset[str]) -> None:
+    """A row of a private table belongs to one individual: a second one would be moved by it and pay nothing."""
+    owners: dict[str, dict[tuple[str, str], None]] = {}
+    for column in spec.columns:
+        predicate = indicator(column.atom)
+        if predicate in people and column.table not in spec.public_tables:
+            found = owners.setdefault(column.table, {})
+            found[column.name, predicate] = None
+            if len(found) > 1:
+                names = " and ".join(f"{name} ({predicate})" for name, predicate in found)
+                raise refusal(
+                    column.position,
+                    f"Rows of {column.table} belong to several individuals: {names} identify one each.",
+                    f"Keep one of them as an individual of a dataset and give the other a kind of its own, or declare "
+                    f"public({column.table}).",
+                )
+
+
+def _check_nobodys(nodes: Iterable[Node]) -> None:
+    """What belongs to nobody is read by everybody without noise, so it may only come from public tables."""
+    for node in nodes:
+        if node.source is not None and not node.public:
+            raise refusal(
+                node.source.position,
+                f"{node.name} belongs to nobody and is a cell of the private table {node.source.table}: no noise "
+                "protects whoever's row it stands in.",
+                f"Declare public({node.source.table}) if everybody may know it, or make it a variable of individuals "
+                "and aggregate it.",
+            )
 
 
 def _mask_names(datasets: Sequence[Dataset]) -> dict[str, Variable]:
@@ -170,6 +202,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
     summaries = {show(masked(e.atom, p.mask)) for p in passes for e in p.grounding.aggregates}
     later = _descendants(shared_drafts, summaries)
     shared = finish({n: d for n, d in shared_drafts.items() if n not in later}, {}, {}, "global")
+    _check_nobodys(shared.values())
     groups = [group for done in passes for group in _groups(spec, done, shared)]
     declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
     aggregates = aggregates_of(spec, declared, groups, masks)
@@ -179,6 +212,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
         {aggregate.name: aggregate_bounds(aggregate) for aggregate in aggregates},
         "global",
     )
+    _check_nobodys(after.values())
     network = Network(spec, tuple(groups), (*shared.values(), *after.values()), aggregates, ())
     return _with_zones(network, passes)
 

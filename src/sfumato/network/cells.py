@@ -4,7 +4,8 @@ In:   a node with a column, the layout of its table.
 Out:  Cell, and SQL that places a raw cell: clipped, unlisted categories and absent cells replaced.
 Not here: joining cells of many tables (network/evaluate.py).
 
-Rules, all of which look at one person's rows only: a number outside its range is clipped; a category that is not listed
+Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
+number is declared; a number outside its range is clipped; a category that is not listed
 takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows give
 one cell, the smallest placed value counts (for categories: the one listed first). A table with rows_per_person(Table,
 N) first keeps of each person the first N rows in the order of the declared columns' values, from left to right.
@@ -25,12 +26,14 @@ from sfumato.network.expression import Level, sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import Layout, TableRoom, layout_of
+from sfumato.network.tables import NUMBERS, TEXT, Layout, TableRoom, layout_of, plain_type
 
-__all__ = ["Cell", "cell_of", "final_value", "kept_rows", "placed", "where"]
+__all__ = ["Cell", "cell_of", "equals", "final_value", "kept_rows", "placed", "where"]
 
-_NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "BOOLEAN", "NUMERIC")
-_WORDS = ("VARCHAR", "ENUM")
+_NUMBERS = NUMBERS | {"NULL", TEXT}
+_WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
+#: Whole numbers beyond this are compared as text: as floats some of them are equal.
+_EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +68,27 @@ def cell_of(spec: Spec, node: Node, people: Collection[str]) -> Cell:
 
 def where(matches: Sequence[tuple[str, Level]]) -> str:
     """SQL for the rows with these values in these identity columns."""
-    tests = [
-        f"{sql_name(column)}::VARCHAR = {sql_level(level)}"
-        if isinstance(level, str)
-        else f"{sql_name(column)} = {sql_level(level)}"
-        for column, level in matches
-    ]
-    return " AND ".join(tests) or "TRUE"
+    return " AND ".join(equals(column, level) for column, level in matches) or "TRUE"
+
+
+def equals(column: str, level: Level) -> str:
+    """SQL that compares any cell with a constant, as text or as a number where its text is one: it cannot fail."""
+    text = f"{sql_name(column)}::VARCHAR"
+    if isinstance(level, str):
+        return f"{text} = {sql_level(level)}"
+    if isinstance(level, bool):
+        return f"coalesce(TRY_CAST({text} AS BOOLEAN) = {sql_level(level)}, FALSE)"
+    if abs(level) > _EXACT and isinstance(level, int):
+        return f"{text} = {sql_level(str(level))}"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE) = {sql_number(float(level))}, FALSE)"
 
 
 def kept_rows(room: TableRoom, layout: Layout, person: str) -> str:
     """The table, or what is left of it when each person keeps at most a declared number of rows."""
     if layout.row_limit is None:
         return room.names[layout.table]
-    table, who = room.names[layout.table], sql_name(person)
+    # People are told apart by the text of their identifier everywhere, so here too.
+    table, who = room.names[layout.table], f"{sql_name(person)}::VARCHAR"
     order = ", ".join(sql_name(column) for column in layout.columns)
     # Only people with too many rows are sorted: 1.6 s for 6 million rows, where a window over everybody takes 2.9 s.
     crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {layout.row_limit}"
@@ -95,11 +105,17 @@ def placed(node: Node, column: str, kind: str) -> str:
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
     _check_type(node, column, kind, _NUMBERS, "numbers")
-    number = f"{raw}::DOUBLE"
+    number = _as_number(raw, kind)
     inside = number
     if isinstance(node.domain, Interval):
         inside = f"least(greatest({number}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
-    return f"(CASE WHEN {raw} IS NULL OR isnan({number}) THEN NULL ELSE {inside} END)"
+    return f"(CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {inside} END)"
+
+
+def _as_number(raw: str, kind: str) -> str:
+    if plain_type(kind) == TEXT:
+        return f"coalesce(TRY_CAST({raw} AS DOUBLE), TRY_CAST({raw} AS BOOLEAN)::DOUBLE)"
+    return f"TRY_CAST({raw} AS DOUBLE)"
 
 
 def final_value(node: Node, column: str) -> str:
@@ -120,7 +136,7 @@ def flag(member: Member) -> str:
 
 def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str:
     _check_type(node, raw, kind, _WORDS if domain.scalar == "str" else _NUMBERS, f"categories of type {domain.scalar}")
-    compared = f"{raw}::VARCHAR" if domain.scalar == "str" else f"{raw}::DOUBLE"
+    compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     cases = []
     for place, level in enumerate(domain.values):
         literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))
@@ -129,8 +145,8 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {' '.join(cases)} ELSE {unlisted} END END)"
 
 
-def _check_type(node: Node, column: str, kind: str, families: Sequence[str], need: str) -> None:
-    if not any(family in kind.upper() for family in families):
+def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:
+    if plain_type(kind) not in family:
         raise SchemaError(
             f"{node.name}: the column {column} of {node.source.table if node.source else ''} is of type "
             f"{kind.split('(', maxsplit=1)[0]}, and the study declares {need}. Convert the column, or declare "

@@ -67,7 +67,10 @@ def draw(network: Network, path: Path, noise: Mapping[tuple[str, str], str] | No
     panels = [_panel(network, zones, noise) for zones in network.zones if zones.observed] or [_plain(network)]
     sizes = [_size(layout, boxes) for layout, boxes, _, _ in panels]
     width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
-    with mpl.rc_context({"svg.hashsalt": "sfumato", "svg.fonttype": "none", "font.family": "DejaVu Sans"}):
+    # A name may hold dollar signs: they are no formula.
+    with mpl.rc_context(
+        {"svg.hashsalt": "sfumato", "svg.fonttype": "none", "font.family": "DejaVu Sans", "text.parse_math": False}
+    ):
         figure = Figure(figsize=(width, height), dpi=150)
         top = height
         for (layout, boxes, title, bands), (own, tall) in zip(panels, sizes, strict=True):

@@ -220,6 +220,7 @@ class _People:
         assert identity is not None
         person = identity.name
         kinds = self.room.types(layout.table, layout.columns)
+        self.room.check_identities(layout)
         chosen = []
         for node in self._sourced(layout.table):
             cell = cell_of(self.spec, node, self.people)

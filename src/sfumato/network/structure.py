@@ -7,7 +7,7 @@ Not here: grounding (network/build.py). No private table is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.lang.spec import Dataset, Spec
@@ -144,8 +144,11 @@ def _rows(room: TableRoom, layout: Layout, atom: Compound, only: tuple[str, str]
     if only is not None:
         where += f" AND {sql_name(_bound(layout, only[0]))}::VARCHAR = {sql_level(only[1])}"
     found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")
-    return [substitute(atom, _binding(shown, row)) for row in found]
+    kinds = [room.numbers_in(layout.table, _bound(layout, name)) or (lambda cell: cell) for name in shown]
+    return [
+        substitute(atom, _binding(shown, [kind(cell) for kind, cell in zip(kinds, row, strict=False)])) for row in found
+    ]
 
 
-def _binding(names: list[str], row: tuple[object, ...]) -> Mapping[str, Term]:
+def _binding(names: list[str], row: Sequence[object]) -> Mapping[str, Term]:
     return {name: term_of(value) for name, value in zip(names, row, strict=False)}

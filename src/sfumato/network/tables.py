@@ -5,12 +5,13 @@ Out:  TableRoom: a connection that can read these and nothing else; Layout: whic
 Not here: the queries (network/structure.py, network/evaluate.py).
 
 A path in the study's text is never opened from here. Errors of the engine quote values, so they are dropped, not
-chained.
+chained. Types come from a schema and never from cells: those of CSV files are all text (network/text_files.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,13 +23,29 @@ from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import Column, Relation, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
-from sfumato.network.expression import sql_level
+from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.text_files import TextTable, read_text
 
-__all__ = ["Layout", "TableRoom", "layout_of"]
+__all__ = ["NUMBERS", "TEXT", "Layout", "TableRoom", "layout_of", "plain_type"]
 
 Answer = TypeVar("Answer")
 
-_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+#: The type of a column of a CSV file: text that may be meant as a number.
+TEXT = "TEXT"
+
+_SUFFIXES = (".parquet", ".csv", ".tsv")
+#: The engine's names of what is a number.
+NUMBERS = frozenset(
+    (
+        *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+        *("UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN"),
+    )
+)
+#: Types whose text names one thing; what is made of several values, or of several types, has no such text.
+_NAMES = NUMBERS | {
+    *("VARCHAR", "ENUM", "UUID", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+    *("TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE", "NULL", TEXT),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,17 @@ def layout_of(spec: Spec, table: str) -> Layout:
     )
 
 
+def plain_type(kind: str) -> str:
+    """The name of a type without its parameters; the whole of it when it is made of other types.
+
+    >>> plain_type("DECIMAL(18,3)"), plain_type("DECIMAL(18,3)[]"), plain_type("BIGINT[]"), plain_type('"NULL"')
+    ('DECIMAL', 'DECIMAL(18,3)[]', 'BIGINT[]', 'NULL')
+    """
+    if kind.endswith("]"):
+        return kind
+    return kind.split("(", maxsplit=1)[0].strip().strip('"').upper()
+
+
 class TableRoom:
     """One in-memory DuckDB that holds the named tables. Use as a context manager."""
 
@@ -87,6 +115,8 @@ class TableRoom:
             name: _checked_path(name, tables[name]) for name in wanted if isinstance(tables.get(name), (str, Path))
         }
         self.connection.execute("SET ieee_floating_point_ops = true")
+        #: Tables of text, whose columns are numbers where the study says so.
+        self.text: set[str] = set()
         if paths:
             listed = ", ".join(sql_level(str(path)) for path in paths.values())
             self.connection.execute(f"SET allowed_paths = [{listed}]")
@@ -109,12 +139,16 @@ class TableRoom:
 
     def _add(self, name: str, table: Any) -> None:
         if isinstance(table, Path):
-            reader = _READERS[table.suffix.lower()]
-            self.run(f"CREATE VIEW {self.names[name]} AS SELECT * FROM {reader}({sql_level(str(table))})")
-            return
+            if table.suffix.lower() == ".parquet":
+                self.run(f"CREATE VIEW {self.names[name]} AS SELECT * FROM read_parquet({sql_level(str(table))})")
+                return
+            table = read_text(table)
+        if isinstance(table, TextTable):
+            self.text.add(name)
+            table = table.table
         if not isinstance(table, pa.Table):
             table = _as_table(table, name)
-        self.connection.register(self.names[name], table)
+        self._guarded(lambda: self.connection.register(self.names[name], table))
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """Run one statement of ours and give its rows."""
@@ -144,7 +178,28 @@ class TableRoom:
                     f"The table {table} has no column {column}{nearest(column, list(found))}, which the study "
                     "declares. Nothing was spent."
                 )
-        return {column: str(found[column]) for column in columns}
+        return {column: TEXT if table in self.text else str(found[column]) for column in columns}
+
+    def check_identities(self, layout: Layout) -> None:
+        """Whoever a row belongs to is told by the text of a cell, so the cell must be one value of one type."""
+        for name, kind in self.types(layout.table, [column.name for _, column in layout.identities]).items():
+            if plain_type(kind) not in _NAMES:
+                raise SchemaError(
+                    f"The column {name} of {layout.table} says whose a row is and is of type "
+                    f"{plain_type(kind).split('(', maxsplit=1)[0]}. Convert it to text or to whole numbers. Nothing "
+                    "was spent."
+                )
+
+    def numbers_in(self, table: str, column: str) -> type[int] | type[float] | None:
+        """What a column of a PUBLIC table of text holds, if it holds numbers only."""
+        if table not in self.text:
+            return None
+        cell = sql_name(column)
+        ((whole, real),) = self.run(
+            f"SELECT bool_and(regexp_full_match({cell}, '[+-]?[0-9]{{1,18}}')), "
+            f"bool_and(isfinite(TRY_CAST({cell} AS DOUBLE)) IS TRUE) FROM {self.names[table]} WHERE {cell} IS NOT NULL"
+        )
+        return int if whole else float if real else None
 
 
 def term_of(value: Any) -> Term:
@@ -160,7 +215,7 @@ def term_of(value: Any) -> Term:
 
 def _checked_path(name: str, given: Any) -> Path:
     path = Path(given)
-    if path.suffix.lower() not in _READERS:
+    if path.suffix.lower() not in _SUFFIXES:
         raise DataError(
             f"The table {name}: {path.name} is neither Parquet nor CSV. Convert it, or hand in an Arrow table."
         )
@@ -172,10 +227,14 @@ def _checked_path(name: str, given: Any) -> Path:
 
 
 def _as_table(table: Any, name: str) -> pa.Table:
-    if isinstance(table, Mapping):
-        return pa.table(dict(table))
-    if hasattr(table, "__arrow_c_stream__"):
-        return pa.table(table)
+    if not (isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__")):
+        raise DataError(
+            f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame."
+        )
+    # What a conversion says when it fails quotes cells, so it is neither repeated nor chained.
+    with suppress(Exception):
+        return pa.table(dict(table) if isinstance(table, Mapping) else table)
     raise DataError(
-        f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame."
+        f"The table {name} could not be read as columns of one type each. Hand in an Arrow table with the types you "
+        "mean. Nothing was published and nothing was spent."
     )

@@ -26,23 +26,35 @@ __all__ = ["AggregateValue", "number_of", "totals"]
 
 @dataclass(frozen=True)
 class AggregateValue:
-    """An aggregate before noise: private. `units` counts steps of the public grid; `vector` is units · steps.
+    """An aggregate before noise: private. `units` counts steps of the public grid, `count` the rows that were counted.
 
-    Without bounds there is no grid: `units` and `steps` are None and the vector is a plain floating-point sum.
+    `exact` is units · step + count · offset in rational numbers, `vector` the same rounded to floats: a mechanism
+    takes `exact`, because what is centred afterwards must not have been rounded before. Without bounds there is no
+    grid: `units`, `steps` and `exact` are None and the vector is a plain floating-point sum.
     """
 
     vector: NDArray[np.float64] = field(repr=False)
     units: tuple[int, ...] | None = field(default=None, repr=False)
     steps: tuple[float, ...] | None = None
+    count: int = field(default=0, repr=False)
+    exact: tuple[Fraction, ...] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, node: AggregateNode, units: tuple[int, ...], count: int) -> AggregateValue:
+        """The value of so many steps."""
+        grids = node.grids or ()
+        exact = tuple(
+            unit * Fraction(grid.step) + count * Fraction(grid.offset) for unit, grid in zip(units, grids, strict=True)
+        )
+        return cls(np.array([float(entry) for entry in exact]), units, node.steps, count, exact)
 
     @classmethod
     def sum(cls, node: AggregateNode, parts: Sequence[AggregateValue]) -> AggregateValue:
         """The parts of all groups together."""
-        steps = node.steps
-        if steps is None:
+        if node.grids is None:
             return cls(np.sum([part.vector for part in parts] or [np.zeros(node.size)], axis=0))
         units = tuple(sum(part.units[place] for part in parts if part.units) for place in range(node.size))
-        return cls(_vector(units, steps), units, steps)
+        return cls.of(node, units, sum(part.count for part in parts))
 
 
 def number_of(node: AggregateNode, value: AggregateValue) -> float:
@@ -61,27 +73,26 @@ def totals(
         return []
     room.connection.register("evaluated", table)
     try:
-        chosen = [entry for node in nodes for entry in _entries(node, columns)]
+        chosen = [entry for node in nodes for entry in (*_entries(node, columns), _counted(node, columns))]
         (row,) = room.run(f"SELECT {', '.join(chosen)} FROM evaluated")
     finally:
         room.connection.unregister("evaluated")
     found, start = [], 0
     for node in nodes:
-        cells, start = row[start : start + node.size], start + node.size
+        cells, start = row[start : start + node.size + 1], start + node.size + 1
         found.append(_value(node, cells))
     return found
 
 
 def _value(node: AggregateNode, cells: Sequence) -> AggregateValue:
-    steps = node.steps
-    if steps is None:
-        return AggregateValue(np.array([0.0 if cell is None else float(cell) for cell in cells]))
-    units = tuple(0 if cell is None else int(cell) for cell in cells)
-    return AggregateValue(_vector(units, steps), units, steps)
+    *entries, count = cells
+    if node.grids is None:
+        return AggregateValue(np.array([0.0 if cell is None else float(cell) for cell in entries]))
+    return AggregateValue.of(node, tuple(0 if cell is None else int(cell) for cell in entries), int(count))
 
 
-def _vector(units: Sequence[int], steps: Sequence[float]) -> NDArray[np.float64]:
-    return np.array([float(unit * Fraction(step)) for unit, step in zip(units, steps, strict=True)])
+def _counted(node: AggregateNode, columns: Mapping[str, str]) -> str:
+    return f"count(*) FILTER (WHERE {node.condition.to_sql(columns)})"
 
 
 def _entries(node: AggregateNode, columns: Mapping[str, str]) -> list[str]:
@@ -120,9 +131,9 @@ def _bins(node: AggregateNode, value: str) -> list[str]:
 
 def _units(node: AggregateNode, place: int, value: str) -> str:
     """A contribution as a whole number of grid steps, clipped to its public bounds whatever the value is."""
-    if node.steps is None:
+    if node.grids is None:
         return f"{value}::DOUBLE"
-    step, (low, high) = node.steps[place], node.units[place]
-    scaled = f"{value}::DOUBLE / {sql_number(step)}"
-    inside = f"least(greatest({scaled}, {sql_number(low)}), {sql_number(high)})"
-    return f"(CASE WHEN isnan({value}::DOUBLE) THEN {low} ELSE {inside}::BIGINT END)"
+    grid = node.grids[place]
+    moved = f"({value}::DOUBLE - {sql_number(grid.offset)})" if grid.offset else f"{value}::DOUBLE"
+    inside = f"least(greatest({moved} / {sql_number(grid.step)}, {sql_number(grid.low)}), {sql_number(grid.high)})"
+    return f"(CASE WHEN isnan({value}::DOUBLE) THEN {grid.low} ELSE {inside}::BIGINT END)"

@@ -16,6 +16,7 @@ from functools import cached_property
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PlanError
+from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
 from sfumato.network.network import Network
 from sfumato.plan.act import Act
@@ -80,6 +81,12 @@ class Mixing:
                     f"{request.position}{request.observer} has two requirements on {self.dataset} and sees what both "
                     "publish. Put all of it under one requirement. Nothing was spent."
                 )
+        if EVERYONE in found and len(found) > 1:
+            raise PlanError(
+                f"{found[EVERYONE].position}What everyone sees of {self.dataset} counts against every other observer's "
+                "promise. Beside tables, models and channels, name the observer, as in openness(public), and say who "
+                "colludes. Nothing was spent."
+            )
         return found
 
     @cached_property

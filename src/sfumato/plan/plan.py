@@ -19,6 +19,7 @@ from sfumato.core import Guarantee, compose
 from sfumato.core.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
+from sfumato.lang.spec import EVERYONE
 from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
@@ -138,7 +139,7 @@ class Plan:
 
     def acts_of(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Act, ...]:
         """The acts on a dataset that these observers see; all of them if nobody is named."""
-        names = None if observers is None else set(observers)
+        names = None if observers is None else {*observers, EVERYONE}
         return tuple(act for act in self.acts if act.dataset == dataset and (names is None or act.observer in names))
 
     def draw_events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event, ...]:
@@ -148,7 +149,7 @@ class Plan:
         """
         chosen = [draw for draw in self.draws if draw.dataset == dataset]
         if observers is not None:
-            names = set(observers)
+            names = {*observers, EVERYONE}  # what everyone sees, these observers see too
             chosen = [draw for draw in chosen if names & set(draw.observers)]
         common = [draw for draw in chosen if draw.group is None]
         groups: dict[int, list[Draw | LinearDraw | SampleDraw]] = {}

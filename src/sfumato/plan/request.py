@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, PureDP
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Publication, Requirement
-from sfumato.lang.term import Compound, Term, show
+from sfumato.lang.term import Compound, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Group, Network, Node
@@ -70,9 +70,74 @@ def requests_of(network: Network) -> tuple[Request, ...]:
         for node in sorted(network.zone(requirement.name).observed - shown):
             entry = Publication(node, network.node(node).atom, requirement.name)
             requests[node, show(requirement.name)] = _request(network, requirement, entry)
+    _check_apart(network, tuple(requests.values()))
     if not requests:
         raise PlanError("The study publishes nothing. Add publish(Name, What, Requirement) or dp_rv(Requirement, RV).")
     return tuple(requests.values())
+
+
+def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
+    """What would mix up two publications, two datasets or two people is refused."""
+    seen: dict[tuple[str, str], Request] = {}
+    for request in requests:
+        other = seen.setdefault((request.name, request.observer), request)
+        if other is not request:
+            raise PlanError(
+                f"{request.position}{request.observer} sees two publications called {request.name}, under two "
+                "requirements. Give them different names. Nothing was planned and nothing was spent."
+            )
+        if request.level == "individual":
+            _check_rows(network, request)
+    _check_people(network, {request.requirement.dataset for request in requests})
+    _check_columns(network)
+
+
+def _check_rows(network: Network, request: Request) -> None:
+    """One value per individual needs one row per individual behind it."""
+    spec = network.spec
+    goal = spec.dataset(request.requirement.dataset).goal
+    if not isinstance(goal, Compound) or indicator(goal) not in spec.table_predicates:
+        raise PlanError(
+            f"{request.position}{request.name} shows one value per individual of {request.requirement.dataset}, whose "
+            "members the study lists itself. Give them a source and an identity column. Nothing was planned."
+        )
+    for group in network.groups:
+        template = template_of(network, group, request.nodes)
+        for name in template.order if template is not None else ():
+            node = group.node(name)
+            if node is not None and node.row_table is not None:
+                raise PlanError(
+                    f"{request.position}{request.name} shows {name}, of which one individual may have several rows in "
+                    f"{node.row_table}. Publish an aggregate of it, or keep one row with "
+                    f"rows_per_person({node.row_table}, 1). Nothing was planned and nothing was spent."
+                )
+
+
+def _check_people(network: Network, used: set[str]) -> None:
+    """Two datasets of the same people would have two budgets for one person."""
+    known: dict[str, str] = {}
+    for dataset in network.spec.datasets:
+        if dataset.name in used and isinstance(dataset.goal, Compound):
+            other = known.setdefault(indicator(dataset.goal), dataset.name)
+            if other != dataset.name:
+                raise PlanError(
+                    f"{other} and {dataset.name} are about the same individuals, {indicator(dataset.goal)}: their "
+                    "promises would add up. Use one dataset for both. Nothing was planned and nothing was spent."
+                )
+
+
+def _check_columns(network: Network) -> None:
+    """A variable is read from one table: a second one would be left out without a word."""
+    tables: dict[str, str] = {}
+    for column in network.spec.columns:
+        name = indicator(column.atom)
+        if name not in network.spec.table_predicates and any(match(column.atom, n.atom) for n in network.nodes):
+            other = tables.setdefault(name, column.table)
+            if other != column.table:
+                raise PlanError(
+                    f"{name} is read from {other} and from {column.table}: only one table can feed a variable. Put "
+                    "the rows into one table, or use two variables. Nothing was planned and nothing was spent."
+                )
 
 
 def _request(network: Network, requirement: Requirement, entry: Publication) -> Request:

@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
+from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.gaussian import largest_mu
@@ -106,8 +107,12 @@ class Settling:
     def budgets(self) -> list[Budget]:
         totals = {observer: self._total(observer, guarantee) for observer, guarantee in self.guarantees.items()}
         budgets = [Budget(frozenset({observer}), total) for observer, total in totals.items()]
+        # What everyone sees, each observer sees as well, and it counts against each observer's own promise.
+        if EVERYONE in totals:
+            named = [observer for observer in totals if observer != EVERYONE]
+            budgets += [Budget(frozenset({observer, EVERYONE}), totals[observer]) for observer in named]
         groups = self.groups_of_observers
-        return budgets + [Budget(group, max(totals[observer] for observer in group)) for group in groups]
+        return budgets + [Budget(group, max(totals[o] for o in group if o != EVERYONE)) for group in groups]
 
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
@@ -125,7 +130,8 @@ class Settling:
     def groups_of_observers(self) -> list[frozenset[str]]:
         present = set(self.guarantees)
         found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
-        return [group for group in found if len(group) > 1]
+        public = present & {EVERYONE}
+        return [group | public for group in found if len(group) > 1]
 
     @cached_property
     def aggregates(self) -> dict[str, AggregateNode]:
@@ -342,7 +348,7 @@ class Settling:
             name = next(show(r.requirement.name) for r in self.requests if r.observer == observer)
             promises.append(self._promise((observer,), name, asked, draws))
         for group in self.groups_of_observers:
-            loosest = max(group, key=lambda observer: self._total(observer, self.guarantees[observer]))
+            loosest = max(group - {EVERYONE}, key=lambda observer: self._total(observer, self.guarantees[observer]))
             name = f"collude: no more than {loosest} alone"
             promises.append(self._promise(tuple(sorted(group)), name, self.guarantees[loosest], draws))
         return tuple(promises)
@@ -352,7 +358,7 @@ class Settling:
         kept = []
         groups = {draw.group for draw in draws if draw.group is not None} or {None}
         for group in sorted(groups, key=str):
-            seen = [d for d in draws if set(d.observers) & set(observers) and d.group in (None, group)]
+            seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
             if seen:
                 cost = compose([draw.event() for draw in seen])
                 # A sum of ε decides at once; the exact profile of many Laplace acts would take a second to compute.

@@ -10,26 +10,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
 from sfumato.errors import PlanError
+from sfumato.network.aggregate import Grid
+from sfumato.network.bounds import Bounds
 
 __all__ = ["Statistic", "Sums"]
 
 Numbers = NDArray[np.float64]
 Kind = Literal["count", "sum", "mean", "moment2", "histogram"]
 
+#: Products of four numbers outside this range leave the floats.
+_SMALLEST, _LARGEST = 1e-60, 1e60
+
 
 @dataclass(frozen=True)
 class Sums:
-    """The exact sums behind an aggregate: how many rows, the sum (or the vector, or matrix) of what they contribute."""
+    """The exact sums behind an aggregate: how many rows, the sum (or the vector, or matrix) of what they contribute.
+
+    The total of a sum or of a mean is a fraction where private data are summed up: a float of it is rounded by a part
+    of the total, and one individual may move it by less.
+    """
 
     count: float
-    total: Numbers
+    total: Any
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,12 @@ class Statistic:
                 f"A {self.kind} needs bounded contributions: declare range(...) for what is aggregated, or guard the "
                 "expression with clip(X, Low, High). Nothing was planned and nothing was spent."
             )
+        sizes = [max(abs(low), abs(high)) for low, high in self.bounds]
+        if any(size and not _SMALLEST <= size <= _LARGEST for size in sizes):
+            raise PlanError(
+                f"Second moments need values between {_SMALLEST:g} and {_LARGEST:g} in size. Measure them in another "
+                "unit. Nothing was planned and nothing was spent."
+            )
 
     @property
     def replaces(self) -> bool:
@@ -76,9 +93,19 @@ class Statistic:
     def width(self) -> float:
         return self.high - self.low
 
+    @cached_property
+    def _grid(self) -> Grid:
+        """The whole numbers in which contributions are added up (network/aggregate.py)."""
+        return Grid.of(Bounds(self.low, self.high), centred=self._centred)
+
+    @property
+    def _centred(self) -> bool:
+        """Whether x - middle is what is summed up and drawn: where the width is what one individual moves."""
+        return self.kind == "mean" or (self.kind == "sum" and self.always)
+
     @property
     def middle(self) -> float:
-        return self.low + self.width / 2
+        return float((Fraction(self.low) + Fraction(self.high)) / 2)
 
     @property
     def dimension(self) -> int:
@@ -134,10 +161,10 @@ class Statistic:
             case "sum":
                 return self._sum_moves()
             case "mean" if self._fixed_count:
-                return self.width
+                return self._grid.crossing
             case "mean":
-                away = math.hypot(self.width / 2, self.unit)
-                return self.rows * (max(self.width, away) if self.replaces else away)
+                away = math.hypot(self._grid.reach, self.unit)
+                return self.rows * (max(self._grid.crossing, away) if self.replaces else away)
             case "histogram":
                 return self.rows * (math.sqrt(2) if self.replaces else 1.0)
             case "moment2":
@@ -149,10 +176,10 @@ class Statistic:
             case "count" | "sum":
                 return self._l2()
             case "mean" if self._fixed_count:
-                return self.width
+                return self._grid.crossing
             case "mean":
-                away = self.width / 2 + self.l1_unit
-                return self.rows * (max(self.width, away) if self.replaces else away)
+                away = self._grid.reach + self.l1_unit
+                return self.rows * (max(self._grid.crossing, away) if self.replaces else away)
             case "histogram":
                 return self.rows * (2.0 if self.replaces else 1.0)
             case "moment2":
@@ -160,10 +187,10 @@ class Statistic:
 
     def _sum_moves(self) -> float:
         if self._fixed_count:
-            return self.width
-        if self.replaces:
-            return self.rows * (max(self.high, 0.0) - min(self.low, 0.0))
-        return self.rows * max(abs(self.low), abs(self.high))
+            return self._grid.crossing
+        low, high = self._grid.edges
+        moves = max(high, 0) - min(low, 0) if self.replaces else max(abs(low), abs(high))
+        return Bounds.point(self.rows * moves).high  # type: ignore[arg-type]  # a Fraction is a number
 
     def encode(self, sums: Sums, pure: bool = False) -> Numbers:
         """The numbers that get noise."""
@@ -171,12 +198,20 @@ class Statistic:
             case "count":
                 return np.array([sums.count])
             case "mean":
-                centred = float(sums.total) - self.middle * sums.count
                 unit = self.l1_unit if pure else self.unit
+                centred = self._moved(sums)
                 return np.array([centred] if self._fixed_count else [centred, unit * sums.count])
+            case "sum" if self._fixed_count:
+                return np.array([self._moved(sums)])
+            case "sum":
+                return np.atleast_1d(np.float64(sums.total))
             case "moment2":
                 return _upper(np.asarray(sums.total) / np.outer(self._largest, self._largest))
         return np.atleast_1d(np.asarray(sums.total, dtype=np.float64))
+
+    def _moved(self, sums: Sums) -> float:
+        """Σ (x - middle), computed exactly and rounded once: by a part of itself, not of n·max|x|."""
+        return float(_exactly(sums.total) - Fraction(self.middle) * Fraction(sums.count))
 
     def decode(self, noisy: Numbers, count: float | None = None, pure: bool = False) -> Numbers:
         """The published value: post-processing. `count` is the public number of contributions, where it is public."""
@@ -186,13 +221,17 @@ class Statistic:
                 # A count below one says that there is next to nothing to average; the mean then stays in its range.
                 mean = self.middle + noisy[0] / max(float(drawn if drawn is not None else 1.0), 1.0)
                 return np.array([min(max(mean, self.low), self.high)])
+            case "sum" if self._fixed_count:
+                if count is None:
+                    raise PlanError("A sum to which everybody contributes is read with the public number of them.")
+                return np.asarray(noisy, dtype=np.float64) + self.middle * count
             case "moment2":
                 return _full(noisy, len(self.bounds)) * np.outer(self._largest, self._largest)
         return np.asarray(noisy, dtype=np.float64)
 
     @property
     def _largest(self) -> Numbers:
-        return np.array([max(abs(low), abs(high), 1e-300) for low, high in self.bounds])
+        return np.array([max(abs(low), abs(high)) or 1.0 for low, high in self.bounds])
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         """Expected squared error of the published value, all numbers together, when each drawn number has `variance`.
@@ -217,6 +256,10 @@ class Statistic:
     @property
     def published_size(self) -> int:
         return len(self.bounds) ** 2 if self.kind == "moment2" else (1 if self.kind == "mean" else self.dimension)
+
+
+def _exactly(total: Any) -> Fraction:
+    return total if isinstance(total, Fraction) else Fraction(float(total))
 
 
 def _upper(matrix: Numbers) -> Numbers:

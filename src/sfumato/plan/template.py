@@ -20,6 +20,8 @@ from scipy.special import ndtri
 
 from sfumato.errors import PlanError
 from sfumato.network.bounds import Bounds
+from sfumato.network.expression import Expression
+from sfumato.network.rounding import rounding
 from sfumato.plan.cuts import Parents, depends_on_private
 from sfumato.plan.draw import Noise
 
@@ -70,16 +72,32 @@ class Template:
     def sensitivity(self, node: str, cut: Iterable[str]) -> Sensitivity:
         """The largest change of `node` before its noise, the other nodes of the cut held equal; rounded up.
 
-        The smaller of the width of its bounds and Σ width·|derivative| over the private inputs it still sees.
+        The smaller of the width of its bounds and Σ width·|derivative| over the private inputs it still sees, plus
+        twice what floating point can add to its exact value.
         """
         width = self.bounds[node].width
-        slopes = self._slopes(node, frozenset(cut) - {node})
+        held = frozenset(cut) - {node}
+        slopes = self._slopes(node, held)
         moved = math.fsum(self.bounds[leaf].width * slope.magnitude for leaf, slope in slopes.items()) * (1 + 1e-12)
+        if slopes and moved < width:
+            moved += 2 * self._rounding(node, held) * (1 + 1e-12)
         if math.isnan(moved):  # an infinite slope over a range of no width
             moved = math.inf
         if moved < width:
             return Sensitivity(moved, "derivative bounds times the widths of the ranges")
         return Sensitivity(width, "width of the values it can take")
+
+    def _rounding(self, node: str, held: frozenset[str]) -> float:
+        """A bound on |computed - exact| for `node`; inputs and nodes of the cut are what they are."""
+        errors: dict[str, float] = {}
+        for name in self.ancestors(node):
+            formula = self.formulas.get(name)
+            if name in held or formula is None:
+                errors[name] = 0.0
+            else:
+                known = isinstance(formula, Expression)
+                errors[name] = rounding(formula, self.bounds, errors) if known else math.inf
+        return errors[node]
 
     def _slopes(self, node: str, held: frozenset[str]) -> dict[str, Bounds]:
         """Enclosures of the derivatives of `node` by every private input that reaches it without passing `held`."""

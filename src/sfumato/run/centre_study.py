@@ -30,7 +30,7 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
     if not node.everybody:
         raise PlanError(
             f"{node.name} counts only some individuals: across centres every row of a table is summed. Make the "
-            "condition a column of its own, or publish the aggregate centrally. Nothing was planned and nothing was spent."
+            "condition a column of its own, or publish the aggregate centrally. Nothing was spent."
         )
     columns = {}
     for name in node.values:

@@ -7,16 +7,17 @@ Not here: what was already published from them (evidence/trace.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv, parquet
 
 from sfumato.errors import DataError
-from sfumato.lang.spec import Column, Spec
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, Number, Term, Text, indicator
+from sfumato.network.cells import equals
+from sfumato.network.tables import TableRoom
+from sfumato.network.text_files import TextTable
 
 __all__ = ["forgotten_names", "without_forgotten"]
 
@@ -36,28 +37,30 @@ def _name(term: Term) -> str:
 
 
 def without_forgotten(spec: Spec, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables, rows of forgotten individuals left out wherever a column identifies an individual."""
+    """The tables, rows of forgotten individuals left out wherever a column identifies an individual.
+
+    Read and compared as the evaluation does, by the text of the identifier; forget(3) also takes out 03 and 3.0.
+    """
     people = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
-    names = sorted(forgotten_names(spec))
     kept = dict(tables)
+    columns: dict[str, list[str]] = {}
     for column in spec.columns:
         if indicator(column.atom) in people and column.table in kept:
-            kept[column.table] = _filtered(_arrow(kept[column.table]), column, names)
+            columns.setdefault(column.table, []).append(column.name)
+    for table, names in columns.items():
+        kept[table] = _filtered(table, kept[table], names, spec)
     return kept
 
 
-def _filtered(table: pa.Table, column: Column, names: list[str]) -> pa.Table:
-    if column.name not in table.column_names:
-        return table
-    told = table[column.name].cast(pa.string()).to_pylist()
-    gone = set(names)
-    return table.filter(pa.array([name not in gone for name in told], pa.bool_()))
+def _filtered(name: str, table: Any, columns: Sequence[str], spec: Spec) -> pa.Table | TextTable:
+    with TableRoom({name: table}, [name]) as room:
+        room.types(name, columns)  # a column that is not there is refused by name
+        named = [same for column in columns for entry in spec.forgotten for same in _same(column, entry.individual)]
+        gone = " OR ".join(f"coalesce({same}, FALSE)" for same in named) or "FALSE"
+        left = room.arrow(f"SELECT * FROM {room.names[name]} WHERE NOT ({gone})")
+        return TextTable(left) if name in room.text else left
 
 
-def _arrow(table: Any) -> pa.Table:
-    if isinstance(table, str | Path):
-        path = Path(table)
-        return csv.read_csv(path) if path.suffix.lower() == ".csv" else parquet.read_table(path)
-    if isinstance(table, pa.Table):
-        return table
-    return pa.table(table) if isinstance(table, dict) else pa.Table.from_pandas(table)
+def _same(column: str, individual: Term) -> tuple[str, ...]:
+    written = equals(column, _name(individual))
+    return (written, equals(column, individual.value)) if isinstance(individual, Number) else (written,)

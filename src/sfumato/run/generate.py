@@ -50,7 +50,8 @@ def generated_tables(spec: Spec, given: Mapping[str, Any] | None = None, people:
 
 def _table(spec: Spec, table: str, people: int) -> pa.Table:
     columns = [column for column in spec.columns if column.table == table]
-    identities = [column for column in columns if indicator(column.atom) in spec.table_predicates]
+    listed = {indicator(clause.head) for clause in spec.clauses if clause.body is None}
+    identities = [c for c in columns if indicator(c.atom) in spec.table_predicates or indicator(c.atom) in listed]
     choices = [_individuals_of(spec, column, people) for column in identities]
     rows = list(itertools.islice(itertools.product(*choices), _MOST_ROWS))
     built: dict[str, Any] = {column.name: [row[i] for row in rows] for i, column in enumerate(identities)}

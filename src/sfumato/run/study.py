@@ -12,6 +12,7 @@ reservation keeps the charge and leaves no output.
 from __future__ import annotations
 
 import math
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +22,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import DataError, InputError
+from sfumato.errors import DataError, InputError, PlanError
+from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
+from sfumato.network.totals import AggregateValue
+from sfumato.plan.derive import derive
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw
+from sfumato.plan.draw import Draw, combined_variance
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
-from sfumato.plan.plan import Plan, Planned
+from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.request import requests_of, shared_template, template_of
 from sfumato.plan.settle import statistic_of
 from sfumato.plan.statistic import Sums
@@ -92,13 +96,33 @@ def run_plan(
     if out is not None:
         _check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
+    _check_derived(plan, network)
     values = network.evaluate(_without_forgotten(network, tables))
     columns = _columns(plan, values)
+    if out is not None:
+        _remove_leftovers(out)
     if random_state is not None:
         return _finish(plan, network, values, columns, out, random_state)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
     reservations = _reserve(plan, book, resume) if book is not None else []
     return _finish(plan, network, values, columns, out, None, book, reservations)
+
+
+def _check_derived(plan: Plan, network: Network) -> None:
+    """A plan that was edited, or made for another study, is not run: all it claims is derived again first."""
+    false = [finding for finding in derive(plan, network) if not finding.ok]
+    if false:
+        raise PlanError(
+            f"The plan does not follow from its study ({false[0].field}: {false[0].sentence}) Make it again with "
+            "make_plan. Nothing was read, drawn or spent."
+        )
+
+
+def _remove_leftovers(out: Path) -> None:
+    """Hidden folders of runs that were killed before their cost was committed: nobody has seen them, nobody may."""
+    for old in out.resolve().parent.glob(f".{out.name}.*"):
+        if old.is_dir() and (old / "plan.json").is_file():
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _network(plan: Plan) -> Network:
@@ -125,6 +149,10 @@ def _stored(plan: Plan, out: Path) -> Release | None:
         raise InputError(
             f"{out} holds the release of another plan ({stored.plan_hash[:12]}, this one is {plan.hash[:12]}). Choose "
             "a new folder. Nothing was run and nothing was spent."
+        )
+    if not all(certificate.publishable for certificate in stored.certificates.values()):
+        raise InputError(
+            f"{out} holds a dry run, which is not for publication. Choose a new folder. Nothing was spent."
         )
     return stored
 
@@ -190,7 +218,7 @@ def _finish(
         _commit(ledger, reservations)
         return release
     with _all_or_nothing(out) as folder:
-        _write(release, plan, folder)
+        _write(release, plan, folder, bool(reservations))
         _commit(ledger, reservations)
     return release
 
@@ -241,9 +269,10 @@ class _Drawn:
         return total / math.fsum(weights)
 
 
-def _sums(kind: str, vector: np.ndarray) -> Sums:
-    if kind == "mean":
-        return Sums(float(vector[1]), np.asarray(vector[0]))
+def _sums(kind: str, value: AggregateValue) -> Sums:
+    vector = value.vector
+    if kind in ("mean", "sum") and value.exact is not None:
+        return Sums(float(value.count), value.exact[0])
     if kind == "count":
         return Sums(float(vector[0]), vector)
     if kind == "moment2":
@@ -286,14 +315,25 @@ class _View:
                 labels = _labels(sums[seen.node]) if value.size > 1 else labels
             else:
                 value = self._shared(seen.node)
-            error = math.sqrt(seen.error / seen.size)
+            error = math.sqrt(self._error(seen, sums.get(seen.node)) / seen.size)
             rows += [(seen.node, label, float(x), error) for label, x in zip(labels, np.ravel(value), strict=True)]
         names = ("node", "part", "value", "standard_error")
         return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
+    def _error(self, seen: Seen, node: AggregateNode | None) -> float:
+        """Expected squared error; with the true number of contributions where everybody knows it."""
+        draws = self._draws(seen.node, None)
+        if node is None or not draws:
+            return seen.error
+        statistic = statistic_of(node, self.network)
+        if not statistic.has_public_count:
+            return seen.error
+        count = _sums(node.kind, self.values.aggregates[node.name]).count
+        return statistic.error(combined_variance(tuple(draws)), count, draws[0].noise == "laplace")
+
     def _sum(self, node: AggregateNode) -> np.ndarray:
         statistic = statistic_of(node, self.network)
-        sums = _sums(node.kind, self.values.aggregates[node.name].vector)
+        sums = _sums(node.kind, self.values.aggregates[node.name])
         draws = self._draws(node.name, None)
         if not draws:
             if not statistic.is_public:
@@ -317,7 +357,7 @@ class _View:
 
     def _individuals(self, planned: Planned) -> pa.Table:
         names = list(dict.fromkeys(seen.node for seen in planned.seen))
-        dataset = next(p.dataset for p in self.plan.promises if p.observers == (self.observer,))
+        dataset = self._dataset(planned)
         table = self.values.individuals[dataset]
         columns: dict[str, np.ndarray] = {}
         for index, rows in self._groups(dataset):
@@ -326,6 +366,14 @@ class _View:
                 empty = None if kind is object else np.nan
                 columns.setdefault(name, np.full(table.num_rows, empty, dtype=kind))[rows] = shown
         return pa.table({ID: table[ID], **columns}).sort_by(ID)
+
+    def _dataset(self, planned: Planned) -> str:
+        """Whose individuals a publication shows; who they are must be public."""
+        spec = self.network.spec
+        found = next(r.dataset for r in spec.requirements if show(r.name) == planned.requirement)
+        if spec.dataset(found).adjacency.relation != "replace-one":
+            raise PlanError(f"{planned.name} would show who is in {found}, which is protected. Nothing was published.")
+        return found
 
     def _shown(self, index: int, rows: np.ndarray, names: Sequence[str], table: pa.Table) -> dict[str, np.ndarray]:
         """What the individuals of one group show of the named nodes."""
@@ -336,8 +384,9 @@ class _View:
         template = template_of(self.network, self.network.groups[index], numbers) if numbers else None
         if template is None or not rows.size:
             return shown
-        inputs = {node: self._column(node, rows, table) for node in template.order if node not in template.formulas}
         linear = self._linear_draws(index)
+        wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
+        inputs = {node: self._column(node, rows, table) for node in wanted}
         found = self._read(linear, inputs) if linear else self._evaluated(template, inputs, index, rows.size)
         return shown | {name: found[name] for name in numbers if name in found}
 

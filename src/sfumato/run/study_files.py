@@ -150,7 +150,7 @@ def certificates_of(
     return found
 
 
-def write(release: Release, plan: Plan, folder: Path) -> None:
+def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> None:
     results = folder / "results"
     results.mkdir()
     index = []
@@ -168,7 +168,9 @@ def write(release: Release, plan: Plan, folder: Path) -> None:
     for name, certificate in release.certificates.items():
         whole = len(plan.datasets) == 1 and name == plan.datasets[0]
         certificate.write(folder / ("certificate.json" if whole else f"certificate.{_safe(name)}.json"))
-    steps = ["evaluated the network", "reserved the cost", "drew the noise", "wrote results", "committed the cost"]
+    reserved = ["reserved the cost"] if charged else ["no ledger was charged"]
+    steps = ["evaluated the network", *reserved, "drew the noise", "wrote results"]
+    steps += ["committed the cost before this folder was shown"] if charged else []
     log = {"plan": plan.hash, "study": plan.study, "steps": steps}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
 

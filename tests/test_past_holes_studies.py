@@ -1,0 +1,279 @@
+"""Holes of studies that were found by attacking them, each with the attack that found it."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from sfumato.errors import DataError, SchemaError
+from sfumato.lang import load
+from sfumato.network.bounds import Bounds
+from sfumato.network.expression import Constant, Reference
+from sfumato.network.network import Network
+from sfumato.network.rounding import rounding
+from sfumato.plan.make import make_plan
+from sfumato.plan.settle import statistic_of
+from sfumato.run.forget import without_forgotten
+from sfumato.run.study import _sums, run_plan
+
+PEOPLE = """
+source(patients, 'patients.parquet').
+column(patients, id, patient(P)).
+column(patients, age, age(P)).
+random(age(P)) :- patient(P).
+range(age(P), {low}, {high}).
+dataset(people, domain(P, patient(P))).
+privacy_requirement(promise(public), people, dp(1.0)).
+"""
+AGES = PEOPLE.format(low=0, high=110)
+MEAN = AGES + "mean(m, age(P), patient(P)). publish(average, m, promise(public)).\n"
+
+
+def network_of(text: str) -> Network:
+    return Network.from_spec(load(text))
+
+
+def as_csv(folder, text: str | bytes):
+    path = folder / "patients.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return {"patients": path}
+
+
+# ── whose a cell is ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("person", ["column(doses, patient, patient(P)).", ""], ids=["of persons", "of nobody"])
+def test_nobodys_variable_is_not_read_from_a_private_table(person):
+    """The smallest dose of all patients was a constant of everybody's expressions, without noise."""
+    study = f"""{AGES}
+    source(doses, 'doses.parquet'). {person} column(doses, drug, drug(D)). column(doses, dose, dose(D)).
+    drug(d1). random(dose(D)) :- drug(D). range(dose(D), 0, 1).
+    random(x(P)) :- patient(P). depends(x(P), [dose(d1)], dose(d1)).
+    sum(s, x(P), patient(P)). publish(total, s, promise(public)).
+    """
+    with pytest.raises(SchemaError, match=r"belongs to nobody.*public\(doses\)"):
+        network_of(study)
+    doses = pa.table({"patient": ["a"], "drug": ["d1"], "dose": [0.5]})
+    assert Network.from_spec(load(study + "public(doses).\n"), {"doses": doses}).node("dose(d1)").public
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["column(t, a, patient(P)). column(t, b, patient(Q)).", "column(t, a, patient(P)). column(t, b, doctor(D))."],
+)
+def test_a_private_row_belongs_to_one_individual(columns):
+    """Whoever stood in the second column moved other people's contributions and was charged for none of it."""
+    study = f"""{AGES} source(t, 't.parquet'). {columns}
+    source(doctors, 'd.parquet'). column(doctors, id, doctor(D)).
+    dataset(doctors, domain(D, doctor(D))). count(n, patient(P)). publish(number, n, promise(public)).
+    """
+    with pytest.raises(SchemaError, match="belong to several individuals"):
+        network_of(study)
+
+
+# ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"), [("mean", "patient(P)"), ("mean", "patient(P), age(P) > 0"), ("sum", "patient(P)")]
+)
+def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
+    """Totals near 10^18 are floats 128 apart; the range is 1 wide, and so was the claim."""
+    study = PEOPLE.format(low=10**15, high=10**15 + 1) + f"{kind}(m, age(P), ({condition})).\n"
+    network, size = network_of(study), 1100
+    (node,) = network.aggregates
+    statistic = statistic_of(node, network)
+    encoded = []
+    for above in range(4):
+        ages = np.full(size, 1e15)
+        ages[:above] += 1
+        table = pa.table({"id": [f"p{place:05d}" for place in range(size)], "age": ages})
+        sums = _sums(node.kind, network.evaluate({"patients": table}).aggregates["m"])
+        encoded.append(statistic.encode(sums, True))
+        read = statistic.decode(encoded[-1], sums.count, True)
+        np.testing.assert_allclose(read, 1e15 if kind == "mean" else 1e15 * size, rtol=1e-12)
+    moves = [np.abs(after - before).sum() for before, after in pairwise(encoded)]
+    assert min(moves) >= 0.999  # nobody is lost in rounding
+    assert max(moves) <= statistic.l1 * (1 + 2**-20)
+
+
+def test_the_grid_of_a_tiny_range_is_part_of_the_claim():
+    """Below 2^-948 the grid is no longer small beside the range."""
+    low, high = 0.3e-300, 1.2e-300
+    network = network_of(PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n")
+    (node,) = network.aggregates
+    statistic = statistic_of(node, network)
+    units, step = node.units[0], node.steps[0]
+    assert statistic.l2 >= (units[1] - units[0]) * step > high - low
+
+
+def test_rounding_of_the_computed_value_is_part_of_the_sensitivity():
+    """((age + 8191.5) + 10^20) - 10^20 has slope 1 and is 0 or 16384."""
+    study = PEOPLE.format(low=0, high=1) + (
+        "random(f(P)) :- patient(P). publish(q, f(P), promise(public)). prefer(q, [output]).\n"
+        "depends(f(P), [age(P)], ((age(P) + 8191.5) + 100000000000000000000.0) - 100000000000000000000.0).\n"
+    )
+    plan = make_plan(study)
+    values = plan.network.evaluate({"patients": pa.table({"id": ["a", "b"], "age": [0.4, 0.6]})}).column("f(P)")
+    assert abs(values[1] - values[0]) == 16384
+    assert plan.draws[0].sensitivity >= 16384
+
+
+@pytest.mark.parametrize("large", [0.0, 1e3, 1e16])
+def test_computed_values_stay_within_the_bound_of_their_rounding(large):
+    x, y, shift = Reference("x"), Reference("y"), Constant(large)
+    expression = ((x * y + shift) - shift) * x - (y + shift) / Constant(3.0)
+    bound = rounding(expression, {"x": Bounds(-1, 2), "y": Bounds(0, 3)}, {})
+    generator, worst = np.random.default_rng(1), 0.0
+    for a, b in zip(generator.uniform(-1, 2, 300), generator.uniform(0, 3, 300), strict=True):
+        exact = (Fraction(a) * Fraction(b)) * Fraction(a) - (Fraction(b) + Fraction(large)) / 3
+        computed = Fraction(float(expression.evaluate({"x": np.asarray(a), "y": np.asarray(b)})))
+        worst = max(worst, float(abs(computed - exact)))
+    assert 0.0 < worst <= bound < 100 * worst
+    assert math.isinf(rounding(Constant(1.0) / x, {"x": Bounds(-1, 1)}, {}))
+
+
+# ── what a column is ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("cell", "age"), [("70", 70.0), ("unknown", 0.0), ("1e999", None), ("", 0.0), ("70,SECRET", 70.0), ("7\xff", 0.0)]
+)
+def test_one_cell_of_a_csv_file_decides_nothing_about_the_others(tmp_path, cell, age):
+    """A word made every age a word and the run fail; 01 became 1 or stayed 01."""
+    tables = as_csv(tmp_path, f"id,age\n01,30\n02,{cell}\n03,5\n".encode("latin-1"))
+    values = network_of(MEAN).evaluate(tables)
+    assert values.identifiers("people").tolist() == ["01", "02", "03"]
+    found = values.column("age(P)").tolist()
+    assert found[::2] == [30.0, 5.0]
+    assert found[1] == age or (age is None and found[1] in (0.0, 110.0))
+
+
+def test_a_late_word_and_an_open_quote_fail_nothing(tmp_path):
+    rows = "".join(f"p{place:05d},{place % 90}\n" for place in range(25_000))
+    network = network_of(MEAN)
+    late = network.evaluate(as_csv(tmp_path, f"id,age\n{rows}zz,unknown\n"))
+    assert late.aggregates["m"].count == 25_001
+    network.evaluate(as_csv(tmp_path, 'id,age\na,30\nb,"70\n'))
+    with pytest.raises(SchemaError, match="no column age"):
+        network.evaluate(as_csv(tmp_path, "id,ages\na,30\n"))
+    with pytest.raises(DataError, match="header"):
+        network.evaluate(as_csv(tmp_path, ""))
+
+
+def test_public_csv_files_still_hold_numbers(tmp_path):
+    (tmp_path / "codes.csv").write_text("code,weight\n5,0.5\n7,2\n")
+    study = (
+        AGES + "public(codes). source(codes, 'codes.csv'). column(codes, code, code(C)). column(codes, weight, w(W)).\n"
+    )
+    study += "relation(codes, weighs(C, W)). random(x(P, C)) :- patient(P), code(C), C > 5.\n"
+    study += "depends(x(P, C), [age(P)], W * age(P)) :- patient(P), weighs(C, W), C > 5.\n"
+    network = Network.from_spec(load(study), {"codes": tmp_path / "codes.csv"})
+    people = pa.table({"id": ["a"], "age": [3.0]})
+    values = network.evaluate({"codes": tmp_path / "codes.csv", "patients": people})
+    assert values.column("x(P, 7)").tolist() == [6.0]
+
+
+@pytest.mark.parametrize("cell", ["7", "abc", "7.5x"])
+def test_numbers_of_the_study_are_compared_with_text_without_failing(cell):
+    study = f"""{AGES} source(t, 't.parquet'). column(t, patient, patient(P)). column(t, code, code(C)).
+    relation(t, treated(P, C)). code(5). code(7).
+    count(n(C), (patient(P), treated(P, C))) :- code(C). publish(number, n(C), promise(public)) :- code(C).
+    """
+    tables = {
+        "patients": pa.table({"id": ["a", "b"], "age": [30.0, 70.0]}),
+        "t": pa.table({"patient": ["a", "b"], "code": ["5", cell]}),
+    }
+    found = network_of(study).evaluate(tables).aggregates
+    assert [found["n(5)"].vector[0], found["n(7)"].vector[0]] == [1.0, float(cell == "7")]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([None, [1]], pa.list_(pa.int64())), pa.array([1, 2], pa.duration("s")), pa.array([None, {"a": 1}])],
+    ids=["list", "interval", "struct"],
+)
+def test_a_type_that_only_sounds_like_a_number_is_refused_by_its_name(column):
+    for shown in (column, column.slice(0, 0)):  # with and without cells
+        ids = pa.array(["a", "b"][: len(shown)], pa.string())
+        with pytest.raises(SchemaError, match="declares numbers"):
+            network_of(MEAN).evaluate({"patients": pa.table({"id": ids, "age": shown})})
+
+
+def test_a_column_without_any_value_is_all_absent():
+    values = network_of(MEAN).evaluate({"patients": {"id": ["a", "b"], "age": [None, None]}})
+    assert values.column("age(P)").tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_a_table_that_cannot_be_read_is_refused_without_its_cells(kind):
+    table = kind({"id": ["a", "b"], "age": [33, "HIV positive"]})
+    with pytest.raises(DataError) as caught:
+        network_of(MEAN).evaluate({"patients": table})
+    assert "HIV" not in "".join(traceback.format_exception(caught.value))
+
+
+# ── who somebody is ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+ROWS = """
+source(v, 'v.parquet'). column(v, id, patient(P)). column(v, x, x(P)). rows_per_person(v, 2).
+random(x(P)) :- patient(P). range(x(P), 0, 1). dataset(people, domain(P, patient(P))). adjacency(people, add_remove).
+sum(s, x(P), patient(P)).
+"""
+
+
+def test_identifiers_are_one_value_of_one_type():
+    """A union of the number 1 and the text 1 kept two rows for each and joined all four to one person."""
+    union = pa.UnionArray.from_sparse(pa.array([0, 0, 1, 1], pa.int8()), [pa.array([1] * 4), pa.array(["1"] * 4)])
+    for column in (union, pa.array([["a, b"], ["a", "b"]]), pa.array([{"a": 1}])):
+        with pytest.raises(SchemaError, match="says whose a row is"):
+            network_of(ROWS).evaluate({"v": pa.table({"id": column, "x": [1.0] * len(column)})})
+
+
+def test_rows_are_kept_by_the_text_that_names_a_person():
+    """0.0 and -0.0 are equal numbers and two names: two rows were kept of four, from whom nobody said."""
+    column = pa.array([0.0, 0.0, 0.0, -0.0, -0.0])
+    values = network_of(ROWS).evaluate({"v": pa.table({"id": column, "x": [1.0] * 5})})
+    assert values.aggregates["s"].vector.tolist() == [4.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "ids", "left"),
+    [
+        ("forget(3).", ["01", "02", "03"], ["01", "02"]),
+        ("forget(3).", ["1.5", "2.0", "3.0"], ["1.5", "2.0"]),
+        ("forget('03').", ["03", "3"], ["3"]),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_the_forgotten_are_those_the_evaluation_names(tmp_path, line, ids, left, suffix):
+    separator = {".csv": ",", ".tsv": "\t"}[suffix]
+    path = tmp_path / f"patients{suffix}"
+    path.write_text("".join(separator.join(pair) + "\n" for pair in (("id", "age"), *((name, "7x") for name in ids))))
+    spec = load(MEAN + line)
+    kept = Network.from_spec(spec).evaluate(without_forgotten(spec, {"patients": path}))
+    assert kept.identifiers("people").tolist() == left
+
+
+def test_forgetting_compares_the_text_of_numbers_as_it_is_published(tmp_path):
+    spec = load(MEAN + "forget('3.0').")
+    table = pa.table({"id": [1.0, 3.0], "age": [30.0, 70.0]})
+    parquet.write_table(table, tmp_path / "patients.parquet")
+    for given in (table, tmp_path / "patients.parquet"):
+        kept = Network.from_spec(spec).evaluate(without_forgotten(spec, {"patients": given}))
+        assert kept.identifiers("people").tolist() == ["1.0"]
+
+
+def test_a_csv_study_runs_to_its_end(tmp_path):
+    as_csv(tmp_path, "id,age\numa,30\nbo,unknown\nal,50\n")
+    plan = make_plan(MEAN.replace(".parquet", ".csv") + "forget(uma).\n", sizes={"people": 2})
+    released = run_plan(plan, tmp_path, None, random_state=1)
+    assert 0 <= released["average"]["value"][0].as_py() <= 110
