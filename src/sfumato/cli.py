@@ -171,6 +171,9 @@ def run(
     size: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Who evaluates the tables: local, dask, or a scheduler such as tcp://host:8786.")
+    ] = "local",
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
     from sfumato.evidence.report import finish_folder
@@ -181,7 +184,15 @@ def run(
     console = Console()
     with console.status("planning and publishing"):
         made, release = run_study(
-            study, data, out, ledger, dry_run=dry_run, resume=resume, sizes=read_sizes(size), tell=console.log
+            study,
+            data,
+            out,
+            ledger,
+            dry_run=dry_run,
+            resume=resume,
+            sizes=read_sizes(size),
+            engine=engine,
+            tell=console.log,
         )
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""

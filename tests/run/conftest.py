@@ -27,15 +27,12 @@ def ledger(path: Path) -> Ledger:
 def cluster():
     """Two worker processes, as `--engine dask` starts them."""
     pytest.importorskip("distributed")
-    opening = open_engine("dask", workers=2)
     try:
-        engine = opening.__enter__()
+        opened = open_engine("dask", workers=2)
     except SfumatoError as error:  # a machine that starts no workers in time says nothing about the code
         pytest.skip(f"no workers could be started here: {error}")
-    try:
+    with opened as engine:
         yield engine
-    finally:
-        opening.__exit__(None, None, None)
 
 
 @pytest.fixture(params=["local", "dask"])

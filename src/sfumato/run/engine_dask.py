@@ -70,7 +70,7 @@ class DaskEngine(Engine):
                     threads_per_worker=1,
                     processes=True,
                     memory_limit=memory,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # None would still take the usual port, which others may hold
                     silence_logs=logging.CRITICAL,  # errors come back as errors; nothing else is for the user
                     host="127.0.0.1",
                     protocol="tls://",  # with certificates of its own: nobody else, here or on the network, may join

@@ -39,6 +39,7 @@ from sfumato.plan.request import requests_of, shared_template, template_of
 from sfumato.plan.settle import statistic_of
 from sfumato.plan.statistic import Sums
 from sfumato.plan.template import Template
+from sfumato.run.engine import Engine
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
 from sfumato.run.study_files import Published, Release, read_release
@@ -84,11 +85,13 @@ def run_plan(
     out: Path | None = None,
     resume: bool = False,
     random_state: int | None = None,
+    engine: str | Engine = "local",
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
     `random_state` is for dry runs: nothing is charged and the result is not for publication. With `resume` a release of
     the same plan that is already in `out` is returned as it is, and an interrupted run takes up its own reservation.
+    `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
     """
     network = _network(plan)
     if resume and out is not None and (stored := _stored(plan, out)) is not None:
@@ -97,7 +100,7 @@ def run_plan(
         _check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
     _check_derived(plan, network)
-    values = network.evaluate(_without_forgotten(network, tables))
+    values = _evaluated(network, tables, engine)
     columns = _columns(plan, values)
     if out is not None:
         _remove_leftovers(out)
@@ -131,6 +134,14 @@ def _network(plan: Plan) -> Network:
             "A plan read from a file says what to do, not on what: make it again from its study (make_plan)."
         )
     return plan.network
+
+
+def _evaluated(network: Network, tables: Mapping[str, Any], engine: str | Engine) -> Values:
+    if engine == "local":
+        return network.evaluate(_without_forgotten(network, tables))
+    from sfumato.run.engine_study import evaluate_on
+
+    return evaluate_on(engine, network, tables)
 
 
 def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -321,15 +332,18 @@ class _View:
         return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
     def _error(self, seen: Seen, node: AggregateNode | None) -> float:
-        """Expected squared error; with the true number of contributions where everybody knows it."""
+        """Expected squared error; of a mean with the number of contributions as it is known, exactly or noisily."""
         draws = self._draws(seen.node, None)
-        if node is None or not draws:
+        if node is None or node.kind != "mean" or not draws:
             return seen.error
-        statistic = statistic_of(node, self.network)
-        if not statistic.has_public_count:
-            return seen.error
-        count = _sums(node.kind, self.values.aggregates[node.name]).count
-        return statistic.error(combined_variance(tuple(draws)), count, draws[0].noise == "laplace")
+        statistic, pure = statistic_of(node, self.network), draws[0].noise == "laplace"
+        sums = _sums(node.kind, self.values.aggregates[node.name])
+        if statistic.has_public_count:
+            count = sums.count
+        else:
+            drawn = self.drawn.combined(draws, statistic.encode(sums, pure))
+            count = max(1.0, float(drawn[1]) / (statistic.l1_unit if pure else statistic.unit))
+        return statistic.error(combined_variance(tuple(draws)), count, pure)
 
     def _sum(self, node: AggregateNode) -> np.ndarray:
         statistic = statistic_of(node, self.network)

@@ -69,6 +69,7 @@ def run_study(
     dry_run: bool = False,
     resume: bool = False,
     sizes: Mapping[str, float] | None = None,
+    engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[Plan, Release]:
     """Plan and run; a dry run uses invented people and leaves the ledger alone."""
@@ -79,10 +80,10 @@ def run_study(
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
         tell(_summary(plan))
-        return plan, run_plan(plan, tables, None, out=out, random_state=0)
+        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
-    release = run_plan(plan, data, ledger, out=out, resume=resume)
+    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine)
     return plan, release
 
 
