@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from plan.studies import EACH, HEAD, MEAN, one
-from sfumato.core import compose
-from sfumato.errors import InputError, PlanError
+from sfumato.core import REPLACE_ONE, Interval, PureDP, compose
+from sfumato.errors import DataError, InputError, LedgerError, PlanError
+from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.mechanisms import TailoredNoise
+from sfumato.mechanisms.tailored_grid import PrivateQuantiles
 from sfumato.plan.make import make_plan
 from sfumato.run.ledger import Ledger
+from sfumato.run.partition import PartitionedTable
+from sfumato.run.run_key import RunKey, binding
 from sfumato.run.study import run_plan
 
 PEOPLE = {"patients": pa.table({"id": ["a", "b"], "age": [30.0, 50.0], "bmi": [20.0, 25.0]})}
@@ -131,3 +139,45 @@ def test_a_variable_read_from_two_tables_is_refused():
     )
     with pytest.raises(InputError, match="only one table"):
         make_plan(study)
+
+
+def test_a_plan_that_promises_less_than_its_study_is_not_run(tmp_path):
+    plan = make_plan(one("dp(1)", MEAN))
+    louder = tuple(dataclasses.replace(draw, scale=draw.scale / 1000) for draw in plan.draws)
+    looser = tuple(dataclasses.replace(promise, asked=PureDP(1e4)) for promise in plan.promises)
+    for promises in ((), looser):
+        forged = dataclasses.replace(plan, draws=louder, promises=promises)
+        with pytest.raises(PlanError, match="does not follow"):
+            run_plan(forged, PEOPLE, None, out=tmp_path / "out")
+
+
+def test_one_file_under_two_names_is_refused(tmp_path):
+    parquet.write_table(PEOPLE["patients"], tmp_path / "a.parquet")
+    (tmp_path / "latest.parquet").symlink_to(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="twice"):
+        PartitionedTable.open(str(tmp_path))
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+def test_a_key_that_others_may_know_is_not_used(tmp_path, mode):
+    bound = binding("plan", "input")
+    with RunKey.open(tmp_path / "ledger.db", bound) as key:
+        path = key.path
+    path.chmod(mode)
+    with pytest.raises(LedgerError, match="open to others"):
+        RunKey.open(tmp_path / "ledger.db", bound)
+
+
+def test_a_channel_file_keeps_the_cost_of_its_bins(tmp_path):
+    values = np.linspace(0, 1, 500)
+    bins = PrivateQuantiles.draw(values, Interval(0, 1), 4, 2.0, REPLACE_ONE)
+    channel = TailoredNoise(Interval(0, 1), 1.0, bins=4, binning=bins)
+    channel.write(tmp_path / "channel.json")
+    assert TailoredNoise.read(tmp_path / "channel.json").events() == channel.events()
+
+
+def test_labels_that_occur_raise_no_warning():
+    levels = [f"c{number}" for number in range(40)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checked_labels(np.array(levels), 40, declared_classes(levels))

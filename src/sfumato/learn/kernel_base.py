@@ -55,6 +55,8 @@ __all__ = [
 _MANY_NUMBERS = 20_000_000
 #: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
 ARITHMETIC = 1e-5
+#: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
+MOST_ROWS = 10_000_000
 
 
 class KernelInput(BaseEstimator):
@@ -163,6 +165,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         promise = self._budget()
         self._check()
         rows = self._rows(X, reset=True)
+        check_row_count(rows.shape[0])
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
         classes = len(self.classes_)
         for_spread = self._settle(promise, rows.shape, classes)
@@ -362,3 +365,12 @@ def noise_for(promise: Guarantee, sensitivity: float, dimension: int) -> Gaussia
         raise PrivacyParameterError("Say who is protected. Nothing was spent.")
     kind = NormGamma if isinstance(promise, PureDP) else Gaussian
     return kind.for_guarantee(promise, sensitivity * (1 + ARITHMETIC), adjacency, dimension=dimension)
+
+
+def check_row_count(rows: int) -> None:
+    """Beyond MOST_ROWS rounding is not covered by the sensitivity."""
+    if rows > MOST_ROWS:
+        raise DataError(
+            f"More than {MOST_ROWS} rows: rounding of the sums is not proved beyond that. Fit a public sample of the "
+            "rows. Nothing was drawn and nothing was spent."
+        )

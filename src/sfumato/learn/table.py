@@ -66,7 +66,8 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
     try:
         column = column_or_1d(labels.to_numpy() if hasattr(labels, "to_numpy") else labels, warn=True)
-        check_classification_targets(column)
+        if declared is None:  # with declared classes nothing may depend on which labels occur, not even a warning
+            check_classification_targets(column)
     except ValueError as error:
         raise DataError(f"{error} Nothing was spent.") from error
     if column.shape[0] != rows:

@@ -20,10 +20,11 @@ import numpy as np
 
 from sfumato.core.certificate import Certificate
 from sfumato.core.channel_event import ChannelEvent
+from sfumato.core.compose import compose
 from sfumato.core.domain import Interval
 from sfumato.errors import CertificateError, InputError
 from sfumato.mechanisms.tailored_design import ChannelTable, Wish
-from sfumato.mechanisms.tailored_grid import Grid, PublicEdges
+from sfumato.mechanisms.tailored_grid import Grid, PrivateQuantiles, PublicEdges
 from sfumato.mechanisms.tailored_repair import TOTAL
 from sfumato.mechanisms.tailored_uses import Use, as_use
 
@@ -91,7 +92,7 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
     event = certificate.events[0]
     if not isinstance(event, ChannelEvent):
         raise CertificateError("The certificate in the channel file is about something else. Nothing was drawn.")
-    wanted, table = record["design"], _table(record, event)
+    wanted, table = record["design"], _table(record, event, certificate.events[1:])
     channel = TailoredNoise(
         table.wish.domain,
         wanted["epsilon"],
@@ -106,7 +107,7 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
         event.adjacency,
         table=table,
     )
-    if len(certificate.events) == 1 and certificate.composed != channel.guarantee():
+    if certificate.composed != compose(channel.events()):
         raise CertificateError("The promise in the channel file is not what its weights give. Nothing was drawn.")
     if channel.event() != event:
         raise CertificateError("The ε or δ in the channel file is not the certified one. Nothing was drawn.")
@@ -122,7 +123,7 @@ def _certificate(record: dict[str, Any]) -> Certificate:
         ) from error
 
 
-def _table(record: dict[str, Any], event: ChannelEvent) -> ChannelTable:
+def _table(record: dict[str, Any], event: ChannelEvent, bins: tuple[Any, ...]) -> ChannelTable:
     edges, inputs, outputs, prior = (
         np.array(record[name], dtype=float) for name in ("edges", "inputs", "outputs", "prior")
     )
@@ -142,7 +143,10 @@ def _table(record: dict[str, Any], event: ChannelEvent) -> ChannelTable:
         len(inputs),
         tuple(outputs.tolist()),
         wanted["bias"],
-        PublicEdges(tuple(edges.tolist()), source="a channel file"),
+        # Bins that were paid for stay paid for: their cost belongs to everybody who reads the file.
+        PrivateQuantiles(tuple(edges.tolist()), bins)
+        if bins
+        else PublicEdges(tuple(edges.tolist()), source="a channel file"),
         wanted["guard"],
     )
     return ChannelTable(wish, Grid(edges, inputs), prior, outputs, weights, wanted["cost"], wanted["gap"], 0.0)

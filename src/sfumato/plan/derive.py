@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sfumato.core import compose
+from sfumato.core import Guarantee, compose
 from sfumato.network.network import Network
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw, sample_candidate
@@ -41,17 +41,39 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
     )
     if not same:
         return
-    for promise in plan.promises:
-        events = plan.events(promise.dataset, promise.observers)
-        holds = not events or compose(events).implies(promise.asked) is True
-        who = " and ".join(promise.observers)
-        finding = f"{promise.asked}." if holds else "The draws cost more than was promised."
-        yield Finding(f"promise to {who}", holds, finding)
+    yield from _promises(plan, network)
     for act in plan.acts:
         yield _found(f"{act.observer}: {act.name}", follows_study(act, network), "it reads what the study says")
     requests = requests_of(network)
     for observer in sorted({planned.observer for planned in plan.publications}):
         yield from _observer(plan, network, observer, [r for r in requests if r.observer == observer])
+
+
+def _promises(plan: Plan, network: Network) -> Iterator[Finding]:
+    """What the study asks, not what the plan says it asks, against what is drawn."""
+    asked: dict[str, dict[str, Guarantee]] = {}
+    for request in requests_of(network):
+        asked.setdefault(request.requirement.dataset, {})[request.observer] = request.requirement.guarantee
+    stated = {(promise.dataset, promise.observers): promise.asked for promise in plan.promises}
+    for dataset, wanted in asked.items():
+        for observer, guarantee in wanted.items():
+            same = stated.get((dataset, (observer,))) == guarantee
+            yield _kept(plan, dataset, (observer,), [guarantee], same)
+        for collusion in network.spec.collusions:
+            group = tuple(sorted(set(collusion.observers) & wanted.keys()))
+            if len(group) > 1:
+                yield _kept(plan, dataset, group, [wanted[observer] for observer in group], True)
+
+
+def _kept(plan: Plan, dataset: str, observers: tuple[str, ...], asked: list[Guarantee], stated: bool) -> Finding:
+    """A group keeps the loosest of its members' promises."""
+    events = plan.events(dataset, observers)
+    cost = compose(events) if events else None
+    holds = stated and (cost is None or any(cost.implies(guarantee) is True for guarantee in asked))
+    finding = (
+        f"{asked[0]}." if holds else "What is drawn costs more than the study promises, or the plan promises less."
+    )
+    return Finding(f"promise to {' and '.join(observers)}", holds, finding)
 
 
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:

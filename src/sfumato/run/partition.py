@@ -274,7 +274,10 @@ def _listed(address: str) -> list[str]:
     if not root.exists():
         raise DataError(f"{address} does not exist. {_NOTHING}")
     found = [root] if root.is_file() else [path for path in root.rglob("*") if path.is_file()]
-    return [str(path.resolve()) for path in sorted(found) if _is_table(str(path), str(root))]
+    files = [path.resolve() for path in sorted(found) if _is_table(str(path), str(root))]
+    if len({(path.stat().st_dev, path.stat().st_ino) for path in files}) < len(files):
+        raise DataError(f"One file is in {address} twice, by a link: its records would be published twice. {_NOTHING}")
+    return [str(path) for path in files]
 
 
 def _is_table(name: str, root: str) -> bool:

@@ -6,7 +6,7 @@ Not here: one file on one machine (run/tables.py), the key of the run (run/run_k
 
 Noise is a function of the run's secret key and of the row block it is for, so whichever worker writes a part, and
 however often, the same bytes come out. The order is: key on disk, reserve, draw and write into a hidden folder, check,
-commit, rename, destroy the key. Wherever it stops there is no output, or all of it, and the ledger counts every draw.
+commit, destroy the key, rename. Wherever it stops there is no output, or all of it, and the ledger counts every draw.
 """
 
 from __future__ import annotations
@@ -224,6 +224,7 @@ def _charge(
         # That run is over and paid, and what it left is not published: this is another run.
         shutil.rmtree(_staging(out, key.run), ignore_errors=True)
         key.renew()
+    _remove_committed(ledger, dataset, out)
     staging = _staging(out, key.run)
     try:
         (staging / "table").mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -237,6 +238,17 @@ def _charge(
             shutil.rmtree(staging, ignore_errors=True)
             key.destroy()
         raise
+
+
+def _remove_committed(ledger: Ledger, dataset: str, out: Path) -> None:
+    """What runs left that were paid and then died: their keys are gone, so nothing can go on from them."""
+    if dataset not in {name for name, _ in ledger.datasets()}:
+        return
+    history = ledger.history(dataset)
+    paid = {record.reservation for record in history if record.action == "commit"}
+    for record in history:
+        if record.action == "reserve" and record.key and record.reservation in paid:
+            shutil.rmtree(_staging(out, record.key), ignore_errors=True)
 
 
 def _is_committed(ledger: Ledger, dataset: str, run: str) -> bool:
@@ -292,12 +304,12 @@ def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Pat
 def _publish(ledger: Ledger, reservations: Sequence[Reservation], staging: Path, out: Path, key: RunKey) -> None:
     for reservation in reservations:
         ledger.commit(reservation)
+    key.destroy()  # before anybody sees the table: whoever has both has the rows
     if out.exists():
         out.rmdir()
     for folder in (staging / "table", staging):
         folder.chmod(0o755)
     staging.rename(out)
-    key.destroy()
 
 
 def _wait(writing: Future[Any] | None) -> None:

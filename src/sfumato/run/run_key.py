@@ -66,8 +66,10 @@ class RunKey:
         folder = ledger.with_name(f"{ledger.name}.keys")
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
+            _check_private(os.stat(folder), folder)
             path = folder / f"{bound_to[:32]}.key"
             file = _locked(path)
+            _check_private(os.fstat(file), path)
         except OSError as error:
             raise LedgerError(
                 f"{folder}: no key can be kept there ({os.strerror(error.errno or 0)}). Nothing was drawn or spent."
@@ -105,6 +107,15 @@ class RunKey:
         self.close()
 
 
+def _check_private(status: os.stat_result, path: Path) -> None:
+    """A key that somebody else could have written or read protects nothing."""
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
+        raise LedgerError(
+            f"{path.name} belongs to somebody else or is open to others: a key there may be known. Remove it, or keep "
+            "the ledger in a folder of your own. Nothing was drawn or spent."
+        )
+
+
 def _locked(path: Path) -> int:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -136,7 +147,9 @@ def _read_binding(file: int) -> str:
 def _read(file: int, bound_to: str) -> dict[str, str] | None:
     """What an earlier attempt left, if it is whole; half a file was never drawn from."""
     record = _content(file)
-    if record.get("binding") != bound_to or len(str(record.get("secret", ""))) != 64:
+    run = str(record.get("run", ""))
+    named = len(run) == 32 and all(digit in "0123456789abcdef" for digit in run)  # it becomes the name of a folder
+    if record.get("binding") != bound_to or len(str(record.get("secret", ""))) != 64 or not named:
         return None
     return record
 
