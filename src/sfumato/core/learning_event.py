@@ -21,7 +21,6 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy import fft
 from scipy.special import log_ndtr, ndtr
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_up
@@ -87,6 +86,8 @@ def _several(mu: float, count: int) -> LossGrid:
     # All losses at once reach `count` times as far as one, but with negligible mass beyond √count times as far.
     cells = math.ceil((count * mu * mu + (_END + 1) * mu * math.sqrt(count) + count * mu) / one.width) + one.masses.size
     cells = min(cells, count * (one.masses.size - 1) + 1)
+    from scipy import fft  # needed for compositions only
+
     length = fft.next_fast_len(count * (one.masses.size - 1) + 1, real=True)
     total = np.asarray(fft.irfft(np.asarray(fft.rfft(one.masses, length)) ** count, length))
     kept, lost = np.maximum(total[:cells], 0.0), float(np.maximum(total[cells:], 0.0).sum())

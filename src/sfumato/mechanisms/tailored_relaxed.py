@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.mechanisms.tailored_solver import Moments, Solution
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = ["MOST_INPUTS", "relaxed_channel"]
 
@@ -61,6 +63,7 @@ def _solve(
     costs: np.ndarray, epsilon: float, delta: float, moments: Moments | None, pairs: list[Pair]
 ) -> tuple[np.ndarray, float, float]:
     import clarabel as solver  # 0.1 s to import, needed for δ > 0 only
+    from scipy import sparse  # slow to load, and only δ > 0 needs it
 
     clarabel: Any = solver  # it has no type stubs
 
@@ -96,6 +99,8 @@ def _solve(
 def _equations(
     inputs: int, outputs: int, moments: Moments | None, size: int, first_bias: int | None
 ) -> tuple[sparse.csc_matrix, np.ndarray]:
+    from scipy import sparse  # slow to load, and only δ > 0 needs it
+
     blocks = [sparse.kron(sparse.eye(inputs), np.ones((1, outputs)))]
     right = [np.ones(inputs)]
     if moments is not None:
@@ -116,6 +121,8 @@ def _inequalities(
     inputs: int, outputs: int, epsilon: float, delta: float, pairs: list[Pair], size: int
 ) -> tuple[sparse.csc_matrix, np.ndarray]:
     """f ≥ 0, s ≥ 0, s ≥ f_x - e^ε f_x', Σ s ≤ δ, all as matrix · variables ≤ limits."""
+    from scipy import sparse  # slow to load, and only δ > 0 needs it
+
     cells, slacks = inputs * outputs, len(pairs) * outputs
     first, second = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     number = np.arange(slacks)
