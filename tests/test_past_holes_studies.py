@@ -20,7 +20,7 @@ from sfumato.network.expression import Constant, Reference
 from sfumato.network.network import Network
 from sfumato.network.rounding import rounding
 from sfumato.plan.make import make_plan
-from sfumato.plan.settle import statistic_of
+from sfumato.plan.statistic import statistic_of
 from sfumato.run.forget import without_forgotten
 from sfumato.run.study import _sums, run_plan
 

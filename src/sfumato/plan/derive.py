@@ -18,7 +18,8 @@ from sfumato.plan.draw import Draw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import Request, requests_of, sample_template, template_of
-from sfumato.plan.settle import ARITHMETIC, statistic_of
+from sfumato.plan.settle import ARITHMETIC
+from sfumato.plan.statistic import statistic_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 

@@ -37,10 +37,10 @@ from sfumato.plan.individual_part import (
 )
 from sfumato.plan.plan import Considered, Planned, Promise, Seen
 from sfumato.plan.request import Request, sample_template, shared_template, template_of
-from sfumato.plan.statistic import Statistic
+from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
 
-__all__ = ["Settled", "Settling", "statistic_of"]
+__all__ = ["Settled", "Settling"]
 
 #: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
 ARITHMETIC = 1 + 2.0**-20
@@ -57,23 +57,6 @@ class Settled:
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
-
-
-def statistic_of(node: AggregateNode, network: Network) -> Statistic:
-    adjacency = network.spec.dataset(node.dataset).adjacency
-    low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
-    if node.kind in ("count", "histogram"):
-        low, high = 0.0, 1.0
-    return Statistic(
-        node.kind,
-        low,
-        high,
-        node.rows,
-        adjacency.relation,
-        node.everybody,
-        node.size,
-        tuple((bound.low, bound.high) for bound in node.bounds) if node.kind == "moment2" else (),
-    )
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
 from sfumato.errors import PlanError
-from sfumato.network.aggregate import Grid
+from sfumato.network.aggregate import AggregateNode, Grid
 from sfumato.network.bounds import Bounds
+from sfumato.network.network import Network
 
-__all__ = ["Statistic", "Sums"]
+__all__ = ["Statistic", "Sums", "statistic_of"]
 
 Numbers = NDArray[np.float64]
 Kind = Literal["count", "sum", "mean", "moment2", "histogram"]
@@ -278,3 +279,21 @@ def _full(vector: Numbers, size: int) -> Numbers:
 def _weights(size: int) -> Numbers:
     """Variance of each entry of the full matrix for unit variance of the drawn numbers."""
     return np.where(np.eye(size) > 0, 1.0, 0.5)
+
+
+def statistic_of(node: AggregateNode, network: Network) -> Statistic:
+    """What is drawn for a node of the network."""
+    adjacency = network.spec.dataset(node.dataset).adjacency
+    low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
+    if node.kind in ("count", "histogram"):
+        low, high = 0.0, 1.0
+    return Statistic(
+        node.kind,
+        low,
+        high,
+        node.rows,
+        adjacency.relation,
+        node.everybody,
+        node.size,
+        tuple((bound.low, bound.high) for bound in node.bounds) if node.kind == "moment2" else (),
+    )

@@ -36,8 +36,7 @@ from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.request import requests_of, shared_template, template_of
-from sfumato.plan.settle import statistic_of
-from sfumato.plan.statistic import Sums
+from sfumato.plan.statistic import Sums, statistic_of
 from sfumato.plan.template import Template
 from sfumato.run.engine import Engine
 from sfumato.run.ledger import Ledger
