@@ -12,22 +12,13 @@ from typer.testing import CliRunner
 from sfumato.cli import app
 from sfumato.evidence import verify
 from sfumato.lang import examine
-from sfumato.lang.vocabulary import PUBLICATION_FORMS
 
 ROOT = Path(__file__).parents[2] / "examples"
 STUDIES = sorted(ROOT.glob("*/study.pl"))
-#: What a study needs that the language may not have yet.
-NEEDS = {"sensors": "channel/2"}
 
 
 def named(study: Path) -> str:
     return study.parent.name
-
-
-def skip_if_too_early(study: Path) -> None:
-    word = NEEDS.get(named(study))
-    if word and word not in PUBLICATION_FORMS:
-        pytest.skip(f"the language does not have {word} yet")
 
 
 def run(study: Path, out: Path, *more: str) -> str:
@@ -44,13 +35,11 @@ def test_the_five_are_there():
 
 @pytest.mark.parametrize("study", STUDIES, ids=named)
 def test_it_can_be_planned(study):
-    skip_if_too_early(study)
     assert not [one.describe() for one in examine(study)[1] if one.severity == "error"]
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=named)
 def test_it_can_be_rehearsed(study, tmp_path):
-    skip_if_too_early(study)
     assert "nothing" in run(study, tmp_path / "out", "--dry-run")
     certificates = sorted((tmp_path / "out").glob("certificate*.json"))
     assert certificates
@@ -60,7 +49,6 @@ def test_it_can_be_rehearsed(study, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES, ids=named)
 def test_it_runs_on_its_own_table(study, tmp_path):
-    skip_if_too_early(study)
     run(study, tmp_path / "out", "--ledger", str(tmp_path / "ledger.db"))
     assert all(verify(path).ok for path in (tmp_path / "out").glob("certificate*.json"))
     index = json.loads((tmp_path / "out" / "results" / "index.json").read_text())

@@ -28,6 +28,7 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
 from sfumato.learn.bounds import Bounds, settle_bounds
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.table import checked_matrix, refuse_extras
@@ -102,6 +103,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         low, high = self._target_bounds()
         matrix = checked_matrix(self, X, reset=True)
         targets = _checked_targets(y, matrix.shape[0])
+        check_row_count(matrix.shape[0])
         seeds = seed_from(self.random_state)
         bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
         rows = UnitRows(matrix, bounds.norm, intercept_share(self.fit_intercept, self.schema))

@@ -189,10 +189,10 @@ def _reserve(plan: Plan, ledger: Ledger, resume: bool) -> list[Reservation]:
 
 def _key(plan: Plan, ledger: Ledger, dataset: str, resume: bool) -> tuple[str, bool]:
     """The name of this run in the ledger: of the interrupted one if it is resumed, otherwise a new one."""
-    history = [record for record in ledger.history(dataset) if (record.key or "").startswith(plan.hash)]
+    history = ledger.history(dataset)
     settled = {record.reservation for record in history if record.action in ("commit", "release")}
-    settled |= {record.reservation for record in ledger.history(dataset) if record.action in ("commit", "release")}
-    interrupted = [record for record in history if record.action == "reserve" and record.reservation not in settled]
+    mine = [record for record in history if (record.key or "").startswith(plan.hash)]
+    interrupted = [record for record in mine if record.action == "reserve" and record.reservation not in settled]
     if resume and interrupted:
         return str(interrupted[-1].key), False
     return f"{plan.hash}:{uuid.uuid4().hex}", True
