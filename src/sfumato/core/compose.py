@@ -175,7 +175,9 @@ Composable = Event | Guarantee | Repeated
 
 
 def compose(items: Iterable[Composable]) -> Guarantee:
-    """The guarantee of doing all of `items` on the same data, each chosen freely in the light of the earlier ones.
+    """The guarantee of doing all of `items` on the same data, each chosen in the light of the earlier ones, its cost not.
+
+    Costs that depend on earlier outputs add in fewer ways: see run/ledger_balance.py.
 
     >>> compose([GaussianDP(0.3), GaussianDP(0.4)])
     GaussianDP(adjacency=None, mu=0.5)

@@ -117,7 +117,7 @@ def _balance_table(balances: list[Balance], path: Path) -> Table:
             "granted": _amount(balance.granted),
             "spent": _amount(balance.spent),
             "reserved": _amount(balance.reserved),
-            "left": Text(left_text(balance.remaining, balance.granted), style="bold"),
+            "left": Text(left_text(balance.remaining), style="bold"),
         }
         notes = f"{balance.without_guarantee} × NO PRIVACY GUARANTEE" if balance.without_guarantee else ""
         who = _who(balance.dataset, balance.adjacency).append(f"\n{notes}" if notes else "", style="bold red")
