@@ -394,10 +394,10 @@ def _down(exact: Decimal) -> float:
 
 
 def _root_up(square: Decimal) -> float:
-    """√square rounded up to fifteen digits, or to more where those would be too few."""
+    """√square rounded up: the root of a square is what was squared."""
     with localcontext() as context:
         context.prec = _PRECISION
-        rounded = float(f"{context.sqrt(square):.15g}")
+        rounded = float(context.sqrt(square))
         while _exact(rounded) ** 2 < square:
             rounded = math.nextafter(rounded, math.inf)
     return rounded

@@ -117,7 +117,9 @@ def release(
                 progress=lambda done: bar.advance(task, done), grant=allowed,
             )  # fmt: skip
     table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
-    console.print(Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README"))
+    console.print(
+        Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
+    )
     console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
     for note in prepared.notes:
         console.print(note, highlight=False, markup=False)
