@@ -164,7 +164,7 @@ def play(place: Path, worker, examples: int, steps: int) -> None:
 
 
 def test_money(tmp_path, worker):
-    play(tmp_path, worker, examples=5, steps=8)
+    play(tmp_path, worker, examples=4, steps=7)
 
 
 @pytest.mark.slow
