@@ -8,7 +8,8 @@ A source is a place (the resolved path of a file) or a content (SHA-256 of a fil
 each together with the identity column. An account is bound to every source it was charged for. So a new name for the
 dataset, for the source or for the unit, a link, a copy, another working folder or appended rows find the same account.
 A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
-needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes.
+needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes. Commands keep a list of the
+ledgers they charged, so that a copy in another folder, with another default ledger, finds its account too.
 """
 
 from __future__ import annotations
