@@ -246,6 +246,11 @@ class Round:
         """Names this attempt; every signature and key includes it."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
+    @cached_property
+    def agreement(self) -> str:
+        """Names what the institutions agreed on, whatever the attempt."""
+        return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()
+
     def description(self) -> dict[str, Any]:
         """Everything but the nonce: what the institutions agree on."""
         return {name: value for name, value in self.to_dict().items() if name != "nonce"}
