@@ -21,9 +21,11 @@ from sfumato.lang.spec import (
     Collusion,
     Column,
     Dataset,
+    EachPerson,
     Forbidden,
     Forgotten,
     Holds,
+    Keep,
     Missing,
     Preference,
     Range,
@@ -50,6 +52,7 @@ class Declared:
     ranges: list[Range] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     row_limits: list[RowLimit] = field(default_factory=list)
+    each_person: list[EachPerson] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
@@ -192,11 +195,48 @@ def _missing(declared: Declared, clause: Clause) -> None:
 
 
 def _rows_per_person(declared: Declared, clause: Clause) -> None:
-    table, number = clause.head.arguments
+    table, number, *which = clause.head.arguments
     maximum = _number(number, "the number of rows")
     if not isinstance(maximum, int) or maximum < 1:
         raise _Wrong("the number of rows must be a whole number of at least 1", number)
-    declared.row_limits.append(RowLimit(_name(table, "a table"), maximum, clause.position))
+    keep, column = _which_rows(which[0]) if which else ("sample", None)
+    name = _one_rule(declared, table)
+    declared.row_limits.append(RowLimit(name, maximum, keep, column, clause.position))
+
+
+def _which_rows(which: Term) -> tuple[Keep, str | None]:
+    match which:
+        case Compound(functor="sample", arguments=()):
+            return "sample", None
+        case Compound(functor="first", arguments=(column,)):
+            return "first", _name(column, "a column")
+        case Compound(functor="last", arguments=(column,)):
+            return "last", _name(column, "a column")
+    raise _Wrong(
+        f"{show(which)[:60]} does not say which rows are kept",
+        which,
+        way_out="Write sample, first(column) or last(column).",
+    )
+
+
+def _each_person(declared: Declared, clause: Clause) -> None:
+    table, statistic = clause.head.arguments
+    if _name(statistic, "what a person counts with") != "mean":
+        raise _Wrong(f"a person counts with the mean of her rows, not with {show(statistic)[:60]}", statistic)
+    declared.each_person.append(EachPerson(_one_rule(declared, table), clause.position))
+
+
+def _one_rule(declared: Declared, table: Term) -> str:
+    """The table's name, if nothing was said yet about several rows of one person in it."""
+    name = _name(table, "a table")
+    if any(other.table == name for other in (*declared.row_limits, *declared.each_person)):
+        raise _Wrong(
+            f"several rows of one person in {name} are spoken of twice",
+            table,
+            code="twice",
+            way_out="Keep one line: rows_per_person or each_person.",
+        )
+    return name
 
 
 _NEIGHBOURS = {"add_remove": "add-remove", "replace_one": "replace-one"}
@@ -336,6 +376,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "range": _range,
     "missing": _missing,
     "rows_per_person": _rows_per_person,
+    "each_person": _each_person,
     "adjacency": _adjacency,
     "dataset": _dataset,
     "privacy_requirement": _privacy_requirement,

@@ -35,10 +35,12 @@ __all__ = [
     "Dataset",
     "Dependency",
     "DpRv",
+    "EachPerson",
     "Forbidden",
     "Forgotten",
     "Grounding",
     "Holds",
+    "Keep",
     "Missing",
     "Observation",
     "Preference",
@@ -56,6 +58,8 @@ __all__ = [
 EVERYONE = "everyone"
 
 AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
+
+Keep = Literal["sample", "first", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +110,23 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """rows_per_person(Table, N): at most N rows of one individual are used."""
+    """rows_per_person(Table, N, Which): at most N rows of one individual are used, and which ones.
+
+    `keep` is "sample" (a keyed hash of the row decides), "first" or "last" (the order of `column` does).
+    """
 
     table: str
     maximum: int
+    keep: Keep = "sample"
+    column: str | None = None
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EachPerson:
+    """each_person(Table, mean): an individual counts once, with the mean of all her rows."""
+
+    table: str
     position: Position | None = field(default=None, compare=False)
 
 
@@ -293,6 +310,7 @@ class Spec:
     ranges: tuple[Range, ...] = ()
     missing: tuple[Missing, ...] = ()
     row_limits: tuple[RowLimit, ...] = ()
+    each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()

@@ -56,7 +56,8 @@ def _problem(
 
 def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     known = {source.table for source in spec.sources}
-    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *spec.row_limits, *spec.holds)]
+    rules = (*spec.row_limits, *spec.each_person)
+    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *rules, *spec.holds)]
     for table, position in users:
         if table not in known:
             yield _problem(

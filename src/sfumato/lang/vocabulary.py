@@ -45,6 +45,8 @@ STATIC = {
     "range/3": "range(rv(P), Low, High)",
     "missing/2": "missing(rv(P), Value)",
     "rows_per_person/2": "rows_per_person(Table, N)",
+    "rows_per_person/3": "rows_per_person(Table, N, first(column))",
+    "each_person/2": "each_person(Table, mean)",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",

@@ -18,14 +18,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.core.domain import Categories
 from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
-from sfumato.network.cells import Cell, cell_of, final_value, flag, kept_rows, placed, where
+from sfumato.network.cells import Cell, cell_of, final_value, flag, merged, placed, where
 from sfumato.network.condition import Member
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Group, Network, Node
+from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import Layout, TableRoom, layout_of
 from sfumato.network.totals import AggregateValue, number_of, totals
@@ -70,8 +72,11 @@ class Values:
         return self.individuals[dataset][ID].to_numpy()
 
 
-def evaluate(network: Network, tables: Mapping[str, Any]) -> Values:
-    """Forward inference over `tables` (table name -> path, Arrow table or data frame)."""
+def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+    """Forward inference over `tables` (table name -> path, Arrow table or data frame).
+
+    `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data.
+    """
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
@@ -84,7 +89,8 @@ def evaluate(network: Network, tables: Mapping[str, Any]) -> Values:
         rows: dict[str, pa.Table] = {}
         parts: dict[str, list[AggregateValue]] = {}
         for dataset in fed:
-            _People(network, room, dataset, people, shared).fill(individuals, rows, parts)
+            key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
+            _People(network, room, dataset, people, shared, key).fill(individuals, rows, parts)
         found = {node.name: AggregateValue.sum(node, parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
         late = [node for node in network.shared if _after(network, node)]
@@ -166,9 +172,16 @@ class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
     def __init__(
-        self, network: Network, room: TableRoom, dataset: Dataset, people: frozenset[str], shared: Mapping[str, Any]
+        self,
+        network: Network,
+        room: TableRoom,
+        dataset: Dataset,
+        people: frozenset[str],
+        shared: Mapping[str, Any],
+        row_key: bytes,
     ) -> None:
         self.network, self.room, self.dataset, self.people, self.shared = network, room, dataset, people, shared
+        self.row_key = row_key
         self.spec = network.spec
         self.groups = [group for group in network.groups if group.dataset == dataset.name]
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
@@ -222,18 +235,22 @@ class _People:
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
         chosen = []
-        for node in self._sourced(layout.table):
+        sourced = self._sourced(layout.table)
+        for node in sourced:
             cell = cell_of(self.spec, node, self.people)
-            kept = f" FILTER (WHERE {where(cell.matches)})" if cell.matches else ""
-            chosen.append(f"min({placed(node, cell.column, kinds[cell.column])}){kept} AS {self.columns[node.name]}")
+            value = merged(node, layout, cell.column, kinds[cell.column], where(cell.matches))
+            chosen.append(f"{value} AS {self.columns[node.name]}")
         chosen += [
             f"{flag(member)} AS {self.columns[key]}"
             for key, member in self.members.items()
             if member.table == layout.table and member.person == person
         ]
         listed = "".join(f", {part}" for part in chosen)
+        # Every row takes part in a mean, in any order; of categories there is no mean.
+        ordered = not layout.each_person or any(isinstance(node.domain, Categories) for node in sourced)
+        kept = kept_rows(self.room, layout, person, self.row_key, ordered)
         return (
-            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept_rows(self.room, layout, person)} "
+            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept} "
             f"WHERE {sql_name(person)} IS NOT NULL GROUP BY 1"
         )
 
@@ -288,7 +305,7 @@ class _People:
                 chosen.append(f"{final_value(node, cell)} AS {self.columns[node.name]}")
         return (
             f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
-            f"FROM {kept_rows(self.room, layout, identity.name)}"
+            f"FROM {kept_rows(self.room, layout, identity.name, self.row_key)}"
         )
 
     def _computed(self, nodes: Sequence[Node]) -> list[str]:

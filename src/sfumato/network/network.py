@@ -174,11 +174,14 @@ class Network:
                 return zones
         raise InputError(f"The study has no requirement named {requirement}.")
 
-    def evaluate(self, tables: Mapping[str, Any]) -> Values:
-        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it."""
+    def evaluate(self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it.
+
+        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py).
+        """
         from sfumato.network.evaluate import evaluate
 
-        return evaluate(self, tables)
+        return evaluate(self, tables, row_keys)
 
     def draw(self, path: str | Path) -> Path:
         """Write the graph with its zones as SVG, PNG or PDF."""

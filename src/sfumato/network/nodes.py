@@ -143,7 +143,7 @@ def _missing(spec: Spec, atom: Term, declared: Interval | Categories | None) -> 
         if match(entry.atom_pattern, atom) is not None:
             return entry.value
     if isinstance(declared, Interval):
-        return declared.low if declared.null is None else declared.null
+        return declared.low + declared.width / 2 if declared.null is None else declared.null
     if isinstance(declared, Categories):
         return declared.values[0] if declared.null is None else declared.null
     return None
@@ -154,8 +154,10 @@ def _rows(spec: Spec, source: Column | None, atom: Term) -> tuple[int, str | Non
     if source is None:
         return 1, None
     layout = layout_of(spec, source.table)
-    several = layout.row_limit is not None and layout.row_limit > 1 and len(layout.identities) == 1
-    return (layout.row_limit or 1, source.table) if several else (1, None)
+    limit = layout.row_limit
+    if limit is None or limit.maximum == 1 or len(layout.identities) > 1:
+        return 1, None
+    return limit.maximum, source.table
 
 
 def finish(

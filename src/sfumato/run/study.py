@@ -41,6 +41,7 @@ from sfumato.plan.template import Template
 from sfumato.run.engine import Engine
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
+from sfumato.run.row_key import row_key as dataset_key
 from sfumato.run.study_files import Published, Release, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
@@ -85,12 +86,15 @@ def run_plan(
     resume: bool = False,
     random_state: int | None = None,
     engine: str | Engine = "local",
+    row_key: bytes | None = None,
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
     `random_state` is for dry runs: nothing is charged and the result is not for publication. With `resume` a release of
     the same plan that is already in `out` is returned as it is, and an interrupted run takes up its own reservation.
     `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
+    `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
+    ledger a fixed one (network/rows.py).
     """
     network = _network(plan)
     if resume and out is not None and (stored := _stored(plan, out)) is not None:
@@ -99,7 +103,7 @@ def run_plan(
         _check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
     _check_derived(plan, network)
-    values = _evaluated(network, tables, engine)
+    values = _evaluated(network, tables, engine, _row_keys(network, ledger, row_key))
     columns = _columns(plan, values)
     if out is not None:
         _remove_leftovers(out)
@@ -135,12 +139,24 @@ def _network(plan: Plan) -> Network:
     return plan.network
 
 
-def _evaluated(network: Network, tables: Mapping[str, Any], engine: str | Engine) -> Values:
+def _row_keys(network: Network, ledger: Ledger | str | Path | None, given: bytes | None) -> dict[str, bytes]:
+    datasets = [dataset.name for dataset in network.spec.datasets]
+    if given is not None:
+        return dict.fromkeys(datasets, given)
+    if ledger is None:
+        return {}
+    path = ledger.path if isinstance(ledger, Ledger) else ledger
+    return {name: dataset_key(path, name) for name in datasets}
+
+
+def _evaluated(
+    network: Network, tables: Mapping[str, Any], engine: str | Engine, row_keys: Mapping[str, bytes]
+) -> Values:
     if engine == "local":
-        return network.evaluate(_without_forgotten(network, tables))
+        return network.evaluate(_without_forgotten(network, tables), row_keys)
     from sfumato.run.engine_study import evaluate_on
 
-    return evaluate_on(engine, network, tables)
+    return evaluate_on(engine, network, tables, row_keys=row_keys)
 
 
 def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:
