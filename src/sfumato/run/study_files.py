@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -161,7 +162,7 @@ def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> N
         for ending, text in one.documents.items():
             (results / one.file_for(ending)).write_text(text, encoding="utf-8")
         if one.level != "individual" and not one.documents:
-            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
+            text = json.dumps(_plain(one.values.to_pylist()), indent=2, ensure_ascii=False, allow_nan=False)
             (results / one.file_name.replace(".parquet", ".json")).write_text(text + "\n", encoding="utf-8")
     (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
@@ -173,6 +174,14 @@ def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> N
     steps += ["committed the cost before this folder was shown"] if charged else []
     log = {"plan": plan.hash, "study": plan.study, "steps": steps}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """JSON has no infinite numbers: an end of an interval that is nowhere becomes null."""
+    return [
+        {name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()}
+        for row in rows
+    ]
 
 
 def read_release(folder: Path) -> Release:
