@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
@@ -82,11 +82,17 @@ def make_plan(
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
-        {},
+        _statements(network),
         network,
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
     )
+
+
+def _statements(network: Network) -> dict[str, list[str]]:
+    """What the study says about whose a variable is, for who reads the plan; see lang/instances.py."""
+    said = {"personal": [variable for _, variable in network.personal], "instances": list(network.instances)}
+    return {word: found for word, found in said.items() if found}
 
 
 def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:
@@ -135,8 +141,9 @@ def _cheapest(
             refusals.append(refusal)
     if not found:
         raise refusals[0]
-    found.sort(key=lambda one: one.loss)
-    chosen = found[0]
+    wished = [name for request in requests for name in request.preferred]
+    found.sort(key=lambda one: (-wished.count(one.noise), one.loss))
+    chosen = _with_wishes(found[0], requests)
     for other in found[1:]:
         chosen = dataclasses.replace(
             chosen,
@@ -145,6 +152,29 @@ def _cheapest(
             ),
         )
     return chosen
+
+
+def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
+    """The same, saying of every publication whether its preferred kind of noise was taken."""
+    wishes = {(r.name, r.observer): [name for name in r.preferred if name in get_args(Noise)] for r in requests}
+    return dataclasses.replace(
+        chosen,
+        planned=tuple(
+            dataclasses.replace(one, reason=f"{one.reason}; {_followed(chosen.noise, wanted)}")
+            if (wanted := wishes[one.name, one.observer])
+            else one
+            for one in chosen.planned
+        ),
+    )
+
+
+def _followed(noise: Noise, wanted: Sequence[str]) -> str:
+    if noise in wanted:
+        return f"the study prefers {noise} noise"
+    return (
+        f"the {' or '.join(wanted)} noise that the study prefers cannot be used here: a dataset has one kind of noise, "
+        "and every promise and publication must allow it"
+    )
 
 
 def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:

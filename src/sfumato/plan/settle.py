@@ -26,7 +26,6 @@ from sfumato.plan.allocation import Budget, split_budget
 from sfumato.plan.discrete import sample_candidate
 from sfumato.plan.draw import Noise, refinements
 from sfumato.plan.individual_part import (
-    CORRELATED,
     AnyDraw,
     IndividualPart,
     SamplePart,
@@ -38,6 +37,7 @@ from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, sample_template, shared_template, template_of
 from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
+from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
 
 __all__ = ["Settled", "Settling"]
 
@@ -132,11 +132,18 @@ class Settling:
     def sums_behind(self, name: str, request: Request) -> set[str]:
         """The aggregates a node of nobody is computed from."""
         shared = {node.name: node for node in self.network.shared}
+        others = {node.name: node.dataset for node in self.network.aggregates if node.dataset != self.dataset}
         found, waiting, met = set(), [name], set()
         while waiting:
             current = waiting.pop()
             if current in self.aggregates:
                 found.add(current)
+            elif current in others:
+                raise PlanError(
+                    f"{request.position}{request.name} rests on {current}, which is about individuals of "
+                    f"{others[current]}: a requirement on {self.dataset} does not protect them. Publish it under a "
+                    f"requirement on {others[current]}. Nothing was planned and nothing was spent."
+                )
             elif current in shared and current not in met:
                 met.add(current)
                 self._check_owned(shared[current], request)
@@ -200,7 +207,13 @@ class Settling:
         observer = asked[0].observer
         budget = self._total(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
-        return [choose_part(index, template, here, budget, self.noise, _allowed(own))]
+        wished, allowed = wished_of(own), allowed_of(own)
+        try:
+            return [choose_part(index, template, here, budget, self.noise, wished & allowed or allowed)]
+        except PlanError:
+            if not wished:
+                raise
+        return [choose_part(index, template, here, budget, self.noise, allowed)]
 
     def _answers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
         """The random answers an observer sees of the individuals of one group."""
@@ -211,6 +224,7 @@ class Settling:
                 node = group.node(name)
                 if node is None:
                     continue
+                check_random_answer(request, name)
                 if self.noise != "laplace":
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template = sample_template(self.network, group, node)
@@ -374,6 +388,8 @@ class Settling:
             f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
             "this one has the least weighted error"
         )
+        asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
+        reason += said_of_wishes(asked, {part.strategy for part in parts})
         return Planned(
             request.name,
             show(request.requirement.name),
@@ -399,6 +415,8 @@ class Settling:
         seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
         behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
         drawn = tuple(name for name in behind if not self.statistics[name].is_public)
+        if drawn:
+            check_central(request)
         others = [Considered("central noise", math.fsum(one.error for one in seen), "chosen", drawn)]
         local = self._local_error(request, draws)
         if local is not None:
@@ -442,26 +460,3 @@ def _together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
     weights = {name: weight for part in parts for name, weight in part.weights.items()}
     considered = tuple(entry for part in parts for entry in part.alternatives)
     return SeveralParts(parts[0].group, parts[0].template, weights, considered, tuple(parts), noise)
-
-
-_STRATEGY_NAMES = {
-    "input": "input noise",
-    "output": "output noise",
-    "cut": "noise on the way",
-    "correlated": CORRELATED,
-}
-
-
-def _allowed(requests: Sequence[Request]) -> frozenset[str]:
-    """The strategies left for one value per individual, after prefer and forbid."""
-    everything = frozenset(_STRATEGY_NAMES.values())
-    banned = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.forbidden}
-    wished = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.preferred} & everything
-    left = frozenset((wished or everything) - banned)
-    if not left:
-        first = requests[0]
-        raise PlanError(
-            f"{first.position}{first.name}: every way to publish it is forbidden ({', '.join(sorted(banned))}). Take "
-            f"one forbid(…) back; there are {', '.join(_STRATEGY_NAMES)}. Nothing was planned and nothing was spent."
-        )
-    return left
