@@ -63,7 +63,7 @@ def largest(kind, history, grant, accepts):
 
 
 def kinds(grant):
-    found = [lambda size: GaussianDP(size), lambda size: PureDP(size)]
+    found = [GaussianDP, PureDP]
     if isinstance(grant, ApproxDP):
         found.append(lambda size: ApproxDP(LEAST, min(0.999, grant.delta_ * size)))
     return found

@@ -175,7 +175,7 @@ Composable = Event | Guarantee | Repeated
 
 
 def compose(items: Iterable[Composable]) -> Guarantee:
-    """The guarantee of doing all of `items` on the same data, each chosen in the light of the earlier ones, its cost not.
+    """The guarantee of doing all of `items` on the same data; costs are fixed, acts may depend on earlier outputs.
 
     Costs that depend on earlier outputs add in fewer ways: see run/ledger_balance.py.
 

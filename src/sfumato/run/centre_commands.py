@@ -20,6 +20,8 @@ from rich.console import Console
 
 from sfumato.errors import DataError, InputError
 from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
     from sfumato.centres import Aggregate, Round
@@ -286,6 +288,11 @@ def _write(found: Aggregate, out: Path) -> None:
         "round": found.round.to_dict(),
     }
     (out / "aggregate.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    for certificate in found.certificates():
-        unit = certificate.adjacency.unit if certificate.adjacency else "unit"
-        certificate.write(out / f"certificate-{unit}.json")
+    named = write_manifest(out, "manifest.json", hashes(out))
+    certificates = {
+        certificate.adjacency.unit if certificate.adjacency else "unit": certificate
+        for certificate in found.certificates()
+    }
+    stems = file_stems((unit,) for unit in certificates)
+    for unit, certificate in certificates.items():
+        certificate.bound_to(named).write(out / f"certificate-{stems[unit,]}.json")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import secrets
 import shlex
 import threading
 import uuid
@@ -66,12 +67,17 @@ from sfumato.run.ledger_records import (
     LedgerRecord,
     Reservation,
     Standing,
+    State,
     charge_record,
     cost_records,
+    mark_of,
 )
 from sfumato.run.ledger_store import Draft, Entry, EntryStore, Head
 
-__all__ = ["Ledger"]
+__all__ = ["LEDGER_NAME", "Ledger"]
+
+#: What a ledger is called where nobody says otherwise.
+LEDGER_NAME = "sfumato-ledger.db"
 
 AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Repeated]
 
@@ -114,13 +120,20 @@ class Ledger:
             return self._head.hash
 
     def grant(
-        self, dataset: str, total: Guarantee | float, *, adjacency: Adjacency | None = None, note: str = ""
+        self,
+        dataset: str,
+        total: Guarantee | float,
+        *,
+        adjacency: Adjacency | None = None,
+        note: str = "",
+        sources: Sequence[str] = (),
     ) -> None:
         """Set what may be spent on `dataset` in all. A plain number is a pure ε.
 
         Under replacing one record, unless `total` or `adjacency` says otherwise. Granting again replaces the total;
         a total below what is counted already is refused. The grant's kind is the currency in which every reservation
-        is charged: Σε for a pure grant, (Σε, Σδ), Σμ², Σρ, or Σε at a Rényi order.
+        is charged: Σε for a pure grant, (Σε, Σδ), Σμ², Σρ, or Σε at a Rényi order. `sources` (run/accounts.py) say
+        which data the budget is for: data that has an account keeps it, whatever it is called.
         """
         name, guarantee = _name(dataset, "dataset"), _grantable(total, adjacency)
         who = guarantee.adjacency or REPLACE_ONE
@@ -130,7 +143,7 @@ class Ledger:
             body: dict[str, Any] = {"total": guarantee.to_dict(), "note": _words(note, "note")}
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
-            return Draft("grant", name, who.unit, None, body)
+            return Draft("grant", name, who.unit, None, body | self._marks(name, sources))
 
         self._append(decide)
 
@@ -143,13 +156,15 @@ class Ledger:
         purpose: str = "",
         key: str | None = None,
         promised: Guarantee | None = None,
+        sources: Sequence[str] = (),
         accept_no_guarantee: bool = False,
     ) -> Reservation:
         """Set `cost` aside, or raise OverspendError if everything counted together would not keep the grant.
 
         All of `cost` is composed as one; beside earlier reservations only its amount in the grant's currency counts
         (`Reservation.charged`), so that it may be chosen after seeing what they published. For an (ε, δ) grant
-        `promised` may name the point to charge; without it the point that uses the smallest fraction of the grant.
+        `promised` may name the point to charge; without it one is chosen by a public rule.
+        `sources` bind the data that is read to this account; data of another account is refused here.
 
         A cost that does not say who is protected is read under the grant's adjacency; one that says otherwise is
         refused. NoGuarantee is refused unless `accept_no_guarantee`; it is then recorded, shown, and part of no sum.
@@ -175,7 +190,7 @@ class Ledger:
                 "purpose": _words(purpose, "purpose"),
                 "key": None if key is None else _name(key, "key"),
             }
-            return Draft("reserve", dataset, who.unit, identity, body)
+            return Draft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
 
         self._append(decide)
         return found[0] if found else self._standing(identity).reservation
@@ -187,6 +202,18 @@ class Ledger:
     def release(self, reservation: Reservation) -> None:
         """Give the cost back. Only the caller knows whether noise was drawn: once it was, `commit` instead."""
         self._settle(reservation, "release")
+
+    def reservation(self, identity: str) -> Reservation:
+        """The reservation with this id, made by this process or another."""
+        with self._lock:
+            self._catch_up()
+            return self._standing(identity).reservation
+
+    def state(self, identity: str) -> State:
+        """Whether a reservation is "reserved", "committed" or "released"."""
+        with self._lock:
+            self._catch_up()
+            return self._standing(identity).state
 
     @contextmanager
     def spending(self, dataset: str, cost: AnyCost, **options: Any) -> Iterator[Reservation]:
@@ -218,6 +245,12 @@ class Ledger:
             _delta_left(counted, granted),
             exposed,
         )
+
+    def owners(self, sources: Sequence[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of the accounts that any of these sources was charged to or granted for."""
+        with self._lock:
+            self._catch_up()
+            return self._books.owners(sources)
 
     def history(self, dataset: str | None = None) -> list[LedgerRecord]:
         """Every entry, oldest first, of one dataset or of all."""
@@ -342,6 +375,22 @@ class Ledger:
             remaining=left_over,
             difference=missing_text(items, charged, left, granted),
         )
+
+    def _marks(self, dataset: str, sources: Sequence[str]) -> dict[str, Any]:
+        """What an entry says about its data; LedgerError if that data has its budget elsewhere."""
+        if not sources:
+            return {}
+        owners = self._books.owners(sources)
+        names = list(dict.fromkeys(name for name, _ in owners))
+        if names and dataset not in names:
+            raise LedgerError(
+                f"This data has its budget under the name {names[0]!r} in {self.path}: a budget belongs to the data, "
+                f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}, and raise its "
+                f"grant with `sfumato ledger grant {shlex.quote(names[0])} … --ledger {shlex.quote(str(self.path))}`."
+            )
+        fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
+        secret = self._books.secret or fresh["secret"]
+        return {**fresh, "marks": sorted({mark_of(secret, source) for source in sources})}
 
     def _check_regrant(self, dataset: str, account: Account, granted: Guarantee) -> dict[str, Any]:
         """What is counted, in the currency of the new grant; LedgerError if it does not fit."""

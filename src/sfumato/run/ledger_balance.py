@@ -55,7 +55,9 @@ _PRECISION = 400
 #: Bisection of the fraction of a grant, from 1e-9 to 1 on a logarithmic scale.
 _SMALLEST_FRACTION = 1e-9
 _STEPS = 22
-_SAME = 1 + 1e-5
+_NEARLY = 1 + 1e-5
+#: A point that is tried later is taken only if it uses this much less of the grant.
+_CLEARLY_LESS = 1.1
 _TOGETHER = "too large together with what is counted already"
 
 
@@ -64,9 +66,9 @@ def charge(
 ) -> Charge:
     """The amount of one reservation in the grant's currency, rounded up; None where there is none.
 
-    For an (ε, δ) grant a composed cost is a curve, and a point on it has to be chosen: the one that uses the smallest
-    fraction of the grant among `promised` (if the cost keeps it), plain addition, and equal fractions of ε and δ of
-    the grant or of what is left of it. All of that is public and known before anything is drawn.
+    For an (ε, δ) grant a composed cost is a curve, and a point on it has to be chosen among `promised` (if the cost
+    keeps it), plain addition, and equal fractions of ε and δ of the grant or of what is left of it: the first that
+    fits, or a later one that uses clearly less. All of that is public and known before anything is drawn.
 
     >>> charge([PureDP(0.5)], ZCDP(1.0))
     ZCDP(adjacency=None, rho=0.125)
@@ -78,7 +80,7 @@ def charge(
     cost = compose(items)
     match grant:
         case PureDP() | ApproxDP(delta_=0.0):
-            return _pure(cost)
+            return _pure(cost, promised)
         case ApproxDP():
             return _point(cost, grant, counted, promised)
         case GaussianDP():
@@ -231,9 +233,11 @@ def _left(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | 
         return tuple(have - spent for have, spent in zip(whole, used, strict=True))
 
 
-def _pure(cost: Guarantee) -> PureDP | None:
+def _pure(cost: Guarantee, promised: Guarantee | None) -> PureDP | None:
     # A δ that only underflows to 0 in floating point does not pass for pure: ε(0) is infinite there.
     eps = cost.epsilon(0.0)
+    if isinstance(promised, PureDP) and eps <= promised.eps <= eps * _NEARLY:
+        return PureDP(promised.eps)  # what was promised, without the crumbs of calibration
     return PureDP(eps) if math.isfinite(eps) else None
 
 
@@ -316,7 +320,7 @@ def _chosen(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promise
     fitting = [pair for pair in known if fits([*counted, _from_pair(pair)], grant)]
     best: Pair | None = None
     for pair in fitting or known:
-        if best is None or _fraction(pair, grant) * _SAME < _fraction(best, grant):
+        if best is None or _fraction(pair, grant) * _CLEARLY_LESS < _fraction(best, grant):
             best = pair
     return best
 
@@ -343,7 +347,7 @@ def _equal_fractions(cost: Guarantee, eps: float, delta: float) -> Pair | None:
         low, high = (low, middle) if holds(_exact(middle)) else (middle, high)
     for digits in range(1, 7):
         short = _rounded(high, digits, ROUND_HALF_EVEN)
-        if short <= _exact(high) * Decimal(_SAME) and holds(short):
+        if short <= _exact(high) * Decimal(_NEARLY) and holds(short):
             return scaled(short)
     return scaled(_exact(high))
 
@@ -390,10 +394,10 @@ def _down(exact: Decimal) -> float:
 
 
 def _root_up(square: Decimal) -> float:
-    """√square rounded up to fifteen digits, or to more where those would be too few."""
+    """√square rounded up: the root of a square is what was squared."""
     with localcontext() as context:
         context.prec = _PRECISION
-        rounded = float(f"{context.sqrt(square):.15g}")
+        rounded = float(context.sqrt(square))
         while _exact(rounded) ** 2 < square:
             rounded = math.nextafter(rounded, math.inf)
     return rounded

@@ -7,6 +7,8 @@ Not here: the file (run/ledger_store.py), what fits (run/ledger_balance.py), the
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,6 +30,7 @@ __all__ = [
     "State",
     "charge_record",
     "cost_records",
+    "mark_of",
 ]
 
 Action = Literal["grant", "reserve", "commit", "release"]
@@ -146,6 +149,11 @@ def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:
     return [item.to_dict() for item in items]
 
 
+def mark_of(secret: str, source: str) -> str:
+    """How a source is written down: nobody without the ledger can compare it with a file."""
+    return hmac.new(bytes.fromhex(secret), source.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+
 def charge_record(charged: Charge) -> dict[str, Any] | None:
     return None if charged is None else charged.to_dict()
 
@@ -165,6 +173,9 @@ class Books:
     def __init__(self) -> None:
         self.accounts: dict[tuple[str, str], Account] = {}
         self.history: list[LedgerRecord] = []
+        #: What tells sources apart in this ledger; made with the first source.
+        self.secret: str | None = None
+        self._bound: dict[str, list[tuple[str, str]]] = {}
 
     def apply(self, entry: Entry) -> None:
         """Take up one entry; ValueError says why it makes no sense."""
@@ -176,8 +187,23 @@ class Books:
                     self._reserve(entry)
                 case _:
                     self._settle(entry)
+            self._bind(entry)
         except (KeyError, TypeError, AttributeError, InputError, CertificateError) as error:
             raise ValueError(f"{entry.action} cannot be read: {type(error).__name__}") from error
+
+    def owners(self, sources: Iterable[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of every account that any of these sources is bound to."""
+        if self.secret is None:
+            return []
+        marks = [mark_of(self.secret, source) for source in sources]
+        return list(dict.fromkeys(owner for mark in marks for owner in self._bound.get(mark, ())))
+
+    def _bind(self, entry: Entry) -> None:
+        self.secret = self.secret or entry.body.get("secret")
+        for mark in entry.body.get("marks", ()):
+            owners = self._bound.setdefault(str(mark), [])
+            if (entry.dataset, entry.unit) not in owners:
+                owners.append((entry.dataset, entry.unit))
 
     def standing(self, identity: str) -> Standing | None:
         found = (account.standings.get(identity) for account in self.accounts.values())
