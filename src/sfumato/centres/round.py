@@ -168,7 +168,7 @@ class Round:
     @property
     def largest_part(self) -> int:
         """The largest number, in cells, that an honest centre's figure can have without noise."""
-        return math.ceil(self.most_patients * (self.statistic.largest_entry / self.grid + 1))
+        return self.statistic.largest_part(self.grid, self.most_patients)
 
     @property
     def largest_sum(self) -> int:
