@@ -27,6 +27,7 @@ from sfumato.lang.spec import (
     Holds,
     Keep,
     Missing,
+    MissingRule,
     Preference,
     Range,
     Relation,
@@ -35,7 +36,7 @@ from sfumato.lang.spec import (
     Source,
     Weight,
 )
-from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
+from sfumato.lang.term import PARTIAL_LIST, Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
@@ -179,19 +180,34 @@ def _range(declared: Declared, clause: Clause) -> None:
         low, high = (_number(end, "an end of a range") for end in clause.head.arguments[1:])
         domain = Interval(low, high)
     else:
-        listed = clause.head.arguments[1]
-        if not isinstance(listed, ListTerm):
-            raise _Wrong("the categories of a range must be a list", listed)
-        domain = Categories(tuple(_scalar(item) for item in listed.items))
+        domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
 
 
+def _categories(listed: Term) -> Categories:
+    """[a, b], or [a, b | other]: whatever is not listed is `other`, which is a category of its own."""
+    values = []
+    while isinstance(listed, Compound) and listed.functor == PARTIAL_LIST:
+        head, listed = listed.arguments
+        values.append(_scalar(head))
+    if isinstance(listed, ListTerm):
+        return Categories((*values, *(_scalar(item) for item in listed.items)))
+    if not values:
+        raise _Wrong("the categories of a range must be a list", listed)
+    other = _scalar(listed)
+    return Categories((*values, other), unknown=other, null=other)
+
+
 def _missing(declared: Declared, clause: Clause) -> None:
     atom, value = clause.head.arguments
+    pattern = _atom(atom, "a random variable")
     content = value.value if isinstance(value, Number) else _name(value, "what stands for an absent cell")
-    declared.missing.append(Missing(_atom(atom, "a random variable"), content, clause.position))
+    rule: MissingRule = "skip" if content == "skip" else "never" if content == "never" else "value"
+    if any(other.atom_pattern == pattern for other in declared.missing):
+        raise _Wrong(f"absent cells of {show(pattern)} are spoken of twice", atom, code="twice")
+    declared.missing.append(Missing(pattern, content if rule == "value" else None, rule, clause.position))
 
 
 def _rows_per_person(declared: Declared, clause: Clause) -> None:
@@ -403,6 +419,8 @@ def _unknown_missing(declared: Declared) -> Iterable[Problem]:
     """What stands for an absent cell must lie in the variable's range."""
     domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
     for one in declared.missing:
+        if one.rule != "value":
+            continue
         domain = domains.get(indicator(one.atom_pattern))
         inside = (
             isinstance(domain, Interval)

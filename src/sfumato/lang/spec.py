@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -42,6 +42,7 @@ __all__ = [
     "Holds",
     "Keep",
     "Missing",
+    "MissingRule",
     "Observation",
     "Preference",
     "Publication",
@@ -60,6 +61,8 @@ EVERYONE = "everyone"
 AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
 
 Keep = Literal["sample", "first", "last"]
+
+MissingRule = Literal["value", "skip", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,15 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """missing(RV, Value): what stands for an absent cell."""
+    """missing(RV, Value): what stands for an absent cell, or for one that is not listed.
+
+    missing(RV, skip): people without the cell are left out of what reads it. missing(RV, never), or missing(Table,
+    never) for all cells of a table, is the author's word that it does not happen; `value` is then None.
+    """
 
     atom_pattern: Compound
-    value: float | str | int
+    value: float | str | int | None
+    rule: MissingRule = "value"
     position: Position | None = field(default=None, compare=False)
 
 
@@ -342,6 +350,15 @@ class Spec:
             if declared.name == name:
                 return declared
         raise InputError(f"The study has no dataset named {name!r}. Nothing was run and nothing was spent.")
+
+    def missing_of(self, atom: Term) -> Missing | None:
+        """What the study says about absent cells of a variable: about it alone, or about its whole table."""
+        for declared in self.missing:
+            if match(declared.atom_pattern, atom) is not None:
+                return declared
+        tables = {column.table for column in self.columns if match(column.atom, atom) is not None}
+        promised = (one for one in self.missing if one.rule == "never" and not one.atom_pattern.arguments)
+        return next((one for one in promised if one.atom_pattern.functor in tables), None)
 
     def requirement(self, name: Term) -> Requirement:
         """The requirement of that name."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.spec import Column, Missing, Relation, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
 from sfumato.lang.wishes import check_wishes
@@ -123,9 +123,11 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
 
 def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     random = spec.random_predicates
+    tables = {source.table for source in spec.sources}
     for one in (*spec.ranges, *spec.missing):
         name = indicator(one.atom_pattern)
-        if name not in random:
+        promised = isinstance(one, Missing) and one.rule == "never" and name.removesuffix("/0") in tables
+        if name not in random and not promised:
             yield _problem(
                 "unknown-variable",
                 f"{name} is not a declared random variable",

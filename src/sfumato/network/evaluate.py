@@ -23,7 +23,7 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.network.cells import Cell, cell_of, final_value, flag, merged, placed, where
-from sfumato.network.condition import Member
+from sfumato.network.condition import Member, Present
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Group, Network, Node
@@ -192,7 +192,15 @@ class _People:
                 self.nodes.setdefault(node.name, node)
         members = {m.key: m for a in self.aggregates for m in a.condition.members()}
         self.members: dict[str, Member] = dict(sorted(members.items()))
-        names = [*self.nodes, *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels), *self.members, *shared]
+        #: Where absent cells are skipped, a flag says for whom there is one.
+        self.flags = {node.name: Present(node.name).key for node in self.nodes.values() if node.skip}
+        names = [
+            *self.nodes,
+            *self.flags.values(),
+            *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels),
+            *self.members,
+            *shared,
+        ]
         #: The engine folds the case of names and the study does not, so columns are numbered.
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
 
@@ -266,9 +274,7 @@ class _People:
 
     def _evaluated(self, group: Group, row_table: str | None) -> pa.Table:
         """The group's individuals (or their rows in one table) with every node computed, as an Arrow table."""
-        cells = [
-            f"{final_value(node, self.columns[node.name])} AS {self.columns[node.name]}" for node in self._cells(group)
-        ]
+        cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
         flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
         fixed = [f"{_literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
         query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
@@ -280,8 +286,14 @@ class _People:
         wanted = [node for node in nodes if row_table is None or node.row_table == row_table]
         out = ["id", *(column for node in wanted for column in self._outputs(node))]
         out += [self.columns[key] for key in self.members]
+        out += [self.columns[self.flags[node.name]] for node in nodes if node.skip]
         out += [self.columns[name] for name in self._conditioned(row_table) if self.columns[name] not in out]
         return self.room.arrow(f"SELECT {', '.join(out)} FROM ({query})")
+
+    def _final(self, node: Node, cell: str) -> list[str]:
+        """SQL for a placed cell's value, and for whether there is one where that matters."""
+        there = [f"({cell}) IS NOT NULL AS {self.columns[self.flags[node.name]]}"] if node.skip else []
+        return [f"{final_value(node, cell)} AS {self.columns[node.name]}", *there]
 
     def _conditioned(self, row_table: str | None) -> list[str]:
         """What aggregates over rows need of the person."""
@@ -301,8 +313,7 @@ class _People:
         chosen = []
         for node in group.nodes:
             if node.row_table == row_table and node.source is not None:
-                cell = f"({placed(node, node.source.name, kinds[node.source.name])})"
-                chosen.append(f"{final_value(node, cell)} AS {self.columns[node.name]}")
+                chosen += self._final(node, f"({placed(node, node.source.name, kinds[node.source.name])})")
         return (
             f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
             f"FROM {kept_rows(self.room, layout, identity.name, self.row_key)}"
@@ -335,7 +346,8 @@ class _People:
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         back = {column: name for name, column in self.columns.items()}
-        kept = [c for c in table.column_names if c == "id" or back[c] not in self.members]
+        hidden = {*self.members, *self.flags.values()}
+        kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
 
 

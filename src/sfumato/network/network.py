@@ -38,7 +38,7 @@ class Node:
     place of unknown parents, unobserved categories summed out, clipped to a declared range it could leave. It refers
     to other nodes by name and is None where the value is read from a column or is not given at all.
     `levels` and `probabilities` belong to unobserved categorical variables. `domain` is None when nothing bounds the
-    value; `bounds.reason` then says why.
+    value; `bounds.reason` then says why. With `skip` people without the cell are left out of what sums it up.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Node:
     probabilities: tuple[Expression, ...] = ()
     rows: int = 1
     row_table: str | None = None
+    skip: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
     @property
