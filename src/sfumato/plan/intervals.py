@@ -215,12 +215,12 @@ def figure_of(function: Callable[[Numbers], Numbers], drawn: Numbers, laws: Sequ
         return np.asarray(function(rows), dtype=np.float64)
 
     steps = np.diag([law.deviation for law in own])
-    error = float(np.linalg.norm(along(steps) - along(-steps)) / 2)
     surface = body(own)
-    points = np.vstack([radius * surface for radius in _RADII])
+    points = np.vstack([steps, -steps, *(radius * surface for radius in _RADII)])
     heights = along(points)
-    if np.isnan(value) or not np.all(np.isfinite(heights)):
+    if not math.isfinite(value) or not np.all(np.isfinite(heights)):
         return Figure(value, math.inf, -math.inf, math.inf)
+    error = float(np.linalg.norm(heights[: len(own)] - heights[len(own) : 2 * len(own)]) / 2)
     low, high = value, value
     for sign in (1.0, -1.0):
         best = int(np.argmax(sign * heights))
