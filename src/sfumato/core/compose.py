@@ -78,7 +78,7 @@ class ComposedDP(Guarantee):
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
-        if self._has_pair:
+        if self.has_loss_distribution:
             bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
             plain = self._plain()
             if plain is not None and epsilon >= plain[0]:
@@ -88,7 +88,7 @@ class ComposedDP(Guarantee):
     def epsilon(self, delta: float) -> float:
         delta = probability(delta)
         bounds = [epsilon_from_curve(self._curve, delta)] if self._has_curve else [math.inf]
-        if self._has_pair:
+        if self.has_loss_distribution:
             plain = self._plain()
             if plain is not None and delta >= plain[1]:
                 bounds.append(plain[0])
@@ -98,7 +98,8 @@ class ComposedDP(Guarantee):
         return max(0.0, min(bounds))
 
     @property
-    def _has_pair(self) -> bool:
+    def has_loss_distribution(self) -> bool:
+        """Whether every act has a law of its own, so that their losses can be added up."""
         return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
 
     @property

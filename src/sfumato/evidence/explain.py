@@ -7,18 +7,17 @@ Not here: the decisions (plan/make.py). `explain` and `run` walk the same Plan.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError
+from sfumato.evidence.odds import odds_sentence
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
 
-__all__ = ["REGISTERS", "explain", "odds_sentence"]
+__all__ = ["REGISTERS", "explain"]
 
 REGISTERS = ("analyst", "lawyer", "subject")
 _WIDTH = 100
@@ -38,21 +37,6 @@ def explain(plan: Plan, reader: str = "analyst") -> str:
             f"the observers: {', '.join(observers)}."
         )
     return "\n".join(lines) + "\n"
-
-
-def odds_sentence(guarantee: Guarantee) -> str:
-    """What a promise means for whoever guesses about one individual."""
-    unit = guarantee.adjacency.unit if guarantee.adjacency else "record"
-    delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else (0.0 if isinstance(guarantee, PureDP) else 1e-6)
-    epsilon = guarantee.epsilon(delta)
-    factor = f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
-    exception = f", except with a probability of at most {delta:.2g}" if delta else ""
-    sure = 50 + 50 * guarantee.advantage()
-    return (
-        f"Whatever somebody believed about one {unit} before, what is published multiplies the odds by at most "
-        f"{factor}{exception}. Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 "
-        f"%, is right in at most {sure:.1f} % of all cases."
-    )
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
@@ -91,7 +75,7 @@ def _for_observer(plan: Plan, observer: str) -> list[str]:
         who = " and ".join(promise.observers)
         together = f" ({who} together)" if len(promise.observers) > 1 else ""
         lines += _wrapped(f"Promised{together}: {promise.asked}. Kept: {promise.kept.describe()}.")
-        lines += _wrapped(odds_sentence(promise.asked), "  ")
+        lines += _wrapped(odds_sentence(promise.asked, promise.kept), "  ")
     for draw in plan.draws:
         if observer in draw.observers:
             lines += _wrapped(_limit(draw), "  ")
@@ -153,7 +137,7 @@ def _lawyer(plan: Plan) -> list[str]:
                 f"What is protected are all values of one {unit} together; the study names {', '.join(named)}, and "
                 "every other value read from a table is protected in the same way."
             )
-        lines += _wrapped(odds_sentence(promise.asked))
+        lines += _wrapped(odds_sentence(promise.asked, promise.kept, "lawyer"))
         shown = [planned.name for planned in plan.publications if planned.observer in promise.observers]
         lines += _wrapped(
             f"It covers everything that this study shows to {who}, taken together ({', '.join(dict.fromkeys(shown))}), "
@@ -184,9 +168,10 @@ def _subject(plan: Plan) -> list[str]:
             "changes no promise."
         )
     for promise in plan.promises:
-        lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {odds_sentence(promise.asked)}", "")
+        sentence = odds_sentence(promise.asked, promise.kept, "subject")
+        lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {sentence}", "")
     lines += _wrapped(
-        "· This holds whatever else somebody knows, and also for what is computed from the results later. It does not "
-        "stop general findings, for example about an illness, from being learned."
+        "· It stays so for what is computed from the results later. It does not stop general findings, for example "
+        "about an illness, from being learned."
     )
     return lines

@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import published_files, state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
@@ -58,7 +58,8 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     lines += _title("In Python") + _code(plan, files)
     lines += _title("What was promised to the people in the data")
     for promise in plan.promises:
-        lines += _wrapped(f"Towards {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+        who = " and ".join(promise.observers)
+        lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
         "numbers is covered where a line above names you both."

@@ -8,7 +8,6 @@ Not here: how the page looks (evidence/templates/report.html), deciding (plan/).
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,8 @@ from markupsafe import Markup
 
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import odds_sentence
-from sfumato.evidence.frontier import Frontier, frontier_of, stated_point
+from sfumato.evidence.frontier import Frontier, frontier_of
+from sfumato.evidence.odds import odds_of, odds_sentence, stated_point
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.network.network import Network
@@ -55,7 +54,7 @@ class PromiseFacts:
     adjacency: str
     epsilon: float
     delta: float
-    odds: str
+    odds: str  # what happens to them, in words
     sure: float  # per cent of right guesses of the best attacker who starts at 50
     sentence: str
 
@@ -195,6 +194,7 @@ def _state(folder: Path | None, certificates: tuple[Checked, ...]) -> str:
 
 def _promise(promise: Promise) -> PromiseFacts:
     epsilon, delta = stated_point(promise.asked)
+    odds = odds_of(promise.asked, promise.kept)
     adjacency = promise.asked.adjacency
     return PromiseFacts(
         " and ".join(promise.observers),
@@ -205,16 +205,10 @@ def _promise(promise: Promise) -> PromiseFacts:
         str(adjacency) if adjacency else "",
         epsilon,
         delta,
-        _factor(epsilon),
-        50 + 50 * promise.asked.advantage(),
-        odds_sentence(promise.asked),
+        odds.bound,
+        odds.sure,
+        odds_sentence(promise.asked, promise.kept),
     )
-
-
-def _factor(epsilon: float) -> str:
-    if epsilon >= 50:
-        return f"e^{epsilon:.3g}"
-    return f"{math.exp(epsilon):.3g}" if epsilon < 6.9 else f"{math.ceil(math.exp(epsilon)):,}"
 
 
 def _shown(

@@ -16,7 +16,7 @@ from typing import Any
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
 from sfumato.evidence.drawn import Drawn, drawn_for
-from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import published_files
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
@@ -259,7 +259,8 @@ def _bounded(plan: Plan, dataset: str) -> Iterator[str]:
     yield from _wrapped("Why the influence on it is bounded:")
     for promise in plan.promises:
         if promise.dataset == dataset:
-            yield from _wrapped(f"· {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+            who = " and ".join(promise.observers)
+            yield from _wrapped(f"· {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
     cost = plan.cost(dataset)
     yield from _wrapped(f"· Everybody together: {cost}. {odds_sentence(cost)}")
     yield from _wrapped(
