@@ -12,11 +12,13 @@ meant.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from sfumato.errors import StudyError
+from sfumato.lang.deadline import check_time, seconds_left
 from sfumato.lang.engine import EngineError, Program
 from sfumato.lang.limits import GENEROUS, LimitReached, Limits, TimeGuard
 from sfumato.lang.problem import Problem
@@ -71,7 +73,8 @@ class Derivation:
 
 def ground(spec: Spec, facts: Sequence[Term] = (), limits: Limits = GENEROUS) -> Grounding:
     """The Grounding of a study for given facts; a StudyError names the clause that cannot be answered."""
-    derivation = derive(spec, facts, limits)
+    check_time("running the study's clauses")
+    derivation = derive(spec, facts, dataclasses.replace(limits, seconds=min(limits.seconds, seconds_left())))
     if derivation.problems:
         raise StudyError("The study cannot be grounded. Nothing was spent.", derivation.problems)
     return collect(derivation)

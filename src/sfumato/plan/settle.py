@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
@@ -29,8 +29,10 @@ from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
     SamplePart,
-    SeveralParts,
+    Simulated,
     choose_part,
+    finite_difficulty,
+    put_together,
 )
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
@@ -43,6 +45,8 @@ __all__ = ["Settled", "Settling"]
 
 #: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
 ARITHMETIC = 1 + 2.0**-20
+#: Squares of errors and their ratios must stay within a float.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Settling:
     noise: Noise
     size: float
     sizes: Mapping[str, float]
+    _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -168,6 +173,16 @@ class Settling:
 
         A histogram's cells and a count are compared with the number of individuals, a sum with the width of the sum.
         """
+        unit = self._unit(name)
+        if _LARGEST < unit < math.inf:  # what has no bound at all is refused by name
+            raise PlanError(
+                f"{name} may be as large as {unit:.3g} by the declared ranges, and nothing beyond {_LARGEST:g} is "
+                "planned. Declare narrower ranges, or keep what it is computed from small with clip(X, Low, High). "
+                "Nothing was planned and nothing was spent."
+            )
+        return unit
+
+    def _unit(self, name: str) -> float:
         if name in self.aggregates:
             node = self.aggregates[name]
             if node.kind in ("mean", "sum"):
@@ -194,7 +209,7 @@ class Settling:
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
                     if parts:
-                        found.setdefault(observer, []).append(_together(parts, self.noise))
+                        found.setdefault(observer, []).append(put_together(parts, self.noise))
         return found
 
     def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
@@ -290,7 +305,7 @@ class Settling:
                 own = found[request.observer]
                 own[name] = own.get(name, 0.0) + request.weight * influence * each
         for observer, parts in self.individual_parts.items():
-            found[observer][_individuals(parts, observer)] = max(part.difficulty for part in parts)
+            found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
         return {observer: blocks for observer, blocks in found.items() if blocks}
 
     def _limits(self) -> dict[str, dict[str, float]]:
@@ -378,10 +393,10 @@ class Settling:
         parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.weights)]
         seen = []
         for part in parts:
+            summaries = self._simulated.of(request.observer, part, draws)
+            note = self._structure(part) if len(parts) > 1 else ""
             names = [name for name in request.nodes if name in part.weights]
-            for name, errors in part.errors(draws, names).items():
-                note = self._structure(part) if len(parts) > 1 else ""
-                seen.append(seen_of_one(part, name, errors, draws, note))
+            seen += [seen_of_one(part, name, summaries[name], draws, note) for name in names]
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
@@ -452,11 +467,3 @@ class Settling:
 def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
     """The name of the block that stands for one value per individual; equal for observers who can share draws."""
     return "individuals " + repr(sorted((part.key(observer) for part in parts), key=repr))
-
-
-def _together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
-    if len(parts) == 1:
-        return parts[0]
-    weights = {name: weight for part in parts for name, weight in part.weights.items()}
-    considered = tuple(entry for part in parts for entry in part.alternatives)
-    return SeveralParts(parts[0].group, parts[0].template, weights, considered, tuple(parts), noise)
