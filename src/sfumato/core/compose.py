@@ -36,7 +36,7 @@ from sfumato.core.guarantee import (
     _order,
 )
 from sfumato.core.learning_event import ObjectiveDP
-from sfumato.core.loss_distribution import loss_distribution
+from sfumato.core.loss_distribution import drawn_delta, drawn_epsilon, loss_distribution
 from sfumato.core.parts import Part
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
@@ -79,7 +79,10 @@ class ComposedDP(Guarantee):
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
         if self._has_pair:
-            bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
+            if self._has_box:
+                bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
+            else:
+                bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
             plain = self._plain()
             if plain is not None and epsilon >= plain[0]:
                 bounds.append(plain[1])
@@ -92,7 +95,9 @@ class ComposedDP(Guarantee):
             plain = self._plain()
             if plain is not None and delta >= plain[1]:
                 bounds.append(plain[0])
-            if delta > _FOURIER:
+            if delta > _FOURIER and self._has_box:
+                bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
+            elif delta > _FOURIER:
                 loss = loss_distribution(self.parts)
                 bounds.append(round_up(float(loss.get_epsilon_for_delta(delta - _FOURIER)), 1e-9))
         return max(0.0, min(bounds))
@@ -100,6 +105,10 @@ class ComposedDP(Guarantee):
     @property
     def _has_pair(self) -> bool:
         return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
+
+    @property
+    def _has_box(self) -> bool:
+        return any(part.kind == "box" for part in self.parts)
 
     @property
     def _has_curve(self) -> bool:
