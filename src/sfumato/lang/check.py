@@ -57,7 +57,7 @@ def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem
     yield from _ranges(network)
     yield from _exact(network)
     yield from check_instances(
-        spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(spec, clause)
+        spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(network, clause)
     )
 
 

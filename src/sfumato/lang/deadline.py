@@ -46,7 +46,7 @@ def check_time(doing: str) -> None:
     """Refuse if the time is over. `doing` names the step, in terms of the study."""
     if _end.get() <= time.thread_time():
         raise PlanError(
-            f"Planning takes more than {LONGEST_PLAN:g} s of processor time; it was stopped while {doing}. Publish fewer "
-            "variables of each individual, let public tables give fewer different structures, or use aggregates. Nothing was "
-            "planned and nothing was spent."
+            f"Planning takes more than {LONGEST_PLAN:g} s of processor time; it was stopped while {doing}. Publish "
+            "fewer variables of each individual, let public tables give fewer different structures, or use aggregates. "
+            "Nothing was planned and nothing was spent."
         )
