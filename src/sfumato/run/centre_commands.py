@@ -59,7 +59,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
 
         Example: sfumato centre --join 10.0.0.7:4711 --round round.json --name north --key north.pem --data patients.csv
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if new_key is not None:
             console.print(f"identity: {_make_key(new_key)}")
             return
@@ -104,7 +104,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         --write-round round.json, and when the centres have agreed: sfumato coordinate round.json --listen 0.0.0.0:4711
         --tls-cert server.pem --tls-key server.key
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if agreed.suffix == ".pl":
             offered = _round_of_study(agreed, publication, identity or [], absences, colluders)
         else:

@@ -156,8 +156,9 @@ class Staging:
         if os.name == "nt" and self.out.exists():
             self.out.rmdir()
         os.rename(self.folder, self.out)  # takes the place of an empty folder in the same step
-        for own in (MARKER, f"{MARKER}.lock"):
-            (self.out / own).unlink(missing_ok=True)
+        with suppress(OSError):  # it is shown: a marker that stays says nothing any more
+            for own in (MARKER, f"{MARKER}.lock"):
+                (self.out / own).unlink(missing_ok=True)
         _sync(_absolute(self.out).parent)
 
     def _leave(self, keep: bool) -> None:
@@ -323,9 +324,14 @@ def _try_room(path: Path, room: int) -> None:
 
 
 def _sync(path: Path) -> None:
-    with suppress(OSError):  # some systems do not sync folders
+    """On the disk, not only on its way there. A file that cannot be synced is not written."""
+    folder = path.is_dir()
+    try:
         file = os.open(path, os.O_RDONLY)
         try:
             os.fsync(file)
         finally:
             os.close(file)
+    except OSError:
+        if not folder:  # some systems do not sync folders
+            raise
