@@ -26,7 +26,7 @@ from sfumato.run.view import exact_sums
 
 PEOPLE = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), {low}, {high}).
@@ -55,7 +55,7 @@ def test_nobodys_variable_is_not_read_from_a_private_table(person):
     """The smallest dose of all patients was a constant of everybody's expressions, without noise."""
     study = f"""{AGES}
     source(doses, 'doses.parquet'). {person} column(doses, drug, drug(D)). column(doses, dose, dose(D)).
-    drug(d1). random(dose(D)) :- drug(D). range(dose(D), 0, 1).
+    missing(doses, never). rows_per_person(doses, 9). drug(d1). random(dose(D)) :- drug(D). range(dose(D), 0, 1).
     random(x(P)) :- patient(P). depends(x(P), [dose(d1)], dose(d1)).
     sum(s, x(P), patient(P)). publish(total, s, promise(public)).
     """
@@ -71,8 +71,8 @@ def test_nobodys_variable_is_not_read_from_a_private_table(person):
 )
 def test_a_private_row_belongs_to_one_individual(columns):
     """Whoever stood in the second column moved other people's contributions and was charged for none of it."""
-    study = f"""{AGES} source(t, 't.parquet'). {columns}
-    source(doctors, 'd.parquet'). column(doctors, id, doctor(D)).
+    study = f"""{AGES} source(t, 't.parquet'). {columns} rows_per_person(t, 10).
+    source(doctors, 'd.parquet'). column(doctors, id, doctor(D)). rows_per_person(doctors, 1).
     dataset(doctors, domain(D, doctor(D))). count(n, patient(P)). publish(number, n, promise(public)).
     """
     with pytest.raises(SchemaError, match="belong to several individuals"):
@@ -186,7 +186,7 @@ def test_public_csv_files_still_hold_numbers(tmp_path):
 @pytest.mark.parametrize("cell", ["7", "abc", "7.5x"])
 def test_numbers_of_the_study_are_compared_with_text_without_failing(cell):
     study = f"""{AGES} source(t, 't.parquet'). column(t, patient, patient(P)). column(t, code, code(C)).
-    relation(t, treated(P, C)). code(5). code(7).
+    rows_per_person(t, 9). relation(t, treated(P, C)). code(5). code(7).
     count(n(C), (patient(P), treated(P, C))) :- code(C). publish(number, n(C), promise(public)) :- code(C).
     """
     tables = {
@@ -224,7 +224,7 @@ def test_a_word_among_numbers_is_an_absent_number_and_no_reason_to_fail(kind):
 # ── who somebody is ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 ROWS = """
-source(v, 'v.parquet'). column(v, id, patient(P)). column(v, x, x(P)). rows_per_person(v, 2).
+source(v, 'v.parquet'). column(v, id, patient(P)). missing(v, never). column(v, x, x(P)). rows_per_person(v, 2).
 random(x(P)) :- patient(P). range(x(P), 0, 1). dataset(people, domain(P, patient(P))). adjacency(people, add_remove).
 sum(s, x(P), patient(P)).
 """

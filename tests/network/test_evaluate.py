@@ -120,12 +120,12 @@ def test_removing_one_person_moves_aggregates_by_at_most_their_contribution(onco
 
 NUMBERED = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). rows_per_person(people, 1). missing(people, never).
 column(people, x, x(P)).
 column(people, y, y(P)).
 column(people, g, g(P)).
 source(long, 'long.parquet').
-column(long, who, person(P)).
+column(long, who, person(P)). rows_per_person(long, 10). missing(long, never).
 column(long, item, thing(I)).
 column(long, value, v(P, I)).
 source(tastes, 'tastes.parquet').

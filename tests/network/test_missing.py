@@ -30,7 +30,7 @@ publish(h, h, openness(public)).
 publish(k, k, openness(public)).
 """
 TABLE = pa.table(
-    {"id": list("abcdef"), "v": [20.0, None, 40.0, float("nan"), 5.0, 60.0], "c": list("xyxz") + [None, "y"]}
+    {"id": list("abcdef"), "v": [20.0, None, 40.0, float("nan"), 5.0, 60.0], "c": ["x", "y", "x", "z", None, "y"]}
 )
 
 

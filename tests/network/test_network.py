@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 BASE = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). rows_per_person(people, 1). missing(people, never).
 column(people, age, age(P)).
 random(age(P)) :- person(P).
 range(age(P), 0, 110).
@@ -209,7 +209,7 @@ def test_cells_are_clipped_and_absent_ones_replaced():
 
 VISITS = """
 source(visits, 'visits.parquet').
-column(visits, who, person(P)).
+column(visits, who, person(P)). missing(visits, never).
 column(visits, cost, cost(P)).
 rows_per_person(visits, 2).
 random(cost(P)) :- person(P).

@@ -16,7 +16,7 @@ from sfumato.network.rows import mean_of
 
 STUDY = """
 source(t, 't.parquet').
-column(t, id, person(P)).
+column(t, id, person(P)). missing(t, never).
 column(t, v, v(P)).
 random(v(P)) :- person(P).
 range(v(P), 0, 10).

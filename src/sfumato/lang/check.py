@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sfumato.lang.cells import check_cells
 from sfumato.lang.circles import first_circle
 from sfumato.lang.expressions import cpf_problems
 from sfumato.lang.ground import Derivation, collect, derive, first_failure
@@ -54,7 +55,7 @@ def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem
     yield from _expressions(network)
     yield from _cycles(network)
     yield from _observed(network)
-    yield from _ranges(network)
+    yield from check_cells(network, _error)
     yield from _exact(network)
     yield from check_instances(
         spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(network, clause)
@@ -467,26 +468,6 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 "Publish it without a requirement's help, or check that the right variable and dataset are named.",
                 severity="warning",
-            )
-
-
-def _ranges(network: _Network) -> Iterator[Problem]:
-    """A cell that something seen depends on needs a public range: without one its influence has no bound."""
-    reported = set()
-    for variable in network.needed:
-        name = indicator(variable)
-        if name in reported or not network.column(variable):
-            continue
-        if not any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges):
-            reported.add(name)
-            pattern = next(c.atom for c in network.spec.columns if match(c.atom, variable) is not None)
-            yield _error(
-                network,
-                "no-range",
-                f"{show(pattern)} influences what is seen and has no declared range",
-                network.declared_at(variable),
-                f"Declare what everybody may know: range({show(pattern)}, Low, High), or a list of categories.",
-                expected="a public range, written down without looking at the data",
             )
 
 

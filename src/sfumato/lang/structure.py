@@ -95,7 +95,29 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
+    yield from _several_rows(spec, text)
     yield from _table_variables(spec, text)
+
+
+def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """A table that says whose its rows are says what is done with several of one person."""
+    people = domain_predicates(spec)
+    said = {rule.table for rule in (*spec.row_limits, *spec.each_person)} | spec.public_tables
+    for column in spec.columns:
+        if indicator(column.atom) in people and column.table not in said:
+            said |= {column.table}
+            others = sum(
+                one.table == column.table and indicator(one.atom) not in spec.random_predicates for one in spec.columns
+            )
+            number = 1 if others == 1 else 10
+            yield _problem(
+                "rows-per-person",
+                f"the table {column.table} does not say how many rows one {column.atom.functor} may have",
+                column.position,
+                text.get(column.position, "") if column.position else "",
+                f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
+                f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
+            )
 
 
 def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:

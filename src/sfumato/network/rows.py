@@ -70,7 +70,8 @@ def _ordered(room: TableRoom, layout: Layout, person: str, key: bytes, alone: in
     cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
     message, copies, copy = (sql_name(name) for name in ("$message", "$copies", "$copy"))  # a file may have "copy"
     content = " || ".join(map(_piece, fields))
-    rows = f"SELECT {content} AS {message}, count(*) AS {copies}, {cells} FROM {table} WHERE {who} IN ({crowded}) GROUP BY 1"
+    chosen = f"{content} AS {message}, count(*) AS {copies}, {cells}"
+    rows = f"SELECT {chosen} FROM {table} WHERE {who} IN ({crowded}) GROUP BY 1"
     each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
     numbered = f"{message} || {_piece(f'{copy}::VARCHAR')}"
     hashed = f"SELECT * EXCLUDE ({message}), {_hmac(key, numbered)} AS {sql_name('$code')} FROM ({each})"

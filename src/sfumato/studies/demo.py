@@ -38,7 +38,7 @@ HOSPITALS = ("north", "south", "west")
 STUDY = """\
 % Breast masses in three hospitals: what the public may see, and what researchers may.
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, radius, radius(P)).
 column(patients, texture, texture(P)).
 column(patients, smoothness, smoothness(P)).
