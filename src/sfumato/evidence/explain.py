@@ -16,6 +16,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.told import digits, told_before
 
 __all__ = ["REGISTERS", "explain"]
 
@@ -109,13 +110,16 @@ def _publication(plan: Plan, planned: Planned) -> Iterator[str]:
             )
         return
     for seen in planned.seen:
-        each = f" each of {seen.size} numbers" if seen.size > 1 else ""
-        note = f" {seen.note}" if seen.note else ""
-        yield from _wrapped(
-            f"{seen.node}:{each} within ±{seen.half_width:.4g} of the truth in 95 of 100 cases; expected squared error "
-            f"{seen.error:.4g}{' in all' if seen.size > 1 else ''}.{note}",
-            "  ",
-        )
+        for told in told_before(seen):
+            each = f" each of {told.count} numbers" if told.count > 1 else ""
+            note = f" {told.note}" if told.note else ""
+            yield from _wrapped(
+                f"{told.name}:{each} within {told.within} of the truth in 95 of 100 cases; standard error "
+                f"{told.error}.{note}",
+                "  ",
+            )
+    error = f"{planned.error:.4g}"
+    yield from _wrapped(f"Expected squared error in all: {error}", "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
@@ -154,7 +158,7 @@ def _subject(plan: Plan) -> list[str]:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
         lines += _wrapped(
             f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before, typically "
-            f"±{max((seen.half_width for seen in planned.seen), default=0.0):.3g}, so that nobody can tell with "
+            f"±{digits(max((seen.half_width for seen in planned.seen), default=0.0))}, so that nobody can tell with "
             "confidence what your own entry was."
         )
     for promise in plan.promises:

@@ -19,6 +19,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
+from sfumato.plan.told import told_before
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
@@ -94,16 +95,17 @@ def _summary(plan: Plan) -> str:
 
 def plan_table(plan: Plan) -> Table:
     """The publications of a plan, one a line."""
-    table = Table("publication", "observer", "strategy", "95 % within", "squared error", box=None, pad_edge=False)
+    table = Table("publication", "observer", "strategy", "95 % within", "standard error", box=None, pad_edge=False)
     for planned in plan.publications:
-        for place, seen in enumerate(planned.seen):
+        told = [one for seen in planned.seen for one in told_before(seen)]
+        for place, one in enumerate(told):
             first = place == 0
             table.add_row(
                 planned.name if first else "",
                 planned.observer if first else "",
                 planned.strategy if first else "",
-                f"±{seen.half_width:.4g}",
-                f"{seen.error:.4g}  {seen.node}",
+                one.within,
+                f"{one.error}  {one.name}{f'. {one.note}' if one.note else ''}",
             )
     return table
 
