@@ -109,8 +109,9 @@ def test_every_text_tells_the_errors_of_the_results(tmp_path, metric):
         traced = squeezed("".join(trace_text(trace) for trace in traces))
         texts = {"README": readme.split(f"{name}Out, for public")[1], "trace": traced.split(f"shows {name}")[1]}
         texts["report"] = page(folder).split("sees, and could still learn", 1)[1].split(f" {name}Out ")[1]
+        texts["explain"] = squeezed(explain(plan, "analyst", folder)).split(f" {name}Out:")[1]
         if name in KNOWN:
-            texts["explain"] = squeezed(explain(plan)).split(f" {name}Out:")[1]
+            texts["explain beforehand"] = squeezed(explain(plan)).split(f" {name}Out:")[1]
         for part, error, below, above in figures(folder, name, "public"):
             cut = name == "average" and below != pytest.approx(above)  # ends at the end of its range
             shown = part if name == "moments" else ""
@@ -139,6 +140,7 @@ def test_what_was_drawn_for_one_observer_is_not_told_to_another(tmp_path):
     folder = tmp_path / "out"
     plan = released(study("public", "doctor"), folder)
     told = page(folder) + squeezed((folder / "README.txt").read_text(encoding="utf-8"))
+    told += squeezed(explain(plan, "analyst", folder) + explain(plan, "subject", folder))
     for observer in ("public", "doctor"):
         for name in ("few", "ratio"):
             for _, error, below, above in figures(folder, name, observer):
@@ -146,6 +148,7 @@ def test_what_was_drawn_for_one_observer_is_not_told_to_another(tmp_path):
                 assert below == above or interval(below, above) not in told
                 (trace,) = trace_result(plan, f"{name}Out", observer, None, folder)
                 assert f"{error:.4g}" in trace_text(trace)
+                assert f"{error:.4g}" in squeezed(explain(plan, observer, folder))
     assert "standard_error, low and high are in its file" in told
     assert re.search(r"±[\d.e-]+ if all 400 qualify, ±[\d.e-]+ if 40 do", told)
 
