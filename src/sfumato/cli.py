@@ -236,7 +236,7 @@ def explain(
         made = plan_study(file, None, {})
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
-    print(explain_plan(made, reader), end="")
+    print(explain_plan(made, reader, file if file.is_dir() else None), end="")
 
 
 @app.command()

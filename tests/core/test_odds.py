@@ -1,4 +1,4 @@
-"""How often e^ε is exceeded: mpmath for Gaussian noise, enumeration for randomised response, simulation for mixtures."""
+"""How often e^ε is exceeded: against mpmath for Gaussian noise, enumeration for randomised response, simulation."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 1
+VERSION = 2
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; or what will be drawn itself, such as the noisy size of a group, so that only its file can tell it.
