@@ -112,11 +112,13 @@ def best_cut(
     for candidate in tried:
         check_time(f"simulating noise on {len(candidate.cut)} variables of one individual")
         errors = template.predicted_errors(scales_for(candidate, budget, noise), weights, noise)
-        losses.append((candidate, math.fsum(weights[output] * error for output, error in errors.items())))
+        loss = math.fsum(weights[output] * error for output, error in errors.items())
+        if math.isfinite(loss):  # a level with noise is no level: a lookup has no row for it
+            losses.append((candidate, loss))
     losses.sort(key=lambda pair: pair[1])
     chosen = [candidate for candidate, _ in losses if candidate.strategy in allowed]
     if not chosen:
-        chosen = [candidate for candidate in ranked if candidate.strategy in allowed]
+        chosen = [candidate for candidate in ranked if candidate.strategy in allowed and candidate not in tried]
     if not chosen:
         raise PlanError(
             f"{', '.join(weights)}: {' or '.join(sorted(allowed))} is all that is allowed, and no such noise has a "
