@@ -415,6 +415,6 @@ def _twice(part: Part) -> Part:
         case "concentrated":
             return Part("concentrated", 4 * part.value, 0.0, part.count)
     raise PrivacyParameterError(
-        "What replacing a record inside a part costs does not follow from this cost under add-remove: state it for every "
-        "part with inside=[…] under replace-one. Nothing was spent."
+        "What replacing a record inside a part costs does not follow from this cost under add-remove: state it for "
+        "every part with inside=[…] under replace-one. Nothing was spent."
     )

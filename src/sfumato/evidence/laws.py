@@ -109,7 +109,7 @@ def _power(one: _Spectrum, times: int) -> _Spectrum:
 
 
 def _objective(part: Part) -> _Spectrum:
-    """shift + max(0, L), L ~ N(μ²/2, μ²), many times; each cell's mass is split so that Σp and Σp e^{-loss} are kept."""
+    """shift + max(0, L), L ~ N(μ²/2, μ²), many times; masses are split so that Σp and Σp e^{-loss} are kept."""
     mu, width = part.size, part.size / 2000
     edges = width * np.arange(math.ceil((mu * mu / 2 + 13 * mu) / width) + 1)
     z = (edges - mu * mu / 2) / mu
@@ -181,7 +181,7 @@ def _best_order(log_delta: Callable[[np.ndarray], np.ndarray]) -> float:
         best = int(np.argmin(logs))
         smallest = float(logs[best])
         above = np.geomspace(above[max(0, best - 1)], above[min(len(above) - 1, best + 1)], 2001)
-    return math.exp(min(0.0, smallest)) if smallest == smallest else 1.0
+    return math.exp(min(0.0, smallest)) if not math.isnan(smallest) else 1.0
 
 
 def _conversion(above: np.ndarray, renyi: np.ndarray, epsilon: float) -> np.ndarray:

@@ -45,8 +45,9 @@ Record = Mapping[str, Any]
 class Part(NamedTuple):
     """`times` acts alike: "gaussian" of μ = value, or "laplace" or "two-point" of ε = value, failing with `delta`.
 
-    For "box", value is the shift in half widths and delta the strength of the oscillator; for "objective", delta is what
-    the change of variables adds to the loss. `value` is the quotient of the record's numbers, rounded up after 60 digits.
+    For "box", value is the shift in half widths and delta the strength of the oscillator; for "objective", delta is
+    what the change of variables adds to the loss. `value` is a quotient of the record's numbers, rounded up after 60
+    digits.
     """
 
     kind: str

@@ -122,8 +122,8 @@ class Box(Mechanism):
 def _cumulative(half_width: float, stiffness: float, grid: float) -> tuple[np.ndarray, int]:
     """Whole-number weights of the cells -m … m, summed up: P[noise <= k cells]·2^62, increasing to 2^62 exactly.
 
-    Each weight is its cell's mass to the nearest whole number; what is left over goes to the middle cell. In all that is
-    less than the 2^-44 that is charged for it (docs/proofs/box.md).
+    Each weight is its cell's mass to the nearest whole number; what is left over goes to the middle cell. In all that
+    is less than the 2^-44 that is charged for it (docs/proofs/box.md).
     """
     reach = math.floor(half_width / grid)
     edges = (np.arange(-reach, reach + 2) - 0.5) * grid
