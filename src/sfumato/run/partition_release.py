@@ -40,6 +40,9 @@ from sfumato.run.tables import Progress, _check_target, _grant_if_new, _may_refu
 
 __all__ = ["ReleaseParts", "release_partitions"]
 
+#: How long a disk may take nothing.
+_WRITE_SECONDS = 600.0
+
 
 def release_partitions(
     source: str | os.PathLike[str],
@@ -103,20 +106,21 @@ class ReleaseParts:
         unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         sink: Any = None
         rows, writing = 0, None
+        pool = ThreadPoolExecutor(1)
         try:
-            with ThreadPoolExecutor(1) as pool:
-                for number, block in part.blocks(self.columns):
-                    published = self.prepared.apply(block, number)
-                    sink = sink or _new_sink(unfinished, "parquet", published.schema)
-                    _wait(writing)
-                    writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
-                    rows += block.num_rows
+            for number, block in part.blocks(self.columns):
+                published = self.prepared.apply(block, number)
+                sink = sink or _new_sink(unfinished, "parquet", published.schema)
                 _wait(writing)
+                writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
+                rows += block.num_rows
+            _wait(writing)
             sink.close()
             _flush(unfinished)
             os.replace(unfinished, target)
         finally:
-            if sink is not None and sink.is_open:
+            pool.shutdown(wait=writing is None or writing.done(), cancel_futures=True)
+            if sink is not None and sink.is_open and (writing is None or writing.done()):
                 _close_quietly(sink)
             unfinished.unlink(missing_ok=True)
         return rows
@@ -313,8 +317,15 @@ def _publish(ledger: Ledger, reservations: Sequence[Reservation], staging: Path,
 
 
 def _wait(writing: Future[Any] | None) -> None:
-    if writing is not None:
-        writing.result()
+    if writing is None:
+        return
+    try:
+        writing.result(timeout=_WRITE_SECONDS)
+    except TimeoutError:
+        raise SfumatoError(
+            f"The disk of --out has taken nothing for {_WRITE_SECONDS:g} s. Nothing was published. The same command "
+            "run again takes up where this one stopped, at no further cost."
+        ) from None
 
 
 def _flush(path: Path) -> None:

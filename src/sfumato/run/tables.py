@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +35,8 @@ __all__ = ["release_file"]
 Progress = Callable[[int], None]
 #: Numbers in a batch: small enough for the memory of a laptop, large enough for numpy.
 _BATCH_NUMBERS = 1 << 22
+#: How long a disk may take nothing, and how long an end is waited for that cannot help any more.
+_WRITE_SECONDS, _GOODBYE_SECONDS = 600.0, 5.0
 
 
 def release_file(
@@ -189,7 +191,10 @@ def _all_or_nothing(out: Path) -> Iterator[Path]:
 def _stream(
     file: TableFile, prepared: PreparedTable, columns: list[str], rows: int, target: Path, progress: Progress
 ) -> int:
-    """Read and draw here, write in a second thread: the two cost about the same."""
+    """Read and draw here, write in a second thread: the two cost about the same.
+
+    A disk that takes nothing for `_WRITE_SECONDS` (a share that went away) ends the wait, not only the write.
+    """
     waiting: queue.Queue[pa.Table | None] = queue.Queue(maxsize=2)
     failure: list[BaseException] = []
 
@@ -205,19 +210,24 @@ def _stream(
         while not ended:  # let the reader finish its put
             ended = waiting.get() is None
 
-    writer = threading.Thread(target=write, name="table writer")
+    writer = threading.Thread(target=write, name="table writer", daemon=True)
     writer.start()
     count = 0
     try:
         for number, batch in enumerate(file.batches(prepared.schema, columns, rows)):
             if failure:
                 break
-            waiting.put(prepared.apply(batch, number))
+            waiting.put(prepared.apply(batch, number), timeout=_WRITE_SECONDS)
             count += batch.num_rows
             progress(batch.num_rows)
+    except queue.Full:
+        failure.append(TimeoutError("the disk takes nothing"))
     finally:
-        waiting.put(None)
-        writer.join()
+        with suppress(queue.Full):
+            waiting.put(None, timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+        writer.join(timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+    if writer.is_alive() and not failure:
+        failure.append(TimeoutError("the disk takes nothing"))
     if failure:
         raise DataError(
             "The published table could not be written; nothing was published. The charge stays."
