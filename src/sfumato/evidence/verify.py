@@ -27,6 +27,7 @@ from scipy.special import ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError, VerificationError
 from sfumato.evidence.losses import (
     Concentrated,
@@ -89,6 +90,7 @@ class Verification:
         return self.ok
 
 
+@calm_threads()
 def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False) -> Verification:
     """Re-derives every number of `certificate` from its events; with `plan`, also that the plan is the one hashed.
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
@@ -38,6 +39,7 @@ def network_of(study: Spec | Network | str | Path, tables: Mapping[str, Any] | N
     return Network.from_spec(study if isinstance(study, Spec) else load(study), tables)
 
 
+@calm_threads()
 def make_plan(
     spec_or_network: Spec | Network | str | Path,
     tables: Mapping[str, Any] | None = None,
