@@ -26,6 +26,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError, VerificationError
 from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
@@ -92,6 +93,7 @@ class Verification:
         return self.ok
 
 
+@calm_threads()
 def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False) -> Verification:
     """Re-derives every number of `certificate` from its events; with `plan`, also that the plan is the one hashed.
 
