@@ -120,11 +120,12 @@ def verify(
 def check(
     study: Annotated[Path, typer.Argument(help="A study file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON record for editors.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
 ) -> None:
-    """Say everything that is wrong with a study, without any data. Exit code 0 if it can be planned, 1 if not."""
-    from sfumato.lang.check_command import run_check
+    """Say everything that is wrong with a study, without private data. Exit code 0 if it can be planned, 1 if not."""
+    from sfumato.run.check_command import run_check
 
-    text, fine = run_check(study, as_json)
+    text, fine = run_check(study, as_json, data)
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
     if not fine:
@@ -238,7 +239,7 @@ def explain(
         made = plan_study(file, None, {})
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
-    print(explain_plan(made, reader), end="")
+    print(explain_plan(made, reader, file if file.is_dir() else None), end="")
 
 
 @app.command()
@@ -314,6 +315,7 @@ def main() -> None:
     try:
         app()
     except SfumatoError as error:
+        # A study's own brackets are no markup.
         message = Text.assemble((type(error).__name__, "red"), f": {error}")
         Console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.exit(1)

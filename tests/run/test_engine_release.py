@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +25,9 @@ from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
-from sfumato.run import Ledger, partition_release
+from sfumato.run import Ledger, engine_dask, partition_release
 from sfumato.run.engine import open_engine
+from sfumato.run.engine_dask import DaskEngine
 from sfumato.run.partition import Layout, PartitionedTable
 from sfumato.run.partition_release import ReleaseParts, release_partitions
 from sfumato.run.run_key import RunKey, binding
@@ -496,3 +498,66 @@ def test_results_come_with_their_place_and_errors_without_values(engine):
         list(engine.map(engine_faults.quotes_a_value, [1815]))
     assert "1815" not in str(caught.value)
     assert "Ada" not in str(caught.value)
+
+
+def test_a_client_that_failed_elsewhere_does_not_take_the_waiting_with_it(cluster):
+    """Dask's own `as_completed` listens at the client made last, which may be somebody's that never came up."""
+    from distributed import client as dask
+
+    class Elsewhere:
+        loop = None
+
+    dask._set_global_client(Elsewhere())
+    try:
+        assert dict(cluster.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+        assert cluster.total(engine_faults.as_total, [1.0, 2.0]).values[0][0] == 3.0
+    finally:
+        dask._set_global_client(cluster.client)
+
+
+def test_workers_that_are_gone_are_an_error_and_no_wait():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as nobody,
+        distributed.Client(nobody, set_as_default=False) as client,
+    ):
+        engine = DaskEngine(client, patience=0.4)
+        for work in (
+            lambda: list(engine.map(engine_faults.slow_square, [1, 2, 3])),
+            lambda: engine.total(engine_faults.as_total, [1.0]),
+        ):
+            with pytest.raises(SfumatoError, match="0 workers are there and 0 work") as caught:
+                work()
+            assert "The same command" in str(caught.value)
+
+
+def test_a_task_longer_than_the_patience_is_waited_for(cluster):
+    patient = DaskEngine(cluster.client, patience=0.2)
+    assert dict(patient.map(engine_faults.slow_square, [3] * 40)) == dict.fromkeys(range(40), 9)
+    assert dict(patient.map(engine_faults.rests, [2.0])) == {0: 2.0}
+
+
+def test_a_task_that_got_lost_is_handed_out_once_more(cluster, monkeypatch):
+    """The scheduler never hears of the first attempt, as if its message had been lost."""
+    engine, lost = DaskEngine(cluster.client, patience=0.4), []
+    started = DaskEngine._started
+
+    def loses_one(self, function, tasks):
+        futures = started(self, function, tasks)
+        if not lost:
+            lost.append(True)
+            monkeypatch.setattr(futures[0], "add_done_callback", lambda _: None)
+        return futures
+
+    monkeypatch.setattr(DaskEngine, "_started", loses_one)
+    assert dict(engine.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+    assert lost
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(cluster, monkeypatch):
+    monkeypatch.setattr(engine_dask, "_ANSWER", 0.2)
+    engine = DaskEngine(cluster.client, patience=0.4)
+    monkeypatch.setattr(engine, "_finished", lambda futures: iter(()))
+    monkeypatch.setattr(cluster.client, "nthreads", lambda: time.sleep(2))
+    with pytest.raises(SfumatoError, match="the scheduler does not answer"):
+        list(engine.map(engine_faults.slow_square, [1]))

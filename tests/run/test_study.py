@@ -53,7 +53,11 @@ def test_end_to_end(folder, plan):
     true = np.histogram(ages, [0, 20, 40, 60, 80, 110])[0]
     assert np.all(np.abs(counts - true) < 8 * release["spread"]["standard_error"][0].as_py())
     assert release["each"].num_rows == PEOPLE
-    assert release["each"].column_names == ["id", "risk(P)"]
+    assert release["each"].column_names == [
+        "id",
+        "risk(P)",
+        *(f"risk(P) {end}" for end in ("standard_error", "low", "high")),
+    ]
     for certificate in release.certificates.values():
         assert verify(certificate, plan=plan.to_dict()).ok
     balance = Ledger(folder / "ledger.db").balance("people", "patient")

@@ -154,9 +154,9 @@ def _like_input(values: np.ndarray, given: Any) -> Any:
 
 
 def mu_of_pure(eps: float) -> float:
-    """The least μ that every ε-DP act has: where the two curves meet the diagonal, Φ(μ/2) = e^ε/(1+e^ε). Rounded up.
+    """The least μ that every ε-DP act has, Φ(μ/2) = 1/(1+e^-ε): where the two curves meet the diagonal. Rounded up.
 
-    From the small tail for a large ε; for a small one from Φ(μ/2) - ½ = tanh(ε/2)/2, where nothing cancels.
+    Small ε by the inverse error function, since Φ⁻¹ near ½ has lost their digits; large ε from the small tail.
     """
     if eps < 1:
         return round_up(2 * math.sqrt(2) * float(erfinv(math.tanh(eps / 2))))

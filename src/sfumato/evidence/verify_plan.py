@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.certificate import Certificate
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import verify_files
@@ -27,6 +28,7 @@ from sfumato.plan.plan import Plan
 __all__ = ["verify_folder", "verify_plan"]
 
 
+@calm_threads()
 def verify_folder(
     folder: Path, study: Path | None = None, tables: Mapping[str, Any] | None = None
 ) -> tuple[Check, ...]:

@@ -177,7 +177,7 @@ def _draw(
     sums, squares = crew.total(_WeighNoise(noise), tasks).values
     pulled = sums / squares if squares > 0 else np.zeros_like(sums)
     columns = tuple(table.column_names)
-    write = _WriteParts(release, noise, pulled, _unit(machine.alpha_), columns, str(folder))
+    write = _WriteParts(release, noise, pulled, _unit(release.direction(machine.alpha_)), columns, str(folder))
     for _, rows in crew.map(write, tasks):
         progress(rows)
 

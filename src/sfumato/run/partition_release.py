@@ -42,6 +42,9 @@ from sfumato.run.tables import AGAIN, Progress, _may_refuse, _reserve, _write_fa
 
 __all__ = ["ReleaseParts", "release_partitions"]
 
+#: How long a disk may take nothing.
+_WRITE_SECONDS = 600.0
+
 
 def release_partitions(
     source: str | os.PathLike[str],
@@ -153,20 +156,21 @@ class ReleaseParts:
         unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         sink: Any = None
         rows, writing = 0, None
+        pool = ThreadPoolExecutor(1)
         try:
-            with ThreadPoolExecutor(1) as pool:
-                for number, block in part.blocks(self.columns):
-                    published = self.prepared.apply(block, number)
-                    sink = sink or _new_sink(unfinished, "parquet", published.schema)
-                    _wait(writing)
-                    writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
-                    rows += block.num_rows
+            for number, block in part.blocks(self.columns):
+                published = self.prepared.apply(block, number)
+                sink = sink or _new_sink(unfinished, "parquet", published.schema)
                 _wait(writing)
+                writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
+                rows += block.num_rows
+            _wait(writing)
             sink.close()
             _flush(unfinished)
             os.replace(unfinished, target)
         finally:
-            if sink is not None and sink.is_open:
+            pool.shutdown(wait=writing is None or writing.done(), cancel_futures=True)
+            if sink is not None and sink.is_open and (writing is None or writing.done()):
                 _close_quietly(sink)
             unfinished.unlink(missing_ok=True)
         return rows
@@ -338,8 +342,15 @@ def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Sta
 
 
 def _wait(writing: Future[Any] | None) -> None:
-    if writing is not None:
-        writing.result()
+    if writing is None:
+        return
+    try:
+        writing.result(timeout=_WRITE_SECONDS)
+    except TimeoutError:
+        raise SfumatoError(
+            f"The disk of --out has taken nothing for {_WRITE_SECONDS:g} s. Nothing was published. The same command "
+            "run again takes up where this one stopped, at no further cost."
+        ) from None
 
 
 def _flush(path: Path) -> None:

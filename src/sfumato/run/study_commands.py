@@ -21,6 +21,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
+from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.ledger import Ledger
@@ -103,16 +104,17 @@ def _summary(plan: Plan) -> str:
 
 def plan_table(plan: Plan) -> Table:
     """The publications of a plan, one a line."""
-    table = Table("publication", "observer", "strategy", "95 % within", "squared error", box=None, pad_edge=False)
+    table = Table("publication", "observer", "strategy", "95 % within", "standard error", box=None, pad_edge=False)
     for planned in plan.publications:
-        for place, seen in enumerate(planned.seen):
+        told = [one for seen in planned.seen for one in told_before(seen)]
+        for place, one in enumerate(told):
             first = place == 0
             table.add_row(
                 Text(planned.name if first else ""),
                 Text(planned.observer if first else ""),
                 Text(planned.strategy if first else ""),
-                f"±{seen.half_width:.4g}",
-                Text(f"{seen.error:.4g}  {seen.node}"),
+                one.within,
+                Text(f"{one.error}  {one.name}{f'. {one.note}' if one.note else ''}"),
             )
     return table
 

@@ -8,6 +8,7 @@ Not here: drawing and charging (run/study.py), checking (evidence/verify.py).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,7 +188,7 @@ def _write_results(release: Release, plan: Plan, results: Path) -> None:
         for ending, text in one.documents.items():
             (results / f"{stem}.{ending}").write_text(text, encoding="utf-8")
         if one.level != "individual" and not one.documents:
-            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
+            text = json.dumps(_plain(one.values.to_pylist()), indent=2, ensure_ascii=False, allow_nan=False)
             (results / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
     (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -211,6 +212,14 @@ def _bound(release: Release, plan: Plan, folder: Path) -> dict[str, Certificate]
 def _certificate_file(plan: Plan, name: str, stems: Mapping[tuple[str, ...], str]) -> str:
     whole = len(plan.datasets) == 1 and name == plan.datasets[0]
     return "certificate.json" if whole else f"certificate.{stems[name,]}.json"
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """JSON has no infinite numbers: an end of an interval that is nowhere becomes null."""
+    return [
+        {name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()}
+        for row in rows
+    ]
 
 
 def read_release(folder: Path) -> Release:

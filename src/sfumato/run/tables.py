@@ -13,6 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ Progress = Callable[[int], None]
 AGAIN = "run the same command again: it publishes what was drawn and costs nothing more."
 #: Numbers in a batch: small enough for the memory of a laptop, large enough for numpy.
 _BATCH_NUMBERS = 1 << 22
+#: How long a disk may take nothing, and how long an end is waited for that cannot help any more.
+_WRITE_SECONDS, _GOODBYE_SECONDS = 600.0, 5.0
 
 
 def release_file(
@@ -168,7 +171,10 @@ def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee) -> list[Adjacen
 def _stream(
     file: TableFile, prepared: PreparedTable, columns: list[str], rows: int, target: Path, progress: Progress
 ) -> int:
-    """Read and draw here, write in a second thread: the two cost about the same."""
+    """Read and draw here, write in a second thread: the two cost about the same.
+
+    A disk that takes nothing for `_WRITE_SECONDS` (a share that went away) ends the wait, not only the write.
+    """
     waiting: queue.Queue[pa.Table | None] = queue.Queue(maxsize=2)
     failure: list[BaseException] = []
 
@@ -184,19 +190,24 @@ def _stream(
         while not ended:  # let the reader finish its put
             ended = waiting.get() is None
 
-    writer = threading.Thread(target=write, name="table writer")
+    writer = threading.Thread(target=write, name="table writer", daemon=True)
     writer.start()
     count = 0
     try:
         for number, batch in enumerate(file.batches(prepared.schema, columns, rows)):
             if failure:
                 break
-            waiting.put(prepared.apply(batch, number))
+            waiting.put(prepared.apply(batch, number), timeout=_WRITE_SECONDS)
             count += batch.num_rows
             progress(batch.num_rows)
+    except queue.Full:
+        failure.append(TimeoutError("the disk takes nothing"))
     finally:
-        waiting.put(None)
-        writer.join()
+        with suppress(queue.Full):
+            waiting.put(None, timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+        writer.join(timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+    if writer.is_alive() and not failure:
+        failure.append(TimeoutError("the disk takes nothing"))
     if failure:
         raise DataError(
             "The published table could not be written; nothing was published. The charge stays."
