@@ -108,7 +108,7 @@ def test_the_command_line_agrees(tmp_path, seed):
     for arguments in (
         ["check", study],
         ["plan", study],
-        ["run", study, "--data", tmp_path, "--out", out, "--ledger", ledger],
+        ["run", study, "--data", tmp_path, "--out", out, "--ledger", ledger, "--grant"],
         ["verify", out, "--study", study],
     ):
         result = CliRunner().invoke(app, list(map(str, arguments)))
