@@ -1,9 +1,8 @@
-"""A tailored channel and its estimator are no worse than Laplace noise with the same budget, and unbiased where they
-say so.
+"""A tailored channel and its estimator are no worse than Laplace noise of the same ε, and unbiased where they say so.
 
 The settings are those of docs/howto/channel.md. Laplace is given every chance: the noise is put on the very use that is
-wanted, with the whole budget, and its known law needs no correction (clipping would bias it). Five shapes of data, three
-sizes of ε; what is estimated is known, because the data are made here.
+wanted, with the whole budget, and its known law needs no correction (clipping would bias it). Five shapes of data,
+three sizes of ε; what is estimated is known, because the data are made here.
 """
 
 from __future__ import annotations

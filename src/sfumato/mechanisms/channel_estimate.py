@@ -7,9 +7,10 @@ Not here: drawing anything private. All of this is post-processing: it costs no 
 Means by decoding: weights v_y with Σ_y P[y|x] v_y ≈ u(x). Of a channel with bias="unbiased" this is exact for its uses,
 for every record and whatever the others are; the answer's method says "unbiased" then. Other channels lose what their
 outputs do not tell: the method says "least bias", and the interval includes the largest remaining difference, but not
-what values within one bin differ by beyond an even spread. Histograms by maximum likelihood (EM). Regression by calibration: E[y|z] = θ·E[φ(x)|z], so
-the target is regressed on the conditional means of the features, which knows how much each output is worth; the naive
-regression on use(z) is pulled towards zero. Within a bin, values count as spread evenly.
+what values within one bin differ by beyond an even spread. Histograms by maximum likelihood (EM). Regression by
+calibration: E[y|z] = θ·E[φ(x)|z], so the target is regressed on the conditional means of the features, which knows how
+much each output is worth; the naive regression on use(z) is pulled towards zero. Within a bin, values count as spread
+evenly.
 Reference: Carroll, Ruppert, Stefanski & Crainiceanu 2006, Ch. 4 (regression calibration).
 """
 

@@ -53,8 +53,9 @@ class TailoredNoise(Mechanism):
     `outputs`: how many, or which. `bias`: "soft" adds the squared bias to the squared error, "none" does not: channels
     for outputs that are used as they stand. "unbiased" is for means: the mean of each use is kept exactly, also within
     bins (values between two knots are treated as one or the other at random; with several uses within a few thousandths
-    of a step), outputs reach beyond the domain, and each record serves one of the uses. `binning`: equal "width", equal width on the scale
-    of the first use ("transformed"), "quantile" of the public prior, PublicEdges or PrivateQuantiles.
+    of a step), outputs reach beyond the domain, and each record serves one of the uses. `binning`: equal "width",
+    equal width on the scale of the first use ("transformed"), "quantile" of the public prior, PublicEdges or
+    PrivateQuantiles; an unbiased channel has knots at such edges, or in equal steps of all its uses together.
     `guard`: how near a singular point of a use values may come.
 
     >>> channel = TailoredNoise(Interval(0.01, 1), 2.0, uses=["identity", "log"])
@@ -160,7 +161,7 @@ class TailoredNoise(Mechanism):
         return self.probabilities @ self.face_values(use) - use(self.inputs)
 
     def face_values(self, use: Any) -> np.ndarray:
-        """The use of each output taken as it stands; outputs where it has no value count as the domain's nearest end."""
+        """The use of each output taken as it stands; where it has none there, of the domain's nearest end."""
         use = as_use(use)
         if use.least is not None and self.outputs.min() <= use.least:
             return use(np.clip(self.outputs, self.domain.low, self.domain.high))

@@ -34,6 +34,7 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
             "condition a column of its own, or publish the aggregate centrally. Nothing was spent."
         )
     columns: dict[str, Domain] = {}
+    tables: set[str] = set()
     for name in node.values:
         value = network.node(name)
         if not isinstance(value, Node) or value.source is None or value.domain is None:
@@ -42,8 +43,8 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
                 "Nothing was planned and nothing was spent."
             )
         columns[value.source.name] = _with_missing(value)
+        tables.add(value.source.table)
     goal = network.spec.dataset(node.dataset).goal
-    tables = {source.table for name in node.values if (source := network.node(name).source) is not None}
     identity = next(
         column.name
         for column in network.spec.columns
