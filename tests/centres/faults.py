@@ -6,7 +6,9 @@ import asyncio
 import os
 import secrets
 import signal
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -23,6 +25,12 @@ from sfumato.centres.wire import message_frame, read_frame, write_frame
 def misbehave(task: CentreTask, step: str, fault: str) -> None:
     """Takes part properly until `step`, then does what `fault` says."""
     asyncio.run(_misbehave(task, step, fault))
+
+
+def announced(task: CentreTask, main: Callable[[CentreTask], None], folder: Path) -> None:
+    """Says that its process is up, and goes on."""
+    (folder / f"{task.name} is up").touch()
+    main(task)
 
 
 def never_join(task: CentreTask) -> None:

@@ -23,7 +23,7 @@ def small_round(centres: int = 5, length: int = 40, requirement: Requirement = P
     """A round, the keys of its centres, and their sums."""
     members, keys = new_centres(f"centre {number}" for number in range(centres))
     statistic = ClippedSums(length, 1.0, 1)
-    planned = {"most_patients": 100, "absences": 2 if centres == 5 else centres // 5, "step_seconds": 5.0, **options}
+    planned = {"most_patients": 100, "absences": 2 if centres == 5 else centres // 5, "step_seconds": 30.0, **options}
     agreed = plan_round("a test", members, statistic, [requirement], **planned)
     return agreed, keys, sums(agreed)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError
 from sfumato.release.aware_common import RESOLVED, NoiseLike, NoisyGram, fit_features
 from sfumato.release.noise import TableNoise
@@ -69,6 +70,7 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         self.regularization = regularization
         self.fit_intercept = fit_intercept
 
+    @calm_threads()
     def fit(self, X: Any, y: Any) -> NoiseAwareLinearRegression:
         """Learn from the published table X and target y."""
         if y is None:

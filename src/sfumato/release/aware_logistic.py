@@ -23,6 +23,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
 from sfumato.release.aware_common import (
     Labels,
@@ -76,6 +77,7 @@ class NoiseAwareLogisticRegression(ClassifierMixin, BaseEstimator):
         self.method = method
         self.label_noise = label_noise
 
+    @calm_threads()
     def fit(self, X: Any, y: Any) -> NoiseAwareLogisticRegression:
         """Learn from the published table X and its labels."""
         if y is None:

@@ -21,6 +21,8 @@ from rich.console import Console
 
 from sfumato.errors import DataError, InputError
 from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -57,7 +59,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
 
         Example: sfumato centre --join 10.0.0.7:4711 --round round.json --name north --key north.pem --data patients.csv
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if new_key is not None:
             console.print(f"identity: {_make_key(new_key)}")
             return
@@ -102,7 +104,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         --write-round round.json, and when the centres have agreed: sfumato coordinate round.json --listen 0.0.0.0:4711
         --tls-cert server.pem --tls-key server.key
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if agreed.suffix == ".pl":
             offered = _round_of_study(agreed, publication, identity or [], absences, colluders)
         else:
@@ -304,6 +306,11 @@ def _write(found: Aggregate, out: Path) -> None:
         "round": found.round.to_dict(),
     }
     (out / "aggregate.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    for certificate in found.certificates():
-        unit = certificate.adjacency.unit if certificate.adjacency else "unit"
-        certificate.write(out / f"certificate-{unit}.json")
+    named = write_manifest(out, "manifest.json", hashes(out))
+    certificates = {
+        certificate.adjacency.unit if certificate.adjacency else "unit": certificate
+        for certificate in found.certificates()
+    }
+    stems = file_stems((unit,) for unit in certificates)
+    for unit, certificate in certificates.items():
+        certificate.bound_to(named).write(out / f"certificate-{stems[unit,]}.json")
