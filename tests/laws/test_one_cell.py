@@ -168,7 +168,7 @@ def check_cases(seed: int, cases: int, folder: Path, most: int = 8) -> None:
         check_moves(network, before, after)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_one_cell_moves_the_sums_as_claimed_and_nothing_else(seed, tmp_path):
     check_cases(seed, 10, tmp_path)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError
+from sfumato.network.rows import absent_of, mean_of
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
@@ -132,10 +133,22 @@ def _publication(plan: Plan, planned: Planned) -> Iterator[str]:
             f"{seen.error:.4g}{' in all' if seen.size > 1 else ''}.{note}",
             "  ",
         )
+    for sentence in rows_sentences(plan, planned):
+        yield from _wrapped(sentence, "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
         yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
+
+
+def rows_sentences(plan: Plan, planned: Planned) -> list[str]:
+    """What the aggregates of a publication are about where people have several rows, each sentence once."""
+    if plan.network is None:
+        return []
+    sums = {node.name: node for node in plan.network.aggregates}
+    said = [mean_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    absent = [absent_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    return [sentence for sentence in dict.fromkeys([*said, *absent]) if sentence]
 
 
 def _lawyer(plan: Plan) -> list[str]:

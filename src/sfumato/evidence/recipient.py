@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import odds_sentence
+from sfumato.evidence.explain import odds_sentence, rows_sentences
 from sfumato.evidence.report_facts import published_files, state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
@@ -117,6 +117,8 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...]) -> list[s
                 f"value ± {seen.half_width:.4g}.{note}"
             )
         lines += _wrapped(law, "  ")
+    for sentence in rows_sentences(plan, planned):
+        lines += _wrapped(sentence, "  ")
     return lines
 
 
