@@ -126,7 +126,10 @@ BAD = {
         one("dp(1, 0.000001)", EACH) + "adjacency(people, add_remove).\n",
         "who is in the data",
     ),
-    "nothing published": (f"{HEAD}privacy_requirement(openness(public), people, dp(1)).\n", "publishes nothing"),
+    "nothing published": (
+        f"{HEAD}privacy_requirement(openness(public), people, dp(1)).\n",
+        "nothing refers to the requirement",
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from sfumato.plan.make import make_plan
 from sfumato.run.ledger import Ledger
 from sfumato.run.partition import PartitionedTable
 from sfumato.run.run_key import RunKey, binding
+from sfumato.run.staging import MARKER, _place
 from sfumato.run.study import run_plan
 
 PEOPLE = {"patients": pa.table({"id": ["a", "b"], "age": [30.0, 50.0], "bmi": [20.0, 25.0]})}
@@ -115,13 +116,21 @@ def test_an_edited_plan_is_not_run(body, tmp_path):
     assert not ledger.history()
 
 
-def test_a_killed_runs_hidden_folder_does_not_stay(tmp_path):
+def test_a_killed_runs_hidden_folder_does_not_stay_and_other_folders_do(tmp_path):
     plan = make_plan(one("dp(1)", MEAN))
-    hidden = tmp_path / ".out.killed"
-    hidden.mkdir()
-    (hidden / "plan.json").write_text("{}")
-    run_plan(plan, PEOPLE, tmp_path / "ledger.db", out=tmp_path / "out")
-    assert not hidden.exists()
+    others = [tmp_path / name for name in (".out.backup", ".out.killed", ".out")]
+    for other in others:
+        other.mkdir()
+        (other / "plan.json").write_text("{}")
+    killed = _place(tmp_path / "out")
+    killed.mkdir()
+    (killed / MARKER).write_text(
+        json.dumps({"program": "sfumato", "out": str(tmp_path / "out"), "run": plan.hash, "state": "drawing"})
+    )
+    (killed / "plan.json").write_text("{}")
+    run_plan(plan, PEOPLE, tmp_path / "ledger.db", out=tmp_path / "out", grant=True)
+    assert not killed.exists()
+    assert all((other / "plan.json").is_file() for other in others)
 
 
 def test_a_run_without_a_ledger_says_so_and_a_dry_run_is_no_release(tmp_path):

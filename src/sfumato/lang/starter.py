@@ -130,7 +130,7 @@ def _promise_lines() -> list[str]:
         "% --- who is protected, from whom, how much",
         "dataset(people, domain(P, person(P))).",
         "% adjacency(people, add_remove).   % if it must stay hidden who is in the table, and how many",
-        "% dp(0.5, 0.000001): odds about one person change by at most e^0.5 = 1.65, except with that probability",
+        "% dp(0.5, 0.000001): odds about one person hardly change by more than e^0.5 = 1.65; explain says how often",
         "privacy_requirement(openness(public), people, dp(fill_in(epsilon), fill_in(delta))).",
         "",
         "% --- what is published. Take out what nobody needs: all lines share one budget.",

@@ -129,6 +129,7 @@ class Network:
     zones: tuple[Zones, ...]
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
+    instances: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:
