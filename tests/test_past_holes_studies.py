@@ -67,7 +67,7 @@ def test_nobodys_variable_is_not_read_from_a_private_table(person):
 
 @pytest.mark.parametrize(
     "columns",
-    ["column(t, a, patient(P)). column(t, b, patient(Q)).", "column(t, a, patient(P)). column(t, b, doctor(D))."],
+    ["column(t, a, patient(P)). column(t, b, patient(Q)).", "column(t, a, patient(P)). column(t, b, doctor(D)).."],
 )
 def test_a_private_row_belongs_to_one_individual(columns):
     """Whoever stood in the second column moved other people's contributions and was charged for none of it."""

@@ -31,7 +31,7 @@ from centres.small_rounds import gather, small_round  # type: ignore[import-not-
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).

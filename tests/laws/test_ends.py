@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sfumato.learn as learn
 from laws.hostile import HUGE, Hostile, hostile
+from sfumato import learn
 from sfumato.core import ADD_REMOVE
 from sfumato.core.certificate import Certificate
 from sfumato.errors import SfumatoError

@@ -196,7 +196,7 @@ def test_the_order_of_the_table_does_not_matter():
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).

@@ -22,7 +22,7 @@ from sfumato.run.study_commands import plan_table
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
