@@ -205,7 +205,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
     _check_nobodys(shared.values())
     groups = [group for done in passes for group in _groups(spec, done, shared)]
     declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
-    aggregates = aggregates_of(spec, declared, groups, masks)
+    aggregates = aggregates_of(spec, declared, groups, masks, tuple(shared.values()))
     after = finish(
         {n: d for n, d in shared_drafts.items() if n in later},
         shared,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from sfumato.core.tables import nearest
 from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, Text, Variable, show
 from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Reference
-from sfumato.network.functions import FUNCTIONS
+from sfumato.network.functions import FUNCTIONS, INFERRED
 from sfumato.network.refusal import refusal
 
 __all__ = ["Naming", "conjuncts", "expression_of", "level_of"]
@@ -26,7 +26,7 @@ _LAWS = {"bernoulli": 1, "normal": 2, "poisson": 1, "exponential": 1, "uniform":
 _LISTS = {"sum", "mean", "max", "min"}
 _LARGEST_EXPONENT = 64
 _DEEPEST = 200
-_WORDS = sorted({*FUNCTIONS, *_LAWS, "discrete", "lookup"} - {"negate"})
+_WORDS = sorted({*FUNCTIONS, *_LAWS, "discrete", "lookup", "probability"} - INFERRED)
 
 
 def expression_of(term: Term, naming: Naming, position: Position | None = None) -> Expression:
@@ -116,7 +116,7 @@ class _Converter:
                 raise self._no(
                     f"{term.functor} of an empty list.", "Give the case without parents a clause of its own."
                 )
-        function = FUNCTIONS.get(term.functor) if term.functor != "negate" else None
+        function = FUNCTIONS.get(term.functor) if term.functor not in INFERRED else None
         if function is None:
             raise self._no(
                 f"{show(term)} is neither a declared random variable nor a function{nearest(term.functor, _WORDS)}.",

@@ -36,11 +36,11 @@ _SMALLEST, _LARGEST = 1e-60, 1e60
 class Sums:
     """The exact sums behind an aggregate: how many rows, the sum (or the vector, or matrix) of what they contribute.
 
-    The total of a sum or of a mean is a fraction where private data are summed up: a float of it is rounded by a part
-    of the total, and one individual may move it by less.
+    `count` is a fraction where rows count by a probability. The total of a sum or of a mean is a fraction where private
+    data are summed up: a float of it is rounded by a part of the total, and one individual may move it by less.
     """
 
-    count: float
+    count: float | Fraction
     total: Any
 
 
@@ -201,7 +201,7 @@ class Statistic:
             case "mean":
                 unit = self.l1_unit if pure else self.unit
                 centred = self._moved(sums)
-                return np.array([centred] if self._fixed_count else [centred, unit * sums.count])
+                return np.array([centred] if self._fixed_count else [centred, unit * float(sums.count)])
             case "sum" if self._fixed_count:
                 return np.array([self._moved(sums)])
             case "sum":

@@ -16,6 +16,7 @@ import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,7 +283,9 @@ class _Drawn:
 def _sums(kind: str, value: AggregateValue) -> Sums:
     vector = value.vector
     if kind in ("mean", "sum") and value.exact is not None:
-        return Sums(float(value.count), value.exact[0])
+        # Rows that count by a probability add up to a fraction, which a float would round.
+        count = value.count if isinstance(value.count, Fraction) else float(value.count)
+        return Sums(count, value.exact[0])
     if kind == "count":
         return Sums(float(vector[0]), vector)
     if kind == "moment2":
