@@ -153,8 +153,10 @@ def _check_directions(own: Mapping[str, Draft], shared: Mapping[str, Draft], agg
                 f"{draft.name} belongs to nobody and depends on {personal}, a variable of each individual.",
                 "Use an aggregate (count, sum, mean, moment2, histogram): it bounds what one individual contributes.",
             )
+    # What is computed from an aggregate is as much everybody's as the aggregate itself, through however many steps.
+    everybodys = {*aggregates, *_descendants(shared, aggregates)}
     for draft in own.values():
-        summary = next((parent for parent in draft.parents if parent in aggregates), None)
+        summary = next((parent for parent in draft.parents if parent in everybodys), None)
         if summary is not None:
             raise refusal(
                 draft.position,

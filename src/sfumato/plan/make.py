@@ -75,7 +75,7 @@ def make_plan(
         own = tuple(request for request in requests if request.requirement.dataset == dataset)
         size = _size_of(dataset, known, assumptions)
         settled.append(_dataset(network, dataset, own, known, size, strategies))
-    return Plan(
+    plan = Plan(
         network.spec.name,
         network.spec.digest,
         tuple(planned for one in settled for planned in one.planned),
@@ -87,6 +87,21 @@ def make_plan(
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
     )
+    _check_derived(plan, network)
+    return plan
+
+
+def _check_derived(plan: Plan, network: Network) -> None:
+    """Nothing is promised that does not follow from the study a second time."""
+    from sfumato.plan.derive import derive
+
+    false = [finding for finding in derive(plan, network) if not finding.ok]
+    if false:
+        raise PlanError(
+            f"No plan of {network.spec.name} could be derived again from its study ({false[0].field}: "
+            f"{false[0].sentence}) This is a fault of sfumato: please report the study. Nothing was planned and "
+            "nothing was spent."
+        )
 
 
 def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:
