@@ -14,7 +14,7 @@ from sfumato.core.domain import Categories
 from sfumato.lang.spec import Column, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, show
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
-from sfumato.network.convert import conjuncts, expression_of, level_of
+from sfumato.network.convert import OPERATORS, conjuncts, expression_of, level_of
 from sfumato.network.expression import Level
 from sfumato.network.indicator import has_chance
 from sfumato.network.network import Node
@@ -22,19 +22,6 @@ from sfumato.network.refusal import refusal
 from sfumato.network.tables import layout_of
 
 __all__ = ["Goals"]
-
-_OPERATORS: dict[str, Operator] = {
-    "<": "<",
-    "=<": "<=",
-    ">": ">",
-    ">=": ">=",
-    "=": "=",
-    "==": "=",
-    "=:=": "=",
-    "\\=": "!=",
-    "\\==": "!=",
-    "=\\=": "!=",
-}
 
 
 @dataclass(frozen=True)
@@ -66,8 +53,8 @@ class Goals:
                 return Some((self._branch(left, position), self._branch(right, position)))
             case Compound(functor="\\+" | "not", arguments=(inner,)):
                 return Not(self._branch(inner, position))
-            case Compound(functor=functor, arguments=(left, right)) if functor in _OPERATORS:
-                return self._comparison(_OPERATORS[functor], left, right, position)
+            case Compound(functor=functor, arguments=(left, right)) if functor in OPERATORS:
+                return self._comparison(OPERATORS[functor], left, right, position)
             case Compound():
                 return self._relation(literal, position)
         raise refusal(position, f"{show(literal)} is not a condition.", "Write a comparison or a relation of a table.")

@@ -25,7 +25,6 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.discrete import sample_candidate
 from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
 from sfumato.plan.individual_part import (
     CORRELATED,
@@ -36,7 +35,7 @@ from sfumato.plan.individual_part import (
     choose_part,
 )
 from sfumato.plan.plan import Considered, Planned, Promise, Seen
-from sfumato.plan.request import Request, sample_template, shared_template, template_of
+from sfumato.plan.request import Request, sample_answers, shared_template, template_of
 from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
 
@@ -216,8 +215,7 @@ class Settling:
                     continue
                 if self.noise != "laplace":
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
-                template = sample_template(self.network, group, node)
-                candidate = sample_candidate(node, template)
+                template, candidate = sample_answers(self.network, group, node)
                 own = (
                     "no noise is needed beyond its own"
                     if candidate.own_loss == 0
