@@ -40,6 +40,8 @@ __all__ = ["Inference", "affine", "guarded", "is_random"]
 
 #: Parts of one expression.
 _LARGEST = 100_000
+#: What stands for a draw without bounds, and the size from which a result counts as growing with it.
+_HUGE_DRAW, _HUGE_RESULT = 1e150, 1e30
 #: Combinations of levels for each of which points are taken.
 _MOST_CASES = 64
 
@@ -76,13 +78,27 @@ class Inference:
         return rebuilt(expression, lambda part: self._chance(part) if isinstance(part, Chance) else None)
 
     def _support(self, body: Expression) -> Bounds:
-        return body.interval(self._wider(self._needed(body)))
+        return self._reach(body, self._needed(body))
+
+    def _reach(self, body: Expression, atoms: list[Atom]) -> Bounds:
+        """Where the body lies; unbounded, with the reason, where it grows with what has no bounds.
+
+        A draw is always a number. So its range may be taken as finite, if only far beyond anything that can be drawn:
+        tanh and exp(-abs(·)) of it are then bounded, and what still comes out huge is not.
+        """
+        found = body.interval(self._wider(atoms))
+        if not found.bounded or found.magnitude <= _HUGE_RESULT:
+            return found
+        ranges = self._wider(atoms)
+        reason = next((bounds.reason for atom in atoms if not (bounds := support_of(atom.law, ranges)).bounded), None)
+        return found if reason is None else Bounds.unbounded(reason)
 
     def _wider(self, atoms: Iterable[Atom]) -> Ranges:
         """The ranges of cells and of atoms, each after those its law refers to."""
         found: dict[str, object] = dict(self.ranges)
         for atom in atoms:
-            found[atom.name] = support_of(atom.law, found)  # type: ignore[arg-type]
+            bounds = support_of(atom.law, found)  # type: ignore[arg-type]
+            found[atom.name] = Bounds(max(bounds.low, -_HUGE_DRAW), min(bounds.high, _HUGE_DRAW))
         return found  # type: ignore[return-value]
 
     # ── writing expressions in atoms ─────────────────────────────────────────────────────────────────────────────────
@@ -214,7 +230,7 @@ class Inference:
 
     def _by_points(self, body: Expression, left: list[Atom]) -> Expression:
         needed = _restricted(body, left)
-        bounds = body.interval(self._wider(needed))
+        bounds = self._reach(body, needed)
         terms = 0
         if len(needed) == 1 and isinstance(needed[0].law, Distribution) and needed[0].law.kind == "poisson":
             terms = terms_for(needed[0].law.arguments[0].interval(self.ranges))  # type: ignore[arg-type]

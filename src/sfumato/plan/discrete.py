@@ -64,6 +64,17 @@ class SampleCandidate:
     probabilities: tuple[tuple[float, ...], ...] = field(repr=False)
     steps: tuple[float, ...] = ()
 
+    @property
+    def rounding(self) -> str:
+        """What is rounded before and after an answer is drawn, in words."""
+        numbers = [name for name, step in zip(self.inputs, self.steps, strict=True) if step > 0]
+        said = ""
+        if numbers:
+            place = self.inputs.index(numbers[0])
+            values = len({state[place] for state in self.states})
+            said = f"; drawn for {' and '.join(numbers)} rounded to {values} public values each"
+        return said + (f"; answered by the nearest of {len(self.answers)} numbers" if len(self.answers) > 2 else "")
+
     def channel(self, epsilon: float, adjacency: Adjacency, random_state: int | None = None) -> FiniteChannel:
         promise = PureDP(epsilon)
         return FiniteChannel.for_guarantee(
@@ -190,16 +201,15 @@ class SampleLaw:
 
 def sample_law(node: Node, inference: Inference) -> SampleLaw:
     """Levels as they are; numbers rounded to the nearest of a public grid, counts to whole numbers."""
-    if node.source is not None:
-        values = node.domain.values if isinstance(node.domain, Categories) else ()
-        return SampleLaw(tuple(values), ())
+    if node.source is not None and isinstance(node.domain, Categories):
+        return SampleLaw(tuple(node.domain.values), ())
     if node.probabilities:
         return SampleLaw(node.levels, node.probabilities)
     drawn = node.drawn
     if drawn is None:
         raise PlanError(
-            f"sample({node.name}): nothing about it is random. Publish it with publish(Name, {node.name}, Requirement). "
-            "Nothing was planned and nothing was spent."
+            f"sample({node.name}): nothing about it is random. Publish it itself, with publish(Name, {node.name}, "
+            "Requirement). Nothing was planned and nothing was spent."
         )
     if isinstance(drawn, Distribution) and drawn.kind in ("bernoulli", "discrete"):
         levels = (0, 1) if drawn.kind == "bernoulli" else drawn.levels

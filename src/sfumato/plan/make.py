@@ -16,7 +16,10 @@ from typing import Any
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
+from sfumato.network.quadrature import POINTS
+from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
@@ -75,6 +78,7 @@ def make_plan(
         own = tuple(request for request in requests if request.requirement.dataset == dataset)
         size = _size_of(dataset, known, assumptions)
         settled.append(_dataset(network, dataset, own, known, size, strategies))
+    assumptions += _by_points(network, requests)
     plan = Plan(
         network.spec.name,
         network.spec.digest,
@@ -89,6 +93,19 @@ def make_plan(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
+    """What is left of the error of expectations without a closed form, beside the noise."""
+    known = {node.name: node for node in network.nodes}
+    needed = dict.fromkeys(name for request in requests for name in request.nodes)
+    for name in list(needed):
+        needed |= dict.fromkeys(known[name].parents) if isinstance(known[name], AggregateNode) else {}
+    return [
+        f"{name} has no closed form and is averaged over {POINTS} public points, the same for everybody: an error of "
+        f"about {error:.1g} is left, beside the noise (estimated at {PLACES} places of its inputs' ranges)."
+        for name, error in remaining_errors(network, needed).items()
+    ]
 
 
 def _check_derived(plan: Plan, network: Network) -> None:

@@ -220,7 +220,7 @@ class Settling:
                     "no noise is needed beyond its own"
                     if candidate.own_loss == 0
                     else f"its own ε is {candidate.own_loss:.4g}"
-                )
+                ) + candidate.rounding
                 considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
                 parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
         return parts
