@@ -141,3 +141,41 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(kind, adjacency):
     assert l1 <= statistic.l1
     assert l2 <= statistic.l2
     assert l2 > 0
+
+
+def test_rows_groups_and_relations_of_random_variables():
+    """Several rows a person, two public structures with two laws, a private relation beside a random condition."""
+    study = """
+    source(visits, 'v.parquet'). column(visits, who, item(I)). column(visits, w, w(I)). rows_per_person(visits, 3).
+    source(items, 'i.parquet'). column(items, id, item(I)). column(items, x, x(I)). rows_per_person(items, 1).
+    source(sites, 's.parquet'). public(sites). column(sites, who, item(I)). column(sites, site, site(S)).
+    relation(sites, at(I, S)).
+    source(drugs, 'd.parquet'). column(drugs, who, item(I)). column(drugs, drug, drug(D)). relation(drugs, took(I, D)).
+    rows_per_person(drugs, 2). drug(a). drug(b).
+    random(x(I)) :- item(I). range(x(I), 0, 1). random(w(I)) :- item(I). range(w(I), 0, 1).
+    random(o(I)) :- item(I).
+    depends(o(I), [x(I)], normal(x(I), 1)) :- at(I, north).
+    depends(o(I), [x(I)], exponential(1 + x(I))) :- at(I, south).
+    random(r(I)) :- item(I). depends(r(I), [w(I), x(I)], poisson(w(I) + x(I))).
+    dataset(ds, domain(I, item(I))). privacy_requirement(p(obs), ds, dp(1000000.0)).
+    count(far, (item(I), o(I) > 0.5)). publish(a, far, p(obs)).
+    count(took(D), (item(I), took(I, D), o(I) > 0.5)) :- drug(D). publish(b, took(D), p(obs)) :- drug(D).
+    count(often, (item(I), r(I) >= 2)). publish(c, often, p(obs)).
+    """
+    generator = np.random.default_rng(8)
+    ids = [f"{k:02d}" for k in range(40)]
+    x, north = generator.uniform(0, 1, 40), generator.random(40) < 0.5
+    who, w = np.repeat(np.arange(40), 2), generator.uniform(0, 1, 80)
+    took_a = generator.random(40) < 0.6
+    tables = {
+        "items": pa.table({"id": ids, "x": x}),
+        "visits": pa.table({"who": [ids[k] for k in who], "w": w}),
+        "sites": pa.table({"who": ids, "site": ["north" if n else "south" for n in north]}),
+        "drugs": pa.table({"who": [ids[k] for k in np.flatnonzero(took_a)], "drug": ["a"] * int(took_a.sum())}),
+    }
+    values = Network.from_spec(load(study), tables).evaluate(tables)
+    far = np.where(north, stats.norm.sf(0.5 - x), np.exp(-0.5 * (1 + x)))
+    assert values.aggregates["far"].vector == pytest.approx([far.sum()])
+    assert values.aggregates["took(a)"].vector == pytest.approx([far[took_a].sum()])
+    assert values.aggregates["took(b)"].vector == pytest.approx([0.0])
+    assert values.aggregates["often"].vector == pytest.approx([stats.poisson.sf(1, w + x[who]).sum()])

@@ -53,7 +53,8 @@ class Indicator(Expression):
         return _compared(self.condition)
 
     def references(self) -> frozenset[str]:
-        return self.condition.references()
+        """The nodes it looks at, and the flags of table relations by their keys: it has no value without them."""
+        return self.condition.references() | {member.key for member in self.condition.members()}
 
     def evaluate(self, values: Values) -> NDArray[Any]:
         return np.asarray(self.condition.evaluate(values), dtype=np.float64)

@@ -50,9 +50,10 @@ def _errors(network: Network, node: Node | AggregateNode, group: Group) -> Itera
         parts: tuple[Expression | None, ...] = expected_entries(node, group.inference(network.shared)) if known else ()
     else:
         parts = (nodes[node.name].expression, *nodes[node.name].probabilities)
+    flags = {m.key for m in node.condition.members()} if isinstance(node, AggregateNode) else set()
     for part in parts:
         for integral in _integrals(part):
-            if integral.references() <= nodes.keys():
+            if integral.references() <= nodes.keys() | flags:
                 yield float(np.max(integral.error(_places(integral.references(), nodes))))
 
 
@@ -69,6 +70,9 @@ def _places(names: Iterable[str], nodes: Mapping[str, Node]) -> dict[str, NDArra
     generator = np.random.Generator(np.random.PCG64(11))
     placed = {}
     for name in sorted(names):
+        if name not in nodes:  # whether a table relates the individual to something
+            placed[name] = generator.random(PLACES) < 0.5
+            continue
         domain = nodes[name].domain
         if isinstance(domain, Categories):
             placed[name] = generator.choice(np.array(domain.values), PLACES)

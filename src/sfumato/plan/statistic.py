@@ -287,6 +287,13 @@ def statistic_of(node: AggregateNode, network: Network) -> Statistic:
     low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
     if node.kind in ("count", "histogram"):
         low, high = 0.0, 1.0
+    elif not all(bound.bounded for bound in node.bounds):
+        reason = next(bound.reason for bound in node.bounds if not bound.bounded)
+        place = f"{node.position.file}:{node.position.line} " if node.position else ""
+        raise PlanError(
+            f"{place}{node.name}: a {node.kind} needs bounded contributions, and {reason}. Declare range(...) for what "
+            "is aggregated, or guard the expression with clip(X, Low, High). Nothing was planned and nothing was spent."
+        )
     return Statistic(
         node.kind,
         low,
