@@ -19,7 +19,7 @@ column(items, id, item(I)).
 column(items, x, x(I)).
 column(items, z, z(I)).
 column(items, kind, kind(I)).
-rows_per_person(items, 1).
+rows_per_person(items, 1). missing(items, never).
 random(x(I)) :- item(I). random(z(I)) :- item(I). random(kind(I)) :- item(I).
 range(x(I), 0.05, 1). range(z(I), -1, 1). range(kind(I), [a, b, c]).
 dataset(ds, domain(I, item(I))).

@@ -188,6 +188,7 @@ def test_a_value_that_may_be_no_number_is_refused_with_the_reason():
     """sqrt(z) with z from -1 on: the planner stopped with a remark about difficulties."""
     text = """
     source(items, 'items.parquet'). column(items, id, item(I)). column(items, z, z(I)). rows_per_person(items, 1).
+    missing(items, never).
     random(z(I)) :- item(I). range(z(I), -1, 1). random(o(I)) :- item(I). depends(o(I), [z(I)], sqrt(z(I))).
     dataset(ds, domain(I, item(I))). privacy_requirement(p(obs), ds, dp(2.0, 1e-5)). dp_rv(p(obs), o(I)) :- item(I).
     """

@@ -71,8 +71,7 @@ def expected_total(
 ) -> AggregateValue:
     """The expected contributions of all rows, rounded to the grid and added up."""
     names = frozenset().union(*(part.references() for part in entries))
-    keys = [*names, *(member.key for member in node.condition.members())]
-    values = {name: table[columns[name]].to_numpy() for name in keys}
+    values = {name: table[columns[name]].to_numpy(zero_copy_only=False) for name in names}
     found = [_column(part, values, table.num_rows) for part in entries]
     if node.grids is None:
         return AggregateValue(np.array([float(np.sum(column)) for column in found]))

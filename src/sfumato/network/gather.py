@@ -16,7 +16,7 @@ from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode, trimmed
 from sfumato.network.bounds import Bounds, as_bounds, hull
-from sfumato.network.condition import Condition
+from sfumato.network.condition import Condition, Every, Present
 from sfumato.network.convert import conjuncts
 from sfumato.network.expression import Power, Reference
 from sfumato.network.goals import Goals
@@ -76,6 +76,7 @@ def _aggregate(
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     values = tuple(_value(substitute(term, mask), nodes, entry) for term in _value_terms(entry))
+    condition = _of_present(condition, values, nodes)
     variants = [[node for group in own if (node := group.node(name))] for name in values]
     expected = _is_expected(entry, condition, values, own)
     bounds = tuple(hull(as_bounds(node.domain or node.bounds) for node in forms) for forms in variants)
@@ -133,6 +134,19 @@ def _possible(kind: str, name: str, groups: Sequence[Group], shared: Sequence[No
         else:
             found.append(node.support)
     return hull(found)
+
+
+def _of_present(condition: Condition, values: Sequence[str], nodes: Mapping[str, Node]) -> Condition:
+    """The condition, and that every cell behind the aggregate is there where absent ones are skipped."""
+    met: set[str] = set()
+    waiting = [*values, *condition.references()]
+    while waiting:
+        name = waiting.pop()
+        if name in nodes and name not in met:
+            met.add(name)
+            waiting += nodes[name].inputs
+    skipped = sorted(name for name in met if nodes[name].skip)
+    return Every((condition, *map(Present, skipped))) if skipped else condition
 
 
 def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.network.bounds import Bounds
-from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Not, Some
+from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Present, Some
 from sfumato.network.expression import (
     Call,
     Distribution,
@@ -32,7 +32,7 @@ from sfumato.network.expression import (
     Values,
 )
 
-__all__ = ["Chance", "Indicator", "has_chance", "rebuilt", "rebuilt_condition", "settled"]
+__all__ = ["Chance", "Indicator", "flag_keys", "has_chance", "rebuilt", "rebuilt_condition", "settled"]
 
 Change = Callable[[Expression], Expression | None]
 
@@ -53,8 +53,8 @@ class Indicator(Expression):
         return _compared(self.condition)
 
     def references(self) -> frozenset[str]:
-        """The nodes it looks at, and the flags of table relations by their keys: it has no value without them."""
-        return self.condition.references() | {member.key for member in self.condition.members()}
+        """The nodes it looks at, and the flags of relations and absent cells by their keys."""
+        return self.condition.references() | flag_keys(self.condition)
 
     def evaluate(self, values: Values) -> NDArray[Any]:
         return np.asarray(self.condition.evaluate(values), dtype=np.float64)
@@ -161,6 +161,18 @@ def settled(condition: Condition, state: Mapping[str, Level], bind: Callable[[Ex
             kept = [p for p in (settled(part, state, bind) for part in parts) if p != Some(())]
             return Every(()) if Every(()) in kept else Some(tuple(kept))
     return condition
+
+
+def flag_keys(condition: Condition) -> frozenset[str]:
+    """The columns of flags a condition reads: whether a table relates the individual, whether a cell is there."""
+    match condition:
+        case Member(key=key) | Present(key=key):
+            return frozenset((key,))
+        case Not(part=part):
+            return flag_keys(part)
+        case Every(parts=parts) | Some(parts=parts):
+            return frozenset().union(*(flag_keys(part) for part in parts))
+    return frozenset()
 
 
 def _compared(condition: Condition) -> tuple[Expression, ...]:

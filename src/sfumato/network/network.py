@@ -41,7 +41,8 @@ class Node:
     read from a column or is not given at all. `drawn` is what one draw of a random variable is computed from: its law,
     clipped to a declared range it could leave; None where nothing is random. `bounds` hold the expectation, `support`
     every value that can be drawn. `levels` and `probabilities` belong to unobserved categorical variables. `domain` is
-    None when nothing bounds the expectation; `bounds.reason` then says why.
+    None when nothing bounds the expectation; `bounds.reason` then says why. With `skip` people without the cell are
+    left out of what sums it up.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Node:
     probabilities: tuple[Expression, ...] = ()
     rows: int = 1
     row_table: str | None = None
+    skip: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
     drawn: Expression | None = None
     support: Bounds = _ANYWHERE
@@ -149,6 +151,7 @@ class Network:
     zones: tuple[Zones, ...]
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
+    instances: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:
@@ -195,11 +198,14 @@ class Network:
                 return zones
         raise InputError(f"The study has no requirement named {requirement}.")
 
-    def evaluate(self, tables: Mapping[str, Any]) -> Values:
-        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it."""
+    def evaluate(self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it.
+
+        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py).
+        """
         from sfumato.network.evaluate import evaluate
 
-        return evaluate(self, tables)
+        return evaluate(self, tables, row_keys)
 
     def draw(self, path: str | Path) -> Path:
         """Write the graph with its zones as SVG, PNG or PDF."""

@@ -17,6 +17,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import as_bounds
 from sfumato.network.expected import expected_entries
 from sfumato.network.expression import Expression
+from sfumato.network.indicator import flag_keys
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.quadrature import Expectation
 
@@ -50,7 +51,7 @@ def _errors(network: Network, node: Node | AggregateNode, group: Group) -> Itera
         parts: tuple[Expression | None, ...] = expected_entries(node, group.inference(network.shared)) if known else ()
     else:
         parts = (nodes[node.name].expression, *nodes[node.name].probabilities)
-    flags = {m.key for m in node.condition.members()} if isinstance(node, AggregateNode) else set()
+    flags = flag_keys(node.condition) if isinstance(node, AggregateNode) else frozenset()
     for part in parts:
         for integral in _integrals(part):
             if integral.references() <= nodes.keys() | flags:

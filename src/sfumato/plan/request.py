@@ -88,8 +88,6 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
             )
         if request.level == "individual":
             _check_rows(network, request)
-        if request.level == "aggregate":
-            _check_dataset(network, request)
     _check_people(network, {request.requirement.dataset for request in requests})
     _check_columns(network)
 
@@ -113,25 +111,6 @@ def _check_rows(network: Network, request: Request) -> None:
                     f"{node.row_table}. Publish an aggregate of it, or keep one row with "
                     f"rows_per_person({node.row_table}, 1). Nothing was planned and nothing was spent."
                 )
-
-
-def _check_dataset(network: Network, request: Request) -> None:
-    """One requirement protects one dataset: what also rests on another one's individuals would be theirs for free."""
-    sums = {node.name: node for node in network.aggregates}
-    shared = {node.name: node for node in network.shared}
-    waiting, met = list(request.nodes), set(request.nodes)
-    while waiting:
-        name = waiting.pop()
-        if name in sums and sums[name].dataset != request.requirement.dataset:
-            raise PlanError(
-                f"{request.position}{request.name} rests on {name}, which sums up {sums[name].dataset}, and "
-                f"{show(request.requirement.name)} protects {request.requirement.dataset} alone. Publish {name} under "
-                "a requirement of its own dataset and combine the published numbers. Nothing was planned and nothing "
-                "was spent."
-            )
-        new = set(shared[name].inputs) - met if name in shared else set()
-        met |= new
-        waiting += sorted(new)
 
 
 def _check_people(network: Network, used: set[str]) -> None:
