@@ -114,11 +114,7 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
         nodes = {seen.node for seen in members}
         for one in told:
             if one.node in nodes:
-                note = f" {one.note}" if one.note else ""
-                many = f", each of {one.count} numbers" if one.count > 1 else ""
-                lines += _bullet(
-                    f"{one.name}{many}: standard error {one.error}; 95 % interval: value {one.within}.{note}"
-                )
+                lines += _bullet(one.sentence)
         lines += _wrapped(law, "  ")
     return lines
 

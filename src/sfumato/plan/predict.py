@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, combined_variance
 from sfumato.plan.individual_part import AnyDraw, IndividualPart
 from sfumato.plan.intervals import NoiseLaw, law_of
@@ -127,6 +128,8 @@ def seen_of_one(part: IndividualPart, name: str, errors: Numbers, draws: Sequenc
     """One number about each individual: noise put on itself has its own law; what is computed is simulated."""
     error = float(np.mean(errors**2))
     law = _own_law(part.group, name, draws)
+    if any(isinstance(draw, SampleDraw) and draw.node == name for draw in draws):
+        return Seen(name, error, 1.0, 1, note, (), (), "answer")
     if law is None:
         pair = (math.sqrt(error), float(np.quantile(np.abs(errors), 0.95)))
         return Seen(name, error, pair[1], 1, note, (pair,), (), "drawn")
