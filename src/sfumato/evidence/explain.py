@@ -109,21 +109,13 @@ def _publication(planned: Planned, told: Sequence[Told]) -> Iterator[str]:
         f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
     )
     for one in told:
-        yield from _wrapped(_error_words(one), "  ")
+        yield from _wrapped(one.sentence, "  ")
     if any(one.wrong is None for one in told):
         yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
         yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
-
-
-def _error_words(one: Told) -> str:
-    if one.wrong is not None:
-        return one.sentence
-    each = f" each of {one.count} numbers" if one.count > 1 else ""
-    note = f" {one.note}" if one.note else ""
-    return f"{one.name}:{each} within {one.within} of the truth in 95 of 100 cases; standard error {one.error}.{note}"
 
 
 def _lawyer(plan: Plan) -> list[str]:

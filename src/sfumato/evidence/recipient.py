@@ -144,8 +144,8 @@ def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
         )
     return (
         "Noise was added to what it is computed from, and the value was computed from the noisy versions. Its error is "
-        "therefore neither exactly Gaussian nor independent of the value; the squared error above was found by "
-        "simulation over the public ranges."
+        "therefore neither exactly Gaussian nor independent of the value: the standard error is to first order, the "
+        "interval the range of the formula over what the noise may have been."
     )
 
 
