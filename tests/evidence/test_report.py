@@ -45,7 +45,7 @@ def plan():
 @pytest.fixture(scope="module")
 def folder(plan, tmp_path_factory):
     place = tmp_path_factory.mktemp("report")
-    run_plan(plan, generated_tables(plan.network.spec), place / "ledger.db", out=place / "out")
+    run_plan(plan, generated_tables(plan.network.spec), place / "ledger.db", out=place / "out", grant=True)
     assert finish_folder(plan, place / "out", place / "ledger.db") == ()
     return place / "out"
 

@@ -128,6 +128,11 @@ def _lawyer(plan: Plan) -> list[str]:
             f"The protected unit is one {unit} of {promise.dataset}; the change considered is "
             f"{promise.asked.adjacency}. The promise is {promise.asked.describe()} (requirement {promise.requirement})."
         )
+        if named := plan.extras.get("instances"):
+            lines += _wrapped(
+                f"What is protected are all values of one {unit} together; the study names {', '.join(named)}, and "
+                "every other value read from a table is protected in the same way."
+            )
         lines += _wrapped(odds_sentence(promise.asked, promise.kept, "lawyer"))
         shown = [planned.name for planned in plan.publications if planned.observer in promise.observers]
         lines += _wrapped(
@@ -153,6 +158,11 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
             f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
             f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
             "what your own entry was."
+        )
+    if known := plan.extras.get("personal"):
+        lines += _wrapped(
+            f"· You know {', '.join(known)} of yourself exactly. It is counted as nobody else's knowledge and "
+            "changes no promise."
         )
     for promise in plan.promises:
         sentence = odds_sentence(promise.asked, promise.kept, "subject")

@@ -302,7 +302,7 @@ def _accounts(
                     cost,
                     amount_text(balance.granted),
                     amount_text(balance.spent) if balance.spent else "nothing",
-                    left_text(balance.remaining, balance.granted),
+                    left_text(balance.remaining),
                 )
                 for balance in balances
             ] or [Account(dataset, cost)]

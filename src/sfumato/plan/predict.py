@@ -124,15 +124,16 @@ class Predicting:
         return settling.statistics[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
 
 
-def seen_of_one(part: IndividualPart, name: str, errors: Numbers, draws: Sequence[AnyDraw], note: str) -> Seen:
+def seen_of_one(
+    part: IndividualPart, name: str, simulated: tuple[float, float], draws: Sequence[AnyDraw], note: str
+) -> Seen:
     """One number about each individual: noise put on itself has its own law; what is computed is simulated."""
-    error = float(np.mean(errors**2))
+    error, half_width = simulated
     law = _own_law(part.group, name, draws)
     if any(isinstance(draw, SampleDraw) and draw.node == name for draw in draws):
         return Seen(name, error, 1.0, 1, note, (), (), "answer")
     if law is None:
-        pair = (math.sqrt(error), float(np.quantile(np.abs(errors), 0.95)))
-        return Seen(name, error, pair[1], 1, note, (pair,), (), "drawn")
+        return Seen(name, error, half_width, 1, note, ((math.sqrt(error), half_width),), (), "drawn")
     width = part.template.bounds[name].width
     pair = (min(law.deviation, width / 2), min(law.half_width, width))
     return Seen(name, error, pair[1], 1, note, (pair,), (), "known")

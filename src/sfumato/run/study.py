@@ -5,31 +5,35 @@ Out:  Release: what each observer may see, with certificates; on disk one folder
 Not here: deciding anything (plan/), evaluating the network (network/evaluate.py), what an observer sees (run/view.py),
 tables and models (run/publish.py), files and certificates (run/study_files.py).
 
-Order of events: evaluate, reserve, draw, write a hidden folder, commit, show the folder. Whatever fails after the
-reservation keeps the charge and leaves no output.
+Order of events: evaluate, make a hidden folder and try all that could fail, reserve, draw, write, mark the folder as
+complete, commit, show it. What fails between the reservation and the mark keeps the charge and leaves no output; what
+fails later leaves the complete folder, which `resume` publishes as it is. Noise is never drawn twice for one charge.
 """
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from sfumato.core.adjacency import Adjacency
 from sfumato.errors import DataError, InputError, PlanError
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
+from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.engine import Engine
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
-from sfumato.run.study_files import Published, Release, read_release
+from sfumato.run.row_key import row_key as dataset_key
+from sfumato.run.staging import Staging, check_target, finish
+from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
-from sfumato.run.tables import _all_or_nothing, _check_target, _grant_if_new
 from sfumato.run.view import Drawn, View
 
 if TYPE_CHECKING:
@@ -68,29 +72,67 @@ def run_plan(
     resume: bool = False,
     random_state: int | None = None,
     engine: str | Engine = "local",
+    row_key: bytes | None = None,
+    grant: Grant = False,
+    again: str = "call run_plan again with resume=True.",
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
     `random_state` is for dry runs: nothing is charged and the result is not for publication. With `resume` a release of
-    the same plan that is already in `out` is returned as it is, and an interrupted run takes up its own reservation.
+    the same plan that is already in `out` is returned as it is, and one that was interrupted when it was complete is
+    published as it was drawn; without such a one the run is a new one, at a new cost.
     `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
+    `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
+    ledger a fixed one (network/rows.py).
+    `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
+    finish if this is interrupted.
     """
     network = _network(plan)
-    if resume and out is not None and (stored := _stored(plan, out)) is not None:
-        return stored
+    if resume and out is not None and random_state is None:
+        finish(out, plan.hash, _book(ledger), again)
+        if (stored := _stored(plan, out)) is not None:
+            return stored
     if out is not None:
-        _check_target(out)
-    tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else dict(data)
+        check_target(out)
+    tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
     _check_derived(plan, network)
-    values = _evaluated(network, tables, engine)
+    values = _evaluated(network, tables, engine, _row_keys(network, ledger, row_key))
     columns = _columns(plan, values)
-    if out is not None:
-        _remove_leftovers(out)
-    if random_state is not None:
-        return _finish(plan, network, values, columns, out, random_state)
-    book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
-    reservations = _reserve(plan, book, resume) if book is not None else []
-    return _finish(plan, network, values, columns, out, None, book, reservations)
+    charged = _book(ledger) if random_state is None else None
+    sources = {} if charged is None else sources_of(network, tables)
+
+    def drawn() -> tuple[Release, list[Reservation]]:
+        reservations = [] if charged is None else _reserve(plan, charged, sources, grant)
+        return _drawn_release(plan, network, values, columns, out, random_state), reservations
+
+    if out is None:
+        release, reservations = drawn()
+        _commit(charged, reservations)
+        return release
+    room = _room(plan, values)
+    with Staging.open(out, plan.hash, again=again, room=room, files=file_names(plan)) as staging:
+        release, reservations = drawn()
+        release = _write(release, plan, staging.folder, bool(reservations))
+        staging.complete(charged, reservations)
+        _commit(charged, reservations)
+        staging.publish()
+    return release
+
+
+def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
+    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
+
+
+def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables that can be read again: their content is what an account is bound to."""
+    return {name: one.read_all() if isinstance(one, pa.RecordBatchReader) else one for name, one in data.items()}
+
+
+def _room(plan: Plan, values: Values) -> int:
+    """About how many bytes will be written: two texts of each number that is shown."""
+    rows = max((table.num_rows for table in values.individuals.values()), default=0)
+    shown = sum(seen.size for planned in plan.publications for seen in planned.seen)
+    return (1 << 20) + 64 * int(shown) + 32 * rows * sum(len(planned.seen) + 1 for planned in plan.publications)
 
 
 def _check_derived(plan: Plan, network: Network) -> None:
@@ -103,13 +145,6 @@ def _check_derived(plan: Plan, network: Network) -> None:
         )
 
 
-def _remove_leftovers(out: Path) -> None:
-    """Hidden folders of runs that were killed before their cost was committed: nobody has seen them, nobody may."""
-    for old in out.resolve().parent.glob(f".{out.name}.*"):
-        if old.is_dir() and (old / "plan.json").is_file():
-            shutil.rmtree(old, ignore_errors=True)
-
-
 def _network(plan: Plan) -> Network:
     if plan.network is None:
         raise InputError(
@@ -118,12 +153,24 @@ def _network(plan: Plan) -> Network:
     return plan.network
 
 
-def _evaluated(network: Network, tables: Mapping[str, Any], engine: str | Engine) -> Values:
+def _row_keys(network: Network, ledger: Ledger | str | Path | None, given: bytes | None) -> dict[str, bytes]:
+    datasets = [dataset.name for dataset in network.spec.datasets]
+    if given is not None:
+        return dict.fromkeys(datasets, given)
+    if ledger is None:
+        return {}
+    path = ledger.path if isinstance(ledger, Ledger) else ledger
+    return {name: dataset_key(path, name) for name in datasets}
+
+
+def _evaluated(
+    network: Network, tables: Mapping[str, Any], engine: str | Engine, row_keys: Mapping[str, bytes]
+) -> Values:
     if engine == "local":
-        return network.evaluate(_without_forgotten(network, tables))
+        return network.evaluate(_without_forgotten(network, tables), row_keys)
     from sfumato.run.engine_study import evaluate_on
 
-    return evaluate_on(engine, network, tables)
+    return evaluate_on(engine, network, tables, row_keys=row_keys)
 
 
 def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -153,46 +200,39 @@ def _stored(plan: Plan, out: Path) -> Release | None:
 # ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reserve(plan: Plan, ledger: Ledger, resume: bool) -> list[Reservation]:
-    """The cost of every dataset set aside, all or none."""
-    made: list[tuple[Reservation, bool]] = []
+def _reserve(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], grant: Grant) -> list[Reservation]:
+    """The cost of every dataset set aside in the accounts of its data, all or none."""
+    made: list[Reservation] = []
     purpose = f"plan {plan.hash[:12]} of {plan.study}"
     try:
         for dataset in plan.datasets:
-            _grant_if_new(ledger, dataset, plan.cost(dataset))
-            key, fresh = _key(plan, ledger, dataset, resume)
-            made.append((ledger.reserve(dataset, plan.events(dataset), purpose=purpose, key=key), fresh))
+            promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+            own, events = sources[dataset], plan.events(dataset)
+            cost = plan.cost(dataset)
+            assert cost.adjacency is not None
+            first_grant(ledger, dataset, needed(cost, promises), own, grant)
+            for name, unit in ledger.owners(own) or [(dataset, cost.adjacency.unit)]:
+                who = Adjacency(unit, cost.adjacency.relation)
+                costs = [renamed(event, who) for event in events]
+                point = promises[0] if len(promises) == 1 else None
+                made.append(ledger.reserve(name, costs, purpose=purpose, promised=point, sources=own))
     except BaseException:
-        for reservation, fresh in made:
-            if fresh:
-                ledger.release(reservation)
+        for reservation in made:
+            ledger.release(reservation)
         raise
-    return [reservation for reservation, _ in made]
-
-
-def _key(plan: Plan, ledger: Ledger, dataset: str, resume: bool) -> tuple[str, bool]:
-    """The name of this run in the ledger: of the interrupted one if it is resumed, otherwise a new one."""
-    history = ledger.history(dataset)
-    settled = {record.reservation for record in history if record.action in ("commit", "release")}
-    mine = [record for record in history if (record.key or "").startswith(plan.hash)]
-    interrupted = [record for record in mine if record.action == "reserve" and record.reservation not in settled]
-    if resume and interrupted:
-        return str(interrupted[-1].key), False
-    return f"{plan.hash}:{uuid.uuid4().hex}", True
+    return made
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _finish(
+def _drawn_release(
     plan: Plan,
     network: Network,
     values: Values,
     columns: Sequence[Columns],
     out: Path | None,
     random_state: int | None,
-    ledger: Ledger | None = None,
-    reservations: Sequence[Reservation] = (),
 ) -> Release:
     drawn = Drawn(random_state)
     levels = {(request.name, request.observer): request.level for request in requests_of(network)}
@@ -205,15 +245,7 @@ def _finish(
         )
         for planned in plan.publications
     )
-    certificates = _certificates(plan, performed, random_state is None)
-    release = Release(plan.hash, published, certificates, out)
-    if out is None:
-        _commit(ledger, reservations)
-        return release
-    with _all_or_nothing(out) as folder:
-        _write(release, plan, folder, bool(reservations))
-        _commit(ledger, reservations)
-    return release
+    return Release(plan.hash, published, _certificates(plan, performed, random_state is None), out)
 
 
 def _columns(plan: Plan, values: Values) -> tuple[Columns, ...]:

@@ -38,7 +38,7 @@ HOSPITALS = ("north", "south", "west")
 STUDY = """\
 % Breast masses in three hospitals: what the public may see, and what researchers may.
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, radius, radius(P)).
 column(patients, texture, texture(P)).
 column(patients, smoothness, smoothness(P)).
@@ -139,7 +139,7 @@ def _plan(study: Path, size: int, console: Console) -> Plan:
 
 def _publish(plan: Plan, folder: Path, ledger: Path, console: Console) -> Release:
     console.rule("[bold]2 · publish and charge the ledger[/]")
-    release = run_plan(plan, folder / "data", ledger, out=folder / "release")
+    release = run_plan(plan, folder / "data", ledger, out=folder / "release", grant=True)
     console.print(f"{Ledger(ledger).balance('patientRecords', 'patient')}")
     return release
 
