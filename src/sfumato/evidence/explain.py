@@ -109,22 +109,12 @@ def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator
     yield from _wrapped(
         f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
     )
-    if planned.strategy.startswith("random answer"):
-        for seen in planned.seen:
-            yield from _wrapped(
-                f"{seen.node}: one answer each, in {100 * seen.error:.3g} % not the network's own.", "  "
-            )
-        return
     for one in told:
-        each = f" each of {one.count} numbers" if one.count > 1 else ""
-        note = f" {one.note}" if one.note else ""
-        yield from _wrapped(
-            f"{one.name}:{each} within {one.within} of the truth in 95 of 100 cases; standard error {one.error}.{note}",
-            "  ",
-        )
+        yield from _wrapped(one.sentence, "  ")
     for sentence in rows_sentences(plan, planned):
         yield from _wrapped(sentence, "  ")
-    yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
+    if any(one.wrong is None for one in told):
+        yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
@@ -178,8 +168,9 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
         widest = max(told_of(plan, planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
-            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before, typically "
-            f"{widest.within}, so that nobody can tell with confidence what your own entry was."
+            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
+            f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
+            "what your own entry was."
         )
     if known := plan.extras.get("personal"):
         lines += _wrapped(
