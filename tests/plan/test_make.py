@@ -176,7 +176,7 @@ def test_hash_covers_every_decision():
 
 LINEAR = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). rows_per_person(people, 1). missing(people, never).
 column(people, x1, input(P, 1)).
 column(people, x2, input(P, 2)).
 random(input(P, 1)) :- person(P).

@@ -129,7 +129,7 @@ def _check(*arguments) -> tuple[int, str]:
 
 def test_a_plan_that_takes_too_long_is_stopped_and_the_limit_named(monkeypatch):
     more = "random(o(I)) :- item(I). depends(o(I), [x(I)], exp(x(I))).\n" + SEEN
-    with planning(0.0), pytest.raises(SfumatoError, match=f"longer than {LONGEST_PLAN:g} s"):
+    with planning(0.0), pytest.raises(SfumatoError, match=f"more than {LONGEST_PLAN:g} s"):
         make_plan(HEAD + more)
     check_time("standing outside")  # no limit is left behind
     make_plan(HEAD + more)
@@ -139,4 +139,4 @@ def test_the_limits_are_documented():
     from pathlib import Path
 
     language = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
-    assert f"| a plan | {LONGEST_PLAN:g} s; {MOST_SEEN} variables of each individual towards one observer" in language
+    assert f"| a plan | {LONGEST_PLAN:g} s of processor time; {MOST_SEEN} variables of each individual" in language

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.spec import Column, Missing, Relation, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
 from sfumato.lang.wishes import check_wishes
@@ -58,7 +58,8 @@ def _problem(
 
 def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     known = {source.table for source in spec.sources}
-    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *spec.row_limits, *spec.holds)]
+    rules = (*spec.row_limits, *spec.each_person)
+    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *rules, *spec.holds)]
     for table, position in users:
         if table not in known:
             yield _problem(
@@ -94,7 +95,29 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
+    yield from _several_rows(spec, text)
     yield from _table_variables(spec, text)
+
+
+def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """A table that says whose its rows are says what is done with several of one person."""
+    people = domain_predicates(spec)
+    said = {rule.table for rule in (*spec.row_limits, *spec.each_person)} | spec.public_tables
+    for column in spec.columns:
+        if indicator(column.atom) in people and column.table not in said:
+            said |= {column.table}
+            others = sum(
+                one.table == column.table and indicator(one.atom) not in spec.random_predicates for one in spec.columns
+            )
+            number = 1 if others == 1 else 10
+            yield _problem(
+                "rows-per-person",
+                f"the table {column.table} does not say how many rows one {column.atom.functor} may have",
+                column.position,
+                text.get(column.position, "") if column.position else "",
+                f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
+                f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
+            )
 
 
 def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -122,9 +145,11 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
 
 def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     random = spec.random_predicates
+    tables = {source.table for source in spec.sources}
     for one in (*spec.ranges, *spec.missing):
         name = indicator(one.atom_pattern)
-        if name not in random:
+        promised = isinstance(one, Missing) and one.rule == "never" and name.removesuffix("/0") in tables
+        if name not in random and not promised:
             yield _problem(
                 "unknown-variable",
                 f"{name} is not a declared random variable",

@@ -25,6 +25,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.linear_event import LinearGaussianEvent, Person, linear_sensitivity
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.lang.deadline import check_time
 from sfumato.mechanisms import Gaussian
@@ -172,6 +173,7 @@ class Placement:
         }
 
 
+@calm_threads()
 def place_noise(
     A: Any,
     requirement: Guarantee,

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
@@ -42,6 +43,7 @@ def network_of(study: Spec | Network | str | Path, tables: Mapping[str, Any] | N
     return Network.from_spec(study if isinstance(study, Spec) else load(study), tables)
 
 
+@calm_threads()
 def make_plan(
     spec_or_network: Spec | Network | str | Path,
     tables: Mapping[str, Any] | None = None,
@@ -58,7 +60,7 @@ def make_plan(
 
     >>> plan = make_plan('''
     ...     source(patients, 'patients.parquet').
-    ...     column(patients, id, patient(P)).
+    ...     column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
     ...     column(patients, age, age(P)).
     ...     random(age(P)) :- patient(P).
     ...     range(age(P), 0, 110).

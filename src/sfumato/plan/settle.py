@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
@@ -26,7 +24,7 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
 from sfumato.plan.discrete import sample_candidate
-from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
+from sfumato.plan.draw import Noise, refinements
 from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
@@ -36,7 +34,8 @@ from sfumato.plan.individual_part import (
     finite_difficulty,
     put_together,
 )
-from sfumato.plan.plan import Considered, Planned, Promise, Seen
+from sfumato.plan.plan import Considered, Planned, Promise
+from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, sample_template, shared_template, template_of
 from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
@@ -48,8 +47,6 @@ __all__ = ["Settled", "Settling"]
 ARITHMETIC = 1 + 2.0**-20
 #: Squares of errors and their ratios must stay within a float.
 _LARGEST = 1e100
-_NORMAL_95 = 1.959963984540054
-_LAPLACE_95 = math.log(20)
 
 
 @dataclass(frozen=True)
@@ -134,10 +131,10 @@ class Settling:
         for request in self.requests:
             if request.level == "aggregate":
                 for name in request.nodes:
-                    needed |= self._sums_behind(name, request)
+                    needed |= self.sums_behind(name, request)
         return needed
 
-    def _sums_behind(self, name: str, request: Request) -> set[str]:
+    def sums_behind(self, name: str, request: Request) -> set[str]:
         """The aggregates a node of nobody is computed from."""
         shared = {node.name: node for node in self.network.shared}
         others = {node.name: node.dataset for node in self.network.aggregates if node.dataset != self.dataset}
@@ -274,15 +271,15 @@ class Settling:
                 statistic = self.statistics[name]
                 found[name] = found.get(name, 0.0) + statistic.influence(self.count_of(name), pure) / squared
                 continue
-            slopes = self._template_above(name).squared_slopes([name])
-            for behind in self._sums_behind(name, request):
+            slopes = self.template_above(name).squared_slopes([name])
+            for behind in self.sums_behind(name, request):
                 slope = slopes.get(behind, {}).get(name, 0.0)
                 slope = slope if math.isfinite(slope) else 1.0
                 influence = max(slope, 1e-9) * self.statistics[behind].influence(self.count_of(behind), pure)
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
 
-    def _template_above(self, name: str) -> Template:
+    def template_above(self, name: str) -> Template:
         sums = {other: self._sum_bounds(other) for other in self.aggregates}
         return shared_template(self.network, [name], sums)
 
@@ -398,7 +395,8 @@ class Settling:
         for part in parts:
             summaries = self._simulated.of(request.observer, part, draws)
             note = self._structure(part) if len(parts) > 1 else ""
-            seen += [Seen(name, *summaries[name], 1, note) for name in request.nodes if name in part.weights]
+            names = [name for name in request.nodes if name in part.weights]
+            seen += [seen_of_one(part, name, summaries[name], draws, note) for name in names]
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
@@ -429,8 +427,8 @@ class Settling:
         )
 
     def _planned_sums(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        seen = [self._seen_sum(name, request, draws) for name in request.nodes]
-        behind = sorted({other for name in request.nodes for other in self._sums_behind(name, request)})
+        seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
+        behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
         drawn = tuple(name for name in behind if not self.statistics[name].is_public)
         if drawn:
             check_central(request)
@@ -455,32 +453,6 @@ class Settling:
             request.position.strip(),
         )
 
-    def _variance(self, name: str, draws: Sequence[AnyDraw]) -> float:
-        own = tuple(draw for draw in draws if isinstance(draw, Draw) and draw.node == name)
-        return combined_variance(own) if own else 0.0
-
-    def _seen_sum(self, name: str, request: Request, draws: Sequence[AnyDraw]) -> Seen:
-        quantile = _NORMAL_95 if self.noise == "gaussian" else _LAPLACE_95 / math.sqrt(2)
-        pure = self.noise == "laplace"
-        if name in self.aggregates:
-            statistic = self.statistics[name]
-            error = statistic.error(self._variance(name, draws), self.count_of(name), pure)
-            size = statistic.published_size
-            note = f"For {self.count_of(name):g} contributions." if statistic.kind == "mean" else ""
-            return Seen(name, error, quantile * math.sqrt(error / size), size, note)
-        template = self._template_above(name)
-        scales = {
-            other: math.sqrt(
-                self.statistics[other].error(self._variance(other, draws), self.count_of(other), pure)
-                / (1.0 if self.noise == "gaussian" else 2.0)
-            )
-            for other in self._sums_behind(name, request)
-        }
-        scales = {other: scale for other, scale in scales.items() if scale > 0}
-        errors = template.simulated_errors(scales, [name], self.noise)[name]
-        note = "Over aggregates spread on their ranges."
-        return Seen(name, float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95)), 1, note)
-
     def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""
         total = 0.0
@@ -488,7 +460,7 @@ class Settling:
             if name not in self.aggregates or self.statistics[name].is_public:
                 return None
             statistic, count = self.statistics[name], self.count_of(name)
-            total += statistic.error(self._variance(name, draws) * count, count, self.noise == "laplace")
+            total += statistic.error(variance_of(name, draws) * count, count, self.noise == "laplace")
         return total
 
 
