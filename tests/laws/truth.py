@@ -329,7 +329,9 @@ class _Study:
         kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
         goal, weight = self.condition(random)
         size = float(max(weight.sum(), 1.0))
-        one = self.pick(self.numbers)
+        # Under a random condition the truth of a random value would need their joint law.
+        certain = bool(weight.isin([0.0, 1.0]).all())
+        one = self.pick(self.numbers if certain else self._fixed())
         if kind == "count":
             self.say(f"count({name}, {goal}).")
             self._keep(name, [Number(name, "", float(weight.sum()), size, kind)], True)
