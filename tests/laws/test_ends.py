@@ -1,4 +1,4 @@
-"""Training ends: every estimator, on every hostile table, returns a finite model or refuses in its own words, in time."""
+"""Training ends: every estimator, on every hostile table, returns a finite model or refuses in its own words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sfumato.learn as learn
 from laws.hostile import HUGE, Hostile, hostile
+from sfumato import learn
 from sfumato.core import ADD_REMOVE
 from sfumato.core.certificate import Certificate
 from sfumato.errors import SfumatoError
@@ -62,7 +62,9 @@ def wrong(kind: type, case: Hostile) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             estimator = made(kind, case)
-            model = estimator.fit(case.table, case.labels) if kind is not learn.PrivateSVDD else estimator.fit(case.table)
+            model = (
+                estimator.fit(case.table, case.labels) if kind is not learn.PrivateSVDD else estimator.fit(case.table)
+            )
     except SfumatoError as refusal:
         chain: BaseException | None = refusal
         while chain is not None:
