@@ -192,7 +192,7 @@ def test_entries_that_are_missing_unknown_or_newer_are_named():
         without = {key: item for key, item in tree.items() if key != name}
         assert name in [check.field for check in verify(without).failures]
     assert verify({**tree, "extra": 1}).failures[0].field == "extra"
-    assert verify({**tree, "schema_version": 2, "extra": 1}).failures[0].field == "schema_version"
+    assert verify({**tree, "schema_version": 3, "extra": 1}).failures[0].field == "schema_version"
 
 
 def test_an_unknown_kind_of_event_cannot_be_verified():

@@ -135,6 +135,14 @@ def test_linear_expressions_know_their_coefficients(weights, point):
     assert Call("exp", (Constant(0.0),)).linear() == ({}, 1.0)
 
 
+@pytest.mark.parametrize(("base", "exponent"), [(1e259, 2), (1e-200, -2), (0.0, -1), (-1e200, 3)])
+def test_powers_too_large_for_a_number_are_infinite_and_no_warning(base, exponent):
+    for inner in (Constant(base), Distribution("uniform", (Constant(base), Constant(base)))):
+        found = Power(inner, exponent)
+        assert np.isinf(at(found, {}))
+        assert found.linear() is None
+
+
 def test_tables_of_cases():
     table = Lookup(("sex",), ((("f",), Reference("x")), (("m",), Constant(7.0))))
     values = {"sex": np.array(["m", "f"]), "x": np.array([1.0, 2.0])}

@@ -78,7 +78,7 @@ class ComposedDP(Guarantee):
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
-        if self._has_pair:
+        if self.has_loss_distribution:
             if self._has_box:
                 bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
             else:
@@ -91,7 +91,7 @@ class ComposedDP(Guarantee):
     def epsilon(self, delta: float) -> float:
         delta = probability(delta)
         bounds = [epsilon_from_curve(self._curve, delta)] if self._has_curve else [math.inf]
-        if self._has_pair:
+        if self.has_loss_distribution:
             plain = self._plain()
             if plain is not None and delta >= plain[1]:
                 bounds.append(plain[0])
@@ -103,7 +103,8 @@ class ComposedDP(Guarantee):
         return max(0.0, min(bounds))
 
     @property
-    def _has_pair(self) -> bool:
+    def has_loss_distribution(self) -> bool:
+        """Whether every act has a law of its own, so that their losses can be added up."""
         return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
 
     @property
@@ -184,7 +185,9 @@ Composable = Event | Guarantee | Repeated
 
 
 def compose(items: Iterable[Composable]) -> Guarantee:
-    """The guarantee of doing all of `items` on the same data, each chosen freely in the light of the earlier ones.
+    """The guarantee of doing all of `items` on the same data; costs are fixed, acts may depend on earlier outputs.
+
+    Costs that depend on earlier outputs add in fewer ways: see run/ledger_balance.py.
 
     >>> compose([GaussianDP(0.3), GaussianDP(0.4)])
     GaussianDP(adjacency=None, mu=0.5)

@@ -26,6 +26,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError, VerificationError
 from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
@@ -44,10 +45,11 @@ from sfumato.evidence.losses import (
 
 __all__ = ["Check", "Verification", "verify"]
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSIONS = (1, 2)
 _NOT_FOR_PUBLICATION = "A random_state was used: this result can be repeated and is not for publication."
 _FIELDS = {"adjacency", "claims", "composed", "created", "digest", "events", "guarantee", "notes", "plan_hash"}
 _FIELDS |= {"proofs", "publishable", "schema_version", "subject", "versions"}
+_FIELDS_OF = {1: _FIELDS, 2: _FIELDS | {"files"}}
 _DELTAS = (1e-8, 1e-6, 1e-5)
 _ARITHMETIC = 1e-10  # what floating point may cost δ in this file
 _FAR = 1e4  # an ε beyond every loss that is known
@@ -91,6 +93,7 @@ class Verification:
         return self.ok
 
 
+@calm_threads()
 def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False) -> Verification:
     """Re-derives every number of `certificate` from its events; with `plan`, also that the plan is the one hashed.
 
@@ -134,12 +137,13 @@ def _read(certificate: Any) -> dict[str, Any]:
 
 
 def _all_checks(record: dict[str, Any], plan: Record | None) -> Iterator[Check]:
-    version = record.get("schema_version", _SCHEMA_VERSION)
-    known = type(version) is int and version == _SCHEMA_VERSION
-    yield Check("schema_version", known, f"Version {version!r}; this verifier knows {_SCHEMA_VERSION}.")
-    strangers = sorted(_FIELDS ^ set(record)) if known else []
+    version = record.get("schema_version", _SCHEMA_VERSIONS[-1])
+    known = type(version) is int and version in _SCHEMA_VERSIONS
+    yield Check("schema_version", known, f"Version {version!r}; this verifier knows 1 and 2.")
+    fields = _FIELDS_OF[version] if known else set()
+    strangers = sorted(fields ^ set(record)) if known else []
     for name in strangers:
-        yield Check(name, False, "The entry is missing." if name in _FIELDS else "No such entry is known.")
+        yield Check(name, False, "The entry is missing." if name in fields else "No such entry is known.")
     if strangers or not known:
         return
     for name, (check, wrong) in _CHECKS.items():
@@ -307,6 +311,8 @@ def _check_texts(record: Record) -> Findings:
         yield field, _is_words(record[field])
     yield "notes", isinstance(record["notes"], list) and all(map(_is_words, record["notes"]))
     yield "versions", isinstance(record["versions"], dict) and all(map(_is_words, record["versions"].values()))
+    files = record.get("files", {})
+    yield "files", isinstance(files, dict) and all(re.fullmatch(r"[0-9a-f]{64}", str(one)) for one in files.values())
     yield "plan_hash", record["plan_hash"] is None or bool(re.fullmatch(r"[0-9a-f]{64}", str(record["plan_hash"])))
 
 

@@ -13,17 +13,16 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import Bounds, price_of_bounds, settle_bounds
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
-
-
-#: From so many numbers on the linear algebra may use all cores.
-_MANY_NUMBERS = 20_000_000
 
 
 class NothingLearnedWarning(UserWarning):
@@ -123,9 +118,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             stretch=self._stretches(),
             nonzeros=budget.nonzeros if budget.law == "laplace" else None,
         )
-        # Blocks are small: threads that wait for each other cost up to forty times what they bring on busy cores.
-        small = matrix.shape[0] * matrix.shape[1] < _MANY_NUMBERS
-        with threadpool_limits(1, user_api="blas") if small else nullcontext():
+        with calm_threads(matrix.shape[0] * matrix.shape[1]):
             self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
         self._store(plan, rows, bounds)
         return self

@@ -25,11 +25,12 @@ from sfumato.core.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, calm_threads, check_row_count, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD

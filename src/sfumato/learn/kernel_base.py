@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import Budget
@@ -46,14 +45,11 @@ __all__ = [
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
-    "calm_threads",
     "check_row_count",
     "even_components",
     "noise_for",
 ]
 
-#: From here on a second BLAS thread pays.
-_MANY_NUMBERS = 20_000_000
 #: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
 ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
@@ -322,14 +318,6 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     @abstractmethod
     def _what(self) -> str:
         """What was released, as the beginning of a sentence."""
-
-
-def calm_threads(numbers: int = 0) -> Any:
-    """One BLAS thread, unless there are many numbers: threads on busy cores wait for each other longer than they save.
-
-    A choice of speed; no result depends on it beyond rounding.
-    """
-    return threadpool_limits(1, user_api="blas") if numbers < _MANY_NUMBERS else nullcontext()
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,11 +20,12 @@ from sfumato.core.checks import positive
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import KernelInput, calm_threads, check_row_count, even_components, noise_for
+from sfumato.learn.kernel_base import KernelInput, check_row_count, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from

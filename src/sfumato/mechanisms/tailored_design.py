@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.core.domain import Interval
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.tailored_grid import Binning, Grid, Prior, make_grid, prior_of
 from sfumato.mechanisms.tailored_relaxed import MOST_INPUTS, relaxed_channel
@@ -94,6 +95,7 @@ class WeightsKey:
 
 
 @lru_cache(maxsize=64)
+@calm_threads()
 def design(wish: Wish) -> ChannelTable:
     """Solve, merge what is rare, repair, certify."""
     start = time.perf_counter()

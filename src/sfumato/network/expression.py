@@ -199,7 +199,9 @@ class Power(Expression):
         return self.base.references()
 
     def evaluate(self, values: Values) -> NDArray[Any]:
-        return self.base.evaluate(values) ** float(self.exponent)
+        base = self.base.evaluate(values)
+        with np.errstate(all="ignore"):  # what is too large is infinite, as in every function
+            return base ** float(self.exponent)
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
         return f"pow({self.base.to_sql(columns)}, {sql_number(self.exponent)})"
@@ -213,7 +215,10 @@ class Power(Expression):
         if self.exponent == 1:
             return self.base.linear()
         below = self.base.linear()
-        return ({}, below[1] ** self.exponent) if below is not None and not below[0] else None
+        if below is None or below[0]:
+            return None
+        value = float(Power(Constant(below[1]), self.exponent).evaluate({}))
+        return ({}, value) if math.isfinite(value) else None
 
     def __str__(self) -> str:
         return f"({self.base}) ** {self.exponent}"
