@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import inspect
 import time
 import warnings
@@ -57,7 +56,6 @@ def _required(kind: type) -> set[str]:
 def wrong(kind: type, case: Hostile) -> str | None:
     """What is wrong with how this fit ends; None if nothing is."""
     began = time.perf_counter()
-    faulthandler.dump_traceback_later(12 * SECONDS, exit=True)  # a fit that hangs ends the process with its traceback
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -79,8 +77,6 @@ def wrong(kind: type, case: Hostile) -> str | None:
             return "it publishes what is no number"
         if not isinstance(model.certificate_, Certificate):
             return "it has no certificate"
-    finally:
-        faulthandler.cancel_dump_traceback_later()
     spent = time.perf_counter() - began
     return f"it takes {spent:.0f} s" if spent > SECONDS else None
 
