@@ -7,10 +7,8 @@ Not here: the protocol (centres/), how errors are printed (cli.py: they are left
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +20,8 @@ from sfumato.errors import DataError, InputError
 from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
 
 if TYPE_CHECKING:
+    import ssl
+
     from sfumato.centres import Aggregate, Round
     from sfumato.core.certificate import Certificate
 
@@ -205,6 +205,8 @@ def _take_part(
     trusted: Path | None,
     verify: Callable[[Certificate], bool],
 ) -> None:
+    import asyncio
+
     from sfumato.centres.network import take_part
     from sfumato.centres.node import Account
     from sfumato.run.ledger import Ledger
@@ -227,6 +229,8 @@ def _take_part(
 
 
 def _client_tls(host: str, trusted: Path | None) -> ssl.SSLContext | None:
+    import ssl
+
     if trusted is None:
         if host in ("127.0.0.1", "::1", "localhost"):
             return None
@@ -246,6 +250,9 @@ def _coordinate(
     private: Path | None,
     join_seconds: float,
 ) -> None:
+    import asyncio
+    import ssl
+
     from sfumato.centres.network import coordinate
 
     host, port = _address(listen)
