@@ -18,7 +18,7 @@ from sfumato.run.study import run_plan
 
 SURVEY = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). rows_per_person(people, 1). missing(people, never).
 column(people, smoker, smoker(P)).
 column(people, sex, sex(P)).
 random(smoker(P)) :- person(P).

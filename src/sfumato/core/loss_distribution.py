@@ -19,7 +19,7 @@ from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
 from sfumato.core.special import gammaln
 
-__all__ = ["BOX_ROUNDING", "loss_distribution"]
+__all__ = ["drawn_delta", "drawn_epsilon", "loss_distribution"]
 
 
 def _interval(parts: tuple[Part, ...]) -> float:
@@ -93,8 +93,12 @@ def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
 
 #: Cells in which the box law and its shifted copy are compared.
 _BOX_CELLS = 16384
-#: The drawn whole-number weights differ from the law by less than this in total: counted as given away.
-BOX_ROUNDING = 1e-8
+#: Cells lighter than this lie where floating point no longer knows the law: they count as given away.
+_LIGHTEST = 1e-24
+#: The drawn whole-number weights differ from the law by so much relatively, and by so much together absolutely.
+_BOX_RELATIVE, _BOX_ABSOLUTE = 1e-9, 2.0**-44
+#: From here on the absolute part alone, times e^ε, exceeds 1.
+_FARTHEST = 31.0
 
 
 def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[int, float]]:
@@ -110,10 +114,41 @@ def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[i
     width = shift / cells_in_shift
     count = math.ceil(2 / width)
     edges = -1 + width * np.arange(count + 1)
-    masses = np.diff(BoxNoise(1.0, strength).cdf(np.minimum(edges, 1.0)))
-    known = np.flatnonzero(masses > 0)
-    logs = np.log(masses[known] / masses[known].sum()) + math.log1p(-BOX_ROUNDING)
-    here = {int(k): float(v) for k, v in zip(known, logs, strict=True)}
+    masses = BoxNoise(1.0, strength).masses(np.minimum(edges, 1.0))
+    masses = masses / masses.sum()
+    known = np.flatnonzero(masses > _LIGHTEST)
+    here = {int(k): float(v) for k, v in zip(known, np.log(masses[known]), strict=True)}
     moved = {k + cells_in_shift + 1: v for k, v in here.items()}
-    here[-1] = moved[-2] = math.log(BOX_ROUNDING)
+    here[-1] = moved[-2] = math.log(count * _LIGHTEST)
     return moved, here
+
+
+def drawn_delta(parts: tuple[Part, ...], epsilon: float) -> float:
+    """δ(ε) of the acts as drawn, where some are box noise: the whole-number weights are not quite the law.
+
+    If every weight is within a factor 1 ± r of its cell's mass but for a in all, then
+    δ(ε) ≤ (1 + r)·δ_law(ε - 2r) + a·(1 + e^ε); and δ falls with ε, so the best ε' ≤ ε counts (docs/proofs/box.md).
+    """
+    places = np.append(np.arange(0.0, min(epsilon, _FARTHEST), 0.05), min(epsilon, _FARTHEST))
+    return min(1.0, float(_drawn(parts, places).min()))
+
+
+def drawn_epsilon(parts: tuple[Part, ...], delta: float) -> float:
+    """The smallest ε with `drawn_delta` at most δ; infinite where there is none."""
+    places = np.arange(0.0, _FARTHEST, 0.05)
+    reached = np.flatnonzero(_drawn(parts, places) <= delta)
+    if not reached.size:
+        return math.inf
+    high = float(places[reached[0]])
+    low = max(0.0, high - 0.05)
+    for _ in range(40 if high else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(_drawn(parts, np.array([middle]))[0]) <= delta else (middle, high)
+    return high
+
+
+def _drawn(parts: tuple[Part, ...], epsilons: np.ndarray) -> np.ndarray:
+    boxes = sum(part.count for part in parts if part.kind == "box")
+    relative, absolute = boxes * _BOX_RELATIVE, boxes * _BOX_ABSOLUTE
+    law = loss_distribution(parts).get_delta_for_epsilon(list(epsilons - 4 * relative))
+    return (1 + 2 * relative) * np.asarray(law) + absolute * (1 + np.exp(epsilons))

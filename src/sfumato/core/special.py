@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["erfcx", "gammaln", "log_ndtr", "ndtr", "ndtri"]
+__all__ = ["erfcx", "erfinv", "gammaln", "log_ndtr", "ndtr", "ndtri"]
 
 
 def erfcx(x: Any) -> Any:
@@ -18,6 +18,13 @@ def erfcx(x: Any) -> Any:
     from scipy import special
 
     return special.erfcx(x)
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf."""
+    from scipy import special
+
+    return special.erfinv(x)
 
 
 def gammaln(x: Any) -> Any:

@@ -13,14 +13,16 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sfumato.lang.cells import check_cells
+from sfumato.lang.circles import first_circle
 from sfumato.lang.expressions import cpf_problems
 from sfumato.lang.ground import Derivation, collect, derive, first_failure
+from sfumato.lang.instances import check_instances
 from sfumato.lang.limits import Limits, Meter
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called, single_variables
 from sfumato.lang.spec import Dependency, Grounding, Spec
-from sfumato.lang.structure import domain_predicates
 from sfumato.lang.symbolic import symbolic_facts
 from sfumato.lang.term import (
     Compound,
@@ -53,8 +55,11 @@ def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem
     yield from _expressions(network)
     yield from _cycles(network)
     yield from _observed(network)
-    yield from _ranges(network)
+    yield from check_cells(network, _error)
     yield from _exact(network)
+    yield from check_instances(
+        spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(network, clause)
+    )
 
 
 def _unanswered(spec: Spec, derivation: Derivation) -> Iterator[Problem]:
@@ -87,7 +92,10 @@ class _Network:
         self.definitions: dict[Term, list[Dependency]] = {}
         for one in self.grounding.dependencies:
             self.definitions.setdefault(one.child, []).append(one)
-        self._domains = domain_predicates(self.spec)
+        self._domains: dict[str, set[str]] = {}
+        for dataset in self.spec.datasets:
+            for goal in goals(dataset.goal):
+                self._domains.setdefault(indicator(goal), set()).add(dataset.name)
         self._touched: dict[str, set[Term]] = {}
         self._declarations: dict[str, list[Clause]] = {}
         self._meant: dict[str, list[Clause]] = {}
@@ -175,11 +183,20 @@ class _Network:
         """Whether a variable belongs to an individual of the dataset, or counts them."""
         if variable in self.aggregates:
             condition = self.aggregates[variable].condition
-            return any(self._domains.get(indicator(goal)) == dataset for goal in goals(condition))
+            return any(dataset in self._domains.get(indicator(goal), ()) for goal in goals(condition))
         for clause in self._declarations.get(indicator(variable), []):
             if match(clause.head.arguments[0], variable) is not None:
-                return any(self._domains.get(indicator(goal)) == dataset for goal in goals(clause.body))
+                return any(dataset in self._domains.get(indicator(goal), ()) for goal in goals(clause.body))
         return False
+
+    def unprotected(self, seen: list[Term], dataset: str) -> str | None:
+        """Another dataset with individuals of another kind behind what is seen; None if there is none."""
+        own = {goal for goal, names in self._domains.items() if dataset in names}
+        for other in self.spec.datasets:
+            theirs = {goal for goal, names in self._domains.items() if other.name in names}
+            if not own & theirs and self.touched(other.name) & set(seen):
+                return other.name
+        return None
 
     def declared_at(self, variable: Term) -> Position | None:
         """The random/1 clause that declares a variable."""
@@ -331,17 +348,15 @@ def _none(network: _Network, variable: Term) -> Problem:
             "Cover the missing case with a clause of its own.",
             severity="error" if needed and not public else "warning",
         )
-    ranged = any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges)
-    consequence = "" if needed else "; nothing that is seen depends on it"
-    if needed and ranged:
-        consequence = "; its range is enough for a plan, not for a run"
+    consequence = "" if needed else "; nothing can use it"
     return _error(
         network,
         "no-cpf",
         f"{_shown(variable)} is declared and has neither a CPF nor a column{consequence}",
         network.declared_at(variable),
         "Add depends(Child, Parents, CPF), feed it with column(Table, name, Atom), or remove its declaration.",
-        severity="error" if needed and not ranged else "warning",
+        # A network in which nothing is seen yet may be unfinished.
+        severity="error" if network.needed else "warning",
     )
 
 
@@ -392,34 +407,16 @@ def _dependency_problems(network: _Network, one: Dependency) -> Iterator[tuple[s
 
 
 def _cycles(network: _Network) -> Iterator[Problem]:
-    finished: set[Term] = set()
-    for start in network.variables:
-        path: dict[Term, None] = {}
-        waiting: list[tuple[Term, bool]] = [(start, False)]
-        while waiting:
-            variable, leaving = waiting.pop()
-            if leaving:
-                path.pop(variable, None)
-                finished.add(variable)
-                continue
-            if variable in path:
-                names = [_shown(one) for one in path]
-                circle = [*names[names.index(_shown(variable)) :], _shown(variable)]
-                definition = network.definitions.get(variable)
-                position = definition[0].position if definition else network.declared_at(variable)
-                yield _error(
-                    network,
-                    "cycle",
-                    f"{_shown(variable)} depends on itself: {' <- '.join(circle)}",
-                    position,
-                    "Break the circle: a Bayesian network has none.",
-                )
-                return
-            if variable in finished:
-                continue
-            path[variable] = None
-            waiting.append((variable, True))
-            waiting += [(parent, False) for parent in network.parents(variable)]
+    circle = first_circle(network.variables, network.parents)
+    if circle:
+        definition = network.definitions.get(circle[0])
+        yield _error(
+            network,
+            "cycle",
+            f"{_shown(circle[0])} depends on itself: {' <- '.join(map(_shown, circle))}",
+            definition[0].position if definition else network.declared_at(circle[0]),
+            "Break the circle: a Bayesian network has none.",
+        )
 
 
 def _observed(network: _Network) -> Iterator[Problem]:
@@ -452,6 +449,16 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 f"Declare it: privacy_requirement({show(requirement)}, Dataset, dp(Epsilon, Delta)).",
             )
+        elif strangers := network.unprotected(covered, datasets[requirement]):
+            reported.add((indicator(variable), position))
+            yield _error(
+                network,
+                "unprotected",
+                f"{_shown(variable)} rests on individuals of {strangers}, whom {show(requirement)} does not protect: "
+                f"it is about {datasets[requirement]}",
+                position,
+                f"Publish it under a requirement on {strangers}: privacy_requirement(Name, {strangers}, Metric).",
+            )
         elif covered[0] not in network.touched(datasets[requirement]):
             reported.add((indicator(variable), position))
             yield _error(
@@ -461,26 +468,6 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 "Publish it without a requirement's help, or check that the right variable and dataset are named.",
                 severity="warning",
-            )
-
-
-def _ranges(network: _Network) -> Iterator[Problem]:
-    """A cell that something seen depends on needs a public range: without one its influence has no bound."""
-    reported = set()
-    for variable in network.needed:
-        name = indicator(variable)
-        if name in reported or not network.column(variable):
-            continue
-        if not any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges):
-            reported.add(name)
-            pattern = next(c.atom for c in network.spec.columns if match(c.atom, variable) is not None)
-            yield _error(
-                network,
-                "no-range",
-                f"{show(pattern)} influences what is seen and has no declared range",
-                network.declared_at(variable),
-                f"Declare what everybody may know: range({show(pattern)}, Low, High), or a list of categories.",
-                expected="a public range, written down without looking at the data",
             )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sfumato.errors import StudyError
+from sfumato.lang.deadline import check_time
 from sfumato.lang.engine import EngineError, Program
 from sfumato.lang.limits import GENEROUS, LimitReached, Limits, Meter
 from sfumato.lang.problem import Problem
@@ -71,6 +72,7 @@ class Derivation:
 
 def ground(spec: Spec, facts: Sequence[Term] = (), limits: Limits = GENEROUS) -> Grounding:
     """The Grounding of a study for given facts; a StudyError names the clause that cannot be answered."""
+    check_time("running the study's clauses")
     derivation = derive(spec, facts, Meter(limits))
     if derivation.problems:
         raise StudyError("The study cannot be grounded. Nothing was spent.", derivation.problems)

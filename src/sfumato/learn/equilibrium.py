@@ -30,7 +30,7 @@ from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
@@ -127,9 +127,11 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._check()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
+        check_row_count(len(rows))
         labels = to_host(y) if is_device_array(y) else y
         labels, self.classes_ = checked_labels(labels, len(rows), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
         self.support_._fit_rows(rows, self.support_._promise(), components, seeds)
@@ -267,7 +269,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             if self.as_published
             else sorted({"svdd", "equilibrium", *(e.proof_id() for e in self._events())}),
             notes=["the number of records, the box, the labels and the starting points are public"],
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -282,7 +284,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         ]
         if isinstance(self.guarantee_, ApproxDP | PureDP):
             lines.append(self.support_.explain().splitlines()[1])
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

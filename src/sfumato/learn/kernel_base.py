@@ -45,12 +45,13 @@ __all__ = [
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
+    "check_row_count",
     "even_components",
     "noise_for",
 ]
 
 #: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
-ARITHMETIC = 1e-5
+ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
 
@@ -166,6 +167,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         classes = len(self.classes_)
         for_spread = self._settle(promise, rows.shape, classes)
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
@@ -229,6 +231,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         """A fitted model whose sums are zero, made from the shape of the table alone."""
         self._of_shape(X, classes)
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
         self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
         return self
@@ -288,7 +291,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             events=list(self._events()),
             proofs=sorted({"kernel_mean", *(event.proof_id() for event in self._events())}),
             notes=notes,
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -303,7 +306,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             + self._origin()
             + " All that follows is computed from the noisy sums.",
         ]
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

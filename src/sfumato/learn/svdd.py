@@ -25,7 +25,7 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import KernelInput, even_components, noise_for
+from sfumato.learn.kernel_base import KernelInput, check_row_count, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
@@ -92,10 +92,12 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         promise = self._promise()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
+        check_row_count(len(rows))
         self._fit_rows(rows, promise, components, seed_from(self.random_state))
         return self
 
     def _fit_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
+        self._publishable = seeds.publishable
         self.cap_ = self._cap(len(rows), components)
         self.gamma_ = self._bandwidth(rows.shape)
         # The mean needs no solver, so nothing is left over.
@@ -173,7 +175,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             events=[self.noise_.event()],
             proofs=sorted({"svdd", self.noise_.proof}),
             notes=["the number of records, the box and the frequencies of the features are public"],
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -187,7 +189,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             f"Noise of standard deviation {math.sqrt(self.noise_.error()):.3g} was added to each of "
             f"{len(self.centre_)} coordinates, and the result projected to the unit ball.",
         ]
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

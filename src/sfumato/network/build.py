@@ -268,6 +268,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     observed: dict[DpRv, None] = {}
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
+    instances: dict[str, None] = {}
     for done in passes:
         mask = done.mask
         observed.update(
@@ -275,7 +276,14 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         )
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
+        instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
-    return replace(network, zones=zones, publications=tuple(publications), personal=tuple(personal))
+    return replace(
+        network,
+        zones=zones,
+        publications=tuple(publications),
+        personal=tuple(personal),
+        instances=tuple(instances),
+    )

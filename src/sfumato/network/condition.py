@@ -4,6 +4,7 @@
     ├── Comparison   two expressions
     ├── LevelIs      a categorical variable has one of these levels
     ├── Member       a table relates the individual to given things
+    ├── Present      the individual's cell is neither absent nor unlisted
     ├── Not, Every, Some
     └── (Every(()) holds for everybody)
 
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.expression import Expression, Level, sql_level, sql_name
 
-__all__ = ["Comparison", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Some"]
+__all__ = ["Comparison", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Present", "Some"]
 
 Operator = Literal["<", "<=", ">", ">=", "=", "!="]
 Flags = NDArray[np.bool_]
@@ -150,6 +151,33 @@ class Member(Condition):
     def __str__(self) -> str:
         tests = ", ".join(f"{column} = {level}" for column, level in self.matches)
         return f"in {self.table} with {tests}" if tests else f"in {self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Present(Condition):
+    """The variable's cell holds something: missing(RV, skip) leaves out who has none."""
+
+    variable: str
+
+    @property
+    def key(self) -> str:
+        """A name for its column of flags."""
+        return f"{self.variable} is there"
+
+    def references(self) -> frozenset[str]:
+        return frozenset((self.variable,))
+
+    def members(self) -> frozenset[Member]:
+        return frozenset()
+
+    def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
+        return np.asarray(values[self.key], dtype=bool)
+
+    def to_sql(self, columns: Mapping[str, str]) -> str:
+        return sql_name(columns[self.key])
+
+    def __str__(self) -> str:
+        return self.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode, trimmed
 from sfumato.network.bounds import Bounds, as_bounds, hull
-from sfumato.network.condition import Condition
+from sfumato.network.condition import Condition, Every, Present
 from sfumato.network.convert import conjuncts
 from sfumato.network.goals import Goals
 from sfumato.network.network import Group, Node
@@ -69,6 +69,7 @@ def _aggregate(
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     values = tuple(_value(substitute(term, mask), nodes, entry) for term in _value_terms(entry))
+    condition = _of_present(condition, values, nodes)
     variants = [[node for group in own if (node := group.node(name))] for name in values]
     bounds = tuple(hull(as_bounds(node.domain or node.bounds) for node in forms) for forms in variants)
     rows, table = _rows(values, condition, nodes, entry)
@@ -92,6 +93,19 @@ def _aggregate(
         table,
         entry.position,
     )
+
+
+def _of_present(condition: Condition, values: Sequence[str], nodes: Mapping[str, Node]) -> Condition:
+    """The condition, and that every cell behind the aggregate is there where absent ones are skipped."""
+    met: set[str] = set()
+    waiting = [*values, *condition.references()]
+    while waiting:
+        name = waiting.pop()
+        if name in nodes and name not in met:
+            met.add(name)
+            waiting += nodes[name].inputs
+    skipped = sorted(name for name in met if nodes[name].skip)
+    return Every((condition, *map(Present, skipped))) if skipped else condition
 
 
 def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:

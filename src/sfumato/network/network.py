@@ -38,7 +38,7 @@ class Node:
     place of unknown parents, unobserved categories summed out, clipped to a declared range it could leave. It refers
     to other nodes by name and is None where the value is read from a column or is not given at all.
     `levels` and `probabilities` belong to unobserved categorical variables. `domain` is None when nothing bounds the
-    value; `bounds.reason` then says why.
+    value; `bounds.reason` then says why. With `skip` people without the cell are left out of what sums it up.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Node:
     probabilities: tuple[Expression, ...] = ()
     rows: int = 1
     row_table: str | None = None
+    skip: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -128,6 +129,7 @@ class Network:
     zones: tuple[Zones, ...]
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
+    instances: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:
@@ -174,11 +176,14 @@ class Network:
                 return zones
         raise InputError(f"The study has no requirement named {requirement}.")
 
-    def evaluate(self, tables: Mapping[str, Any]) -> Values:
-        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it."""
+    def evaluate(self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it.
+
+        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py).
+        """
         from sfumato.network.evaluate import evaluate
 
-        return evaluate(self, tables)
+        return evaluate(self, tables, row_keys)
 
     def draw(self, path: str | Path) -> Path:
         """Write the graph with its zones as SVG, PNG or PDF."""

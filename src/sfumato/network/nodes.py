@@ -46,6 +46,7 @@ class Draft:
     public: bool
     rows: int
     row_table: str | None
+    skip: bool
     position: Position | None = field(default=None, compare=False)
 
 
@@ -120,8 +121,11 @@ def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Depen
     rows, row_table = _rows(spec, source, atom)
     position = next((d.position for d in laws.values()), source.position if source else None)
     public = source is not None and source.table in spec.public_tables
-    missing = _missing(spec, atom, declared)
-    return Draft(name, term, atom, law, tuple(parents), source, declared, missing, public, rows, row_table, position)
+    missing, said = _missing(spec, atom, declared), spec.missing_of(atom)
+    skip = source is not None and said is not None and said.rule == "skip"
+    return Draft(
+        name, term, atom, law, tuple(parents), source, declared, missing, public, rows, row_table, skip, position
+    )
 
 
 def _parents(dependency: Dependency, naming) -> list[str]:
@@ -139,11 +143,11 @@ def _parents(dependency: Dependency, naming) -> list[str]:
 
 
 def _missing(spec: Spec, atom: Term, declared: Interval | Categories | None) -> Level | None:
-    for entry in spec.missing:
-        if match(entry.atom_pattern, atom) is not None:
-            return entry.value
+    said = spec.missing_of(atom)
+    if said is not None and said.value is not None:
+        return said.value
     if isinstance(declared, Interval):
-        return declared.low if declared.null is None else declared.null
+        return declared.low + declared.width / 2 if declared.null is None else declared.null
     if isinstance(declared, Categories):
         return declared.values[0] if declared.null is None else declared.null
     return None
@@ -154,8 +158,10 @@ def _rows(spec: Spec, source: Column | None, atom: Term) -> tuple[int, str | Non
     if source is None:
         return 1, None
     layout = layout_of(spec, source.table)
-    several = layout.row_limit is not None and layout.row_limit > 1 and len(layout.identities) == 1
-    return (layout.row_limit or 1, source.table) if several else (1, None)
+    limit = layout.row_limit
+    if limit is None or limit.maximum == 1 or len(layout.identities) > 1:
+        return 1, None
+    return limit.maximum, source.table
 
 
 def finish(
@@ -200,6 +206,7 @@ def _node(draft: Draft, levels: tuple[Level, ...], latents, done: Mapping[str, N
         (),
         rows,
         row_table,
+        draft.skip,
         draft.position,
     )
     if draft.source is not None or draft.law is None:

@@ -11,11 +11,12 @@ whether one institution or several hold the rows.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 from sfumato.centres import Centre, Requirement, Round, plan_round
 from sfumato.centres.statistics import Count, Histogram, Means, SecondMoments, Statistic
-from sfumato.core import Categories, Guarantee, Schema, compose
+from sfumato.core import Categories, Domain, Guarantee, Schema, compose
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import match
 from sfumato.network.aggregate import AggregateNode
@@ -32,7 +33,7 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
             f"{node.name} counts only some individuals: across centres every row of a table is summed. Make the "
             "condition a column of its own, or publish the aggregate centrally. Nothing was spent."
         )
-    columns = {}
+    columns: dict[str, Domain] = {}
     for name in node.values:
         value = network.node(name)
         if not isinstance(value, Node) or value.source is None or value.domain is None:
@@ -40,14 +41,32 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
                 f"{node.name} sums {name}, which is no column with a range: across centres only columns are summed. "
                 "Nothing was planned and nothing was spent."
             )
-        columns[value.source.name] = value.domain
+        columns[value.source.name] = _with_missing(value)
+    goal = network.spec.dataset(node.dataset).goal
+    tables = {source.table for name in node.values if (source := network.node(name).source) is not None}
+    identity = next(
+        column.name
+        for column in network.spec.columns
+        if match(goal, column.atom) is not None and (not tables or column.table in tables)
+    )
+    rows = {"identity": identity, "rows_per_person": node.rows}
     if node.kind == "count":
-        goal = network.spec.dataset(node.dataset).goal
-        identity = next(column for column in network.spec.columns if match(goal, column.atom) is not None)
-        return Count(Schema({identity.name: Categories(("anybody",), unknown="anybody", null="anybody")}))
-    schema = Schema(columns)
+        anybody = Categories(("anybody",), unknown="anybody", null="anybody")
+        return Count(Schema({identity: anybody}), **rows)
     kinds = {"sum": Means, "mean": Means, "moment2": SecondMoments, "histogram": Histogram}
-    return kinds[node.kind](schema)
+    return kinds[node.kind](Schema(columns), **rows)
+
+
+def _with_missing(value: Node) -> Domain:
+    """The column's range, with the place that the study gives to missing and unlisted cells."""
+    domain = value.domain
+    assert domain is not None
+    if value.missing is None:
+        return domain
+    if isinstance(domain, Categories):
+        unknown = value.missing if domain.unknown is None else domain.unknown
+        return dataclasses.replace(domain, null=value.missing, unknown=unknown)
+    return dataclasses.replace(domain, null=value.missing)
 
 
 def _share(plan: Plan, planned: Planned, node: str) -> Guarantee:

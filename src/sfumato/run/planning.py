@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
+from sfumato.lang.deadline import planning
+from sfumato.lang.term import indicator
+from sfumato.lang.vocabulary import PUBLICATION_FORMS
 from sfumato.plan.make import make_plan as plan_with
-from sfumato.plan.strategy import Strategy
+from sfumato.plan.make import network_of
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Spec
     from sfumato.network.network import Network
     from sfumato.plan.plan import Plan
+    from sfumato.plan.strategy import Strategy
 
 __all__ = ["make_plan"]
 
@@ -29,24 +33,20 @@ def make_plan(
     sizes: Mapping[str, float] | None = None,
 ) -> Plan:
     """The plan of least predicted weighted loss that keeps every requirement; see sfumato.plan.make.make_plan."""
-    plan = plan_with(study, tables, sizes=sizes, strategies=_WhenAsked())
-    if plan.network is None or len(plan.network.spec.centres) < 2:
-        return plan
-    from sfumato.run.publish_centres import with_designs
+    with planning():
+        network = network_of(study, tables)
+        made = plan_with(network, sizes=sizes, strategies=_strategies(network))
+        if not network.spec.centres:
+            return made
+        from sfumato.run.publish_centres import with_designs
 
-    return with_designs(plan)
+        return with_designs(made)
 
 
-@final
-class _WhenAsked(Sequence[Strategy]):
-    """Every strategy there is. They stand on estimators, which a study of means and counts never needs to import."""
+def _strategies(network: Network) -> Sequence[Strategy]:
+    """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
+    if not any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
+        return ()
+    from sfumato.run.publish import STRATEGIES
 
-    def __getitem__(self, index: Any) -> Any:
-        from sfumato.run.publish import STRATEGIES
-
-        return STRATEGIES[index]
-
-    def __len__(self) -> int:
-        from sfumato.run.publish import STRATEGIES
-
-        return len(STRATEGIES)
+    return STRATEGIES
