@@ -8,7 +8,6 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,6 +53,8 @@ register_centre_commands(app, _holds)
 
 def _version(shown: bool) -> None:
     if shown:
+        from importlib import metadata
+
         print(f"sfumato {metadata.version('sfumato')}")
         raise typer.Exit
 
