@@ -24,7 +24,7 @@ from sfumato.run.study_commands import plan_table
 PEOPLE = 400
 HEAD = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). missing(people, never).
 column(people, a, a(P)).
 column(people, b, b(P)).
 rows_per_person(people, 1).

@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
+from sfumato.evidence.explain import rows_sentences
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
@@ -116,6 +117,8 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
             if one.node in nodes:
                 lines += _bullet(one.sentence)
         lines += _wrapped(law, "  ")
+    for sentence in rows_sentences(plan, planned):
+        lines += _wrapped(sentence, "  ")
     return lines
 
 
