@@ -161,7 +161,7 @@ class _Study:
         self.tables["visits"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
         self.say(
             "source(visits, 'visits.parquet').",
-            "column(visits, person, person(P)).",
+            "column(visits, person, person(P)). missing(visits, never).",
             "column(visits, drug, drug(D)).",
             "column(visits, dose, dose(P, D)).",
             "relation(visits, treated(P, D)).",
@@ -496,7 +496,8 @@ def make_case(
     if chance.random() < 0.3:
         people["id"] = "p" + people["id"].astype(str)
     study = _Study(chance, people)
-    study.say("source(people, 'people.parquet').", "column(people, id, person(P)).", "rows_per_person(people, 1).")
+    study.say("source(people, 'people.parquet').", "column(people, id, person(P)).")
+    study.say("missing(people, never).", "rows_per_person(people, 1).")
     study.say("dataset(everybody, domain(P, person(P))).")
     relation = ["replace_one", "add_remove"][int(chance.random() < 0.4)]
     study.say(f"adjacency(everybody, {relation}).")

@@ -16,7 +16,7 @@ from sfumato.run.planning import make_plan
 
 HEAD = """
 source(items, 'items.parquet').
-column(items, id, item(I)).
+column(items, id, item(I)). missing(items, never).
 rows_per_person(items, 1).
 column(items, x, x(I)).
 column(items, z, z(I)).
