@@ -173,6 +173,12 @@ class Settling:
         A histogram's cells and a count are compared with the number of individuals, a sum with the width of the sum.
         """
         unit = self._unit(name)
+        if unit < 1 / _LARGEST:
+            raise PlanError(
+                f"{name} is the same number whatever the data are, by the declared ranges and formulas: there is "
+                "nothing to publish. Correct its formula, or take the publication out. Nothing was planned and nothing "
+                "was spent."
+            )
         if _LARGEST < unit < math.inf:  # what has no bound at all is refused by name
             raise PlanError(
                 f"{name} may be as large as {unit:.3g} by the declared ranges, and nothing beyond {_LARGEST:g} is "
