@@ -5,6 +5,7 @@ The studies and their truth come from tests/laws/truth.py, which shares no code 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from sfumato.run.study import Release, run_plan
 #: At ε = 10⁶ noise is below this part of a number's scale.
 _TOLERANCE = 1e-3
 #: What may be random in a study whose numbers are compared.
-_DISTRIBUTIONS: Distributions = "linear"
+_DISTRIBUTIONS: Distributions = "all"
 
 
 @dataclass
@@ -207,7 +208,8 @@ def test_a_planted_wrong_cost_is_not_verified(fifty):
         if hasattr(certificate.guarantee, word)
     ]
     name, certificate, word = stated[0]
-    smaller = replace(certificate.guarantee, **{word: getattr(certificate.guarantee, word) * 0.9})
+    smaller = copy.copy(certificate.guarantee)
+    object.__setattr__(smaller, word, 0.9 * getattr(smaller, word))
     false = replace(outcome.release, certificates={name: replace(certificate, guarantee=smaller)})
     assert unverified(replace(outcome, release=false)) != []
 
@@ -232,6 +234,31 @@ def test_five_hundred_studies_are_planned_run_and_verified(start):
 def test_five_hundred_studies_publish_the_truth(start):
     assert published_falsehoods(range(start, start + 49), 3000) == []
     assert published_falsehoods(range(start + 49, start + 50), 100_000) == []
+
+
+def intervals(seeds: range, most_people: int) -> pd.DataFrame:
+    """(kind, value, low, high, truth, noisy) of every published number of many studies at ordinary budgets."""
+    found = []
+    for seed in seeds:
+        case = make_case(seed, most_people=most_people, distributions=_DISTRIBUTIONS)
+        release = run_plan(make_plan(case.text), arrow_tables(case), None)
+        for key, numbers in case.expected.items():
+            for row, number in zip(release[key].to_pylist(), numbers, strict=True):
+                if number.known and row["standard_error"] > 0:
+                    found.append((number.kind, row["value"], row["low"], row["high"], number.value))
+    return pd.DataFrame(found, columns=["kind", "value", "low", "high", "truth"])
+
+
+def covered(table: pd.DataFrame) -> pd.Series:
+    return (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
+
+
+@pytest.mark.slow
+def test_stated_intervals_cover_the_truth_of_random_studies():
+    table = intervals(range(30_000, 31_500), 3000)
+    rates = covered(table).groupby(table["kind"]).agg(["mean", "size"])
+    assert 0.93 <= covered(table).mean() <= 0.97, rates
+    assert rates["mean"].between(0.93, 0.97).all(), rates
 
 
 def test_the_truth_is_of_the_same_people():
