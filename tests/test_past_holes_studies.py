@@ -68,7 +68,7 @@ def test_nobodys_variable_is_not_read_from_a_private_table(person):
 
 @pytest.mark.parametrize(
     "columns",
-    ["column(t, a, patient(P)). column(t, b, patient(Q)).", "column(t, a, patient(P)). column(t, b, doctor(D)).."],
+    ["column(t, a, patient(P)). column(t, b, patient(Q)).", "column(t, a, patient(P)). column(t, b, doctor(D))."],
 )
 def test_a_private_row_belongs_to_one_individual(columns):
     """Whoever stood in the second column moved other people's contributions and was charged for none of it."""
@@ -89,6 +89,7 @@ def test_a_private_row_belongs_to_one_individual(columns):
 def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
     """Totals near 10^18 are floats 128 apart; the range is 1 wide, and so was the claim."""
     study = PEOPLE.format(low=10**15, high=10**15 + 1) + f"{kind}(m, age(P), ({condition})).\n"
+    study += "publish(total, m, promise(public)).\n"
     network, size = network_of(study), 1100
     (node,) = network.aggregates
     statistic = statistic_of(node, network)
@@ -109,7 +110,8 @@ def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
 def test_the_grid_of_a_tiny_range_is_part_of_the_claim():
     """Below 2^-948 the grid is no longer small beside the range."""
     low, high = 0.3e-300, 1.2e-300
-    network = network_of(PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n")
+    study = PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n"
+    network = network_of(study + "publish(average, m, promise(public)).\n")
     (node,) = network.aggregates
     statistic = statistic_of(node, network)
     units, step = node.units[0], node.steps[0]
@@ -178,6 +180,7 @@ def test_public_csv_files_still_hold_numbers(tmp_path):
     )
     study += "relation(codes, weighs(C, W)). random(x(P, C)) :- patient(P), code(C), C > 5.\n"
     study += "depends(x(P, C), [age(P)], W * age(P)) :- patient(P), weighs(C, W), C > 5.\n"
+    study += "count(n, patient(P)). publish(number, n, promise(public)).\n"
     network = Network.from_spec(load(study), {"codes": tmp_path / "codes.csv"})
     people = pa.table({"id": ["a"], "age": [3.0]})
     values = network.evaluate({"codes": tmp_path / "codes.csv", "patients": people})

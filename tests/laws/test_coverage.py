@@ -60,6 +60,7 @@ column(people, a, a(P)).
 column(people, b, b(P)).
 column(people, g, g(P)).
 rows_per_person(people, 1).
+missing(people, never).
 random(a(P)) :- person(P).
 random(b(P)) :- person(P).
 random(g(P)) :- person(P).
@@ -215,6 +216,7 @@ column(people, id, person(P)). missing(people, never).
 column(people, a, a(P)).
 column(people, b, b(P)).
 rows_per_person(people, 1).
+missing(people, never).
 random(a(P)) :- person(P).
 random(b(P)) :- person(P).
 range(a(P), 0, 80).
