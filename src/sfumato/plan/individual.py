@@ -59,7 +59,7 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
             for node in moving
         }
         if any(math.isnan(value) for value in influence.values()):
-            raise PlanError(_unbounded(template, observed))  # a root of a negative number shows nothing
+            continue  # a root of a negative number, or a level with noise, which no lookup lists: nothing is shown
         floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
         found.append(
             CutCandidate(
