@@ -129,26 +129,36 @@ def drawn_delta(parts: tuple[Part, ...], epsilon: float) -> float:
     If every weight is within a factor 1 ± r of its cell's mass but for a in all, then
     δ(ε) ≤ (1 + r)·δ_law(ε - 2r) + a·(1 + e^ε); and δ falls with ε, so the best ε' ≤ ε counts (docs/proofs/box.md).
     """
-    places = np.append(np.arange(0.0, min(epsilon, _FARTHEST), 0.05), min(epsilon, _FARTHEST))
-    return min(1.0, float(_drawn(parts, places).min()))
+    lowest, least = _valley(parts)
+    return min(1.0, _drawn(parts, epsilon) if epsilon <= lowest else least)
 
 
 def drawn_epsilon(parts: tuple[Part, ...], delta: float) -> float:
     """The smallest ε with `drawn_delta` at most δ; infinite where there is none."""
-    places = np.arange(0.0, _FARTHEST, 0.05)
-    reached = np.flatnonzero(_drawn(parts, places) <= delta)
-    if not reached.size:
+    high, least = _valley(parts)
+    if least > delta:
         return math.inf
-    high = float(places[reached[0]])
-    low = max(0.0, high - 0.05)
-    for _ in range(40 if high else 0):
+    low = 0.0
+    if _drawn(parts, low) <= delta:
+        return low
+    for _ in range(45):  # up to the valley the bound falls
         middle = (low + high) / 2
-        low, high = (low, middle) if float(_drawn(parts, np.array([middle]))[0]) <= delta else (middle, high)
+        low, high = (low, middle) if _drawn(parts, middle) <= delta else (middle, high)
     return high
 
 
-def _drawn(parts: tuple[Part, ...], epsilons: np.ndarray) -> np.ndarray:
+@lru_cache(maxsize=64)
+def _valley(parts: tuple[Part, ...]) -> tuple[float, float]:
+    """Where the bound is least, and how small: it is convex in e^ε, so golden sections find it."""
+    ratio, low, high = (math.sqrt(5) - 1) / 2, 0.0, _FARTHEST
+    for _ in range(32):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if _drawn(parts, left) <= _drawn(parts, right) else (left, high)
+    return low, _drawn(parts, low)
+
+
+def _drawn(parts: tuple[Part, ...], epsilon: float) -> float:
     boxes = sum(part.count for part in parts if part.kind == "box")
     relative, absolute = boxes * _BOX_RELATIVE, boxes * _BOX_ABSOLUTE
-    law = loss_distribution(parts).get_delta_for_epsilon(list(epsilons - 4 * relative))
-    return (1 + 2 * relative) * np.asarray(law) + absolute * (1 + np.exp(epsilons))
+    law = float(loss_distribution(parts).get_delta_for_epsilon(epsilon - 4 * relative))
+    return (1 + 2 * relative) * law + absolute * (1 + math.exp(epsilon))
