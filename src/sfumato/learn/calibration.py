@@ -255,9 +255,7 @@ def _mask(
         joint = sensitivity * math.sqrt(budget.models) * (1 + 1e-14)
         noise = Gaussian.for_guarantee(GaussianDP(mu), joint, budget.adjacency, dimension=budget.models * budget.width)
         return replace(noise, scale=max(noise.scale * (1 + 1e-12), reach * 2.0**-30))
-    # A residual leaves a thousandth of its share, so that a verifier's grid finds the sum below ε with room to spare.
-    slack = 1e-3 if epsilon_share < 1 else 1e-12
-    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - slack))
+    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - 1e-12))
     noise = NormGamma.for_guarantee(promise, sensitivity, budget.adjacency, dimension=budget.width)
     return replace(noise, scale=max(noise.scale, reach * 2.0**-30))
 
