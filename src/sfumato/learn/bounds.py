@@ -21,7 +21,7 @@ from sfumato.core.checks import positive
 from sfumato.core.event import Event
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import PrivacyParameterError, SchemaError
-from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.arrays import is_device_array, summed, to_host
 from sfumato.learn.rows import canonical, row_norms
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import PermuteAndFlip
@@ -110,7 +110,8 @@ def norm_counts(matrix: Any) -> tuple[np.ndarray, int]:
     if sparse.issparse(matrix):
         norms = row_norms(canonical(matrix))
     elif is_device_array(matrix):
-        norms = np.sqrt(to_host((matrix * matrix).sum(1)))
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(to_host(summed(matrix * matrix, 1)))
     else:
         with np.errstate(over="ignore"):  # an infinite norm is longer than every candidate, which is right
             norms = np.linalg.norm(matrix, axis=1)

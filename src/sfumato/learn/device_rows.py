@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.learn.arrays import namespace, to_device, to_host
+from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_device, to_host, turned
 from sfumato.learn.rows import _FAR, _SHORTEST, BLOCK
 
 __all__ = ["DeviceRows"]
@@ -46,7 +46,7 @@ class DeviceRows:
             lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + 16 * 2.0**-52)
             self._stretch = 1 / library.clip(lengths, _SHORTEST, None)
         if nonzeros is not None:
-            sums = (abs(self.matrix).sum(1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
+            sums = (summed(abs(self.matrix), 1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
             sums = sums if self._stretch is None else sums * self._stretch
             excess = library.clip(math.sqrt(nonzeros) / library.clip(sums, 1e-300, None), None, 1.0)
             self._stretch = excess if self._stretch is None else self._stretch * excess
@@ -57,18 +57,17 @@ class DeviceRows:
         squares = library.empty_like(matrix[:, 0])
         with np.errstate(over="ignore"):
             for part in self._parts():
-                squares[part] = (matrix[part] ** 2).sum(1)
-        if bool(((squares > 1e-280) & (squares < 1e200)).all()):
+                squares[part] = summed(matrix[part, ...] ** 2, 1)
+        if all_hold((squares > 1e-280) & (squares < 1e200)):
             return matrix, library.sqrt(squares)
         # Under- and overflow of the squares: by the largest entry of each row, as on the host.
-        largest = library.clip(abs(matrix), 1e-300, None).max(1)
-        largest = largest.values if hasattr(largest, "values") else largest
-        unit = library.sqrt(((matrix / largest[:, None]) ** 2).sum(1))
-        norms = largest * unit
+        peaks = largest(library.clip(abs(matrix), 1e-300, None), 1)
+        unit = library.sqrt(summed((matrix / peaks[:, None]) ** 2, 1))
+        norms = peaks * unit
         far = ~(norms <= _FAR)
-        if not bool(far.any()):
+        if all_hold(~far):
             return matrix, norms
-        short = matrix / largest[:, None] * (norm / library.clip(unit, 1.0, None))[:, None]  # zeros stay
+        short = matrix / peaks[:, None] * (norm / library.clip(unit, 1.0, None))[:, None]  # zeros stay
         lengths = library.full_like(norms, norm * (1 + 16 * 2.0**-52))
         return library.where(far[:, None], short, matrix), library.where(far, lengths, norms)
 
@@ -98,8 +97,8 @@ class DeviceRows:
         inner: Any = 0.0  # added up on the device: waiting for it after each part would take longer than the sum
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            scaled = stack * factors[part].reshape(blocks, -1, 1)
-            inner = inner + (scaled.swapaxes(1, 2) @ scaled).sum(0)
+            scaled = stack * shaped(factors[part], blocks, -1, 1)
+            inner = inner + summed(turned(scaled) @ scaled, 0)
         total[: self.columns, : self.columns] = to_host(inner)
         if self.constant:
             cross = self._pull_given(weights * self.factor)
@@ -116,21 +115,21 @@ class DeviceRows:
         total: Any = 0.0
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            total = total + (weights[part].reshape(blocks, 1, -1) @ stack).sum(0)[0]
+            total = total + summed(shaped(weights[part], blocks, 1, -1) @ stack, 0)[0, :]
         return to_host(total)
 
     def _stacked(self, part: slice) -> tuple[Any, int]:
         """The rows of a part as whole blocks, or as one if they are fewer than a block."""
-        rows = self.matrix[part]
+        rows = self.matrix[part, ...]
         blocks = max(1, rows.shape[0] // BLOCK)
-        return rows.reshape(blocks, rows.shape[0] // blocks, self.columns), blocks
+        return shaped(rows, blocks, rows.shape[0] // blocks, self.columns), blocks
 
     def _block_sums(self, weights: Any) -> list[float]:
         sums = []
         for part in self._parts():
             _, blocks = self._stacked(part)
-            sums.append(weights[part].reshape(blocks, -1).sum(1))
-        return to_host(self.library.concatenate(sums)).tolist()
+            sums.append(summed(shaped(weights[part], blocks, -1), 1))
+        return to_host(joined(sums)).tolist()
 
     def _parts(self) -> Iterator[slice]:
         """Runs of whole blocks, then the rest."""

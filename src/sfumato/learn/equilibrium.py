@@ -127,9 +127,9 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._check()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
-        check_row_count(len(rows))
+        check_row_count(int(rows.shape[0]))
         labels = to_host(y) if is_device_array(y) else y
-        labels, self.classes_ = checked_labels(labels, len(rows), declared_classes(self.classes))
+        labels, self.classes_ = checked_labels(labels, int(rows.shape[0]), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
         for_support, self.votes_ = self._split()
@@ -204,9 +204,9 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         assert frequencies is not None  # the features were used in Phase I
         self._basins = Basins(frequencies, self.support_.centre_)
         if self.as_published:
-            start, most = rows, len(rows)
+            start, most = rows, int(rows.shape[0])
         else:
-            start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(len(rows))
+            start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(int(rows.shape[0]))
         reached, radius = follow(self._basins, start), float(self.merge_radius)
         self.points_ = highest(self._basins, to_host(reached), radius, most, cubes=self.as_published)
 
@@ -247,10 +247,10 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         if self.publish == "support":
             with calm_threads():
                 return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
-        nearest = self._home(rows, int(self.n_neighbors)).reshape(len(rows), -1)
-        votes = np.zeros((len(rows), len(self.classes_)))
+        nearest = self._home(rows, int(self.n_neighbors)).reshape(int(rows.shape[0]), -1)
+        votes = np.zeros((int(rows.shape[0]), len(self.classes_)))
         for column in self.point_labels_[nearest].T:
-            votes[np.arange(len(rows)), column] += 1
+            votes[np.arange(len(votes)), column] += 1
         return self.classes_[votes.argmax(axis=1)]
 
     def _events(self) -> list[Event]:

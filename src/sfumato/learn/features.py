@@ -19,7 +19,7 @@ from scipy import sparse
 
 from sfumato.core.checks import positive
 from sfumato.errors import InputError
-from sfumato.learn.arrays import is_device_array, namespace, to_device
+from sfumato.learn.arrays import is_device_array, joined, namespace, to_device
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
@@ -73,6 +73,6 @@ class FourierFeatures:
         rows = DeviceRows(matrix, _LONGEST if self._norm is None else self._norm)
         phases = rows.matrix @ to_device(self.frequencies, matrix)
         if self._norm is not None:
-            phases *= (rows.factor * self._norm)[:, None]
+            phases = phases * (rows.factor * self._norm)[:, None]
         library = namespace(matrix)
-        return library.concatenate([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)
+        return joined([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)

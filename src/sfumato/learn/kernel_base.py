@@ -174,8 +174,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
-                part = slice(start, start + BLOCK)
-                total += self._statistics(self.features_(rows[part]), labels[part], classes)
+                part = slice(start, min(start + BLOCK, int(rows.shape[0])))
+                total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
         self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
         self.guarantee_ = promise
         return self
@@ -266,8 +266,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _scores(self, table: Any) -> np.ndarray:
         check_is_fitted(self, "weights_")
         rows = self._rows(table, reset=False)
-        parts = (slice(start, start + BLOCK) for start in range(0, rows.shape[0], BLOCK))
-        return np.concatenate([self._apply(to_host(self.features_(rows[part]))) for part in parts])
+        number = int(rows.shape[0])
+        parts = (slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK))
+        return np.concatenate([self._apply(to_host(self.features_(rows[part, ...]))) for part in parts])
 
     def _apply(self, features: np.ndarray) -> np.ndarray:
         """Scores of rows with these features, one column for each class."""
