@@ -166,7 +166,7 @@ def _sum_over_hospitals(plan: Plan, patients: pa.Table, console: Console) -> Agg
     agreed = round_for(plan, "averageRadius", centres, most_patients=1000)
     cells = {
         name: agreed.statistic.cells(
-            patients.take(list(range(place, patients.num_rows, 3))).select(["radius"]), agreed.grid, 1000
+            patients.take(list(range(place, patients.num_rows, 3))).select(["id", "radius"]), agreed.grid, 1000
         )
         for place, name in enumerate(HOSPITALS)
     }
