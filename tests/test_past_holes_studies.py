@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sfumato.errors import DataError, SchemaError
+from sfumato.errors import DataError, PlanError, SchemaError, StudyError
 from sfumato.lang import load
 from sfumato.network.bounds import Bounds
 from sfumato.network.expression import Constant, Reference
@@ -88,6 +89,7 @@ def test_a_private_row_belongs_to_one_individual(columns):
 def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
     """Totals near 10^18 are floats 128 apart; the range is 1 wide, and so was the claim."""
     study = PEOPLE.format(low=10**15, high=10**15 + 1) + f"{kind}(m, age(P), ({condition})).\n"
+    study += "publish(total, m, promise(public)).\n"
     network, size = network_of(study), 1100
     (node,) = network.aggregates
     statistic = statistic_of(node, network)
@@ -108,7 +110,8 @@ def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
 def test_the_grid_of_a_tiny_range_is_part_of_the_claim():
     """Below 2^-948 the grid is no longer small beside the range."""
     low, high = 0.3e-300, 1.2e-300
-    network = network_of(PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n")
+    study = PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n"
+    network = network_of(study + "publish(average, m, promise(public)).\n")
     (node,) = network.aggregates
     statistic = statistic_of(node, network)
     units, step = node.units[0], node.steps[0]
@@ -177,6 +180,7 @@ def test_public_csv_files_still_hold_numbers(tmp_path):
     )
     study += "relation(codes, weighs(C, W)). random(x(P, C)) :- patient(P), code(C), C > 5.\n"
     study += "depends(x(P, C), [age(P)], W * age(P)) :- patient(P), weighs(C, W), C > 5.\n"
+    study += "count(n, patient(P)). publish(number, n, promise(public)).\n"
     network = Network.from_spec(load(study), {"codes": tmp_path / "codes.csv"})
     people = pa.table({"id": ["a"], "age": [3.0]})
     values = network.evaluate({"codes": tmp_path / "codes.csv", "patients": people})
@@ -277,3 +281,52 @@ def test_a_csv_study_runs_to_its_end(tmp_path):
     plan = make_plan(MEAN.replace(".parquet", ".csv") + "forget(uma).\n", sizes={"people": 2})
     released = run_plan(plan, tmp_path, None, random_state=1)
     assert 0 <= released["average"]["value"][0].as_py() <= 110
+
+
+# ── what everybody's values make of one's own ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("owner", ["patient", "doctor"])
+def test_an_individual_does_not_rest_on_an_aggregate_through_shared_variables(steps, owner):
+    """dev(P) = age(P)·sh with sh = mean/2: one patient moved everybody's value, and the plan charged one."""
+    chain = "".join(f"random(s{k}). depends(s{k}, [s{k - 1}], s{k - 1} * 2).\n" for k in range(1, steps))
+    study = f"""{AGES}
+    source(staff, 'staff.parquet'). column(staff, id, doctor(D)). column(staff, pay, pay(D)).
+    rows_per_person(staff, 1). missing(staff, never).
+    random(pay(D)) :- doctor(D). range(pay(D), 0, 10).
+    sum(wages, pay(D), doctor(D)). publish(w, wages, team_promise(public)). publish(a, m, promise(public)).
+    dataset(team, domain(D, doctor(D))). privacy_requirement(team_promise(public), team, dp(1.0)).
+    mean(m, age(P), patient(P)). random(s0). depends(s0, [m], m / 2). {chain}
+    """
+    cell, mine, promise = ("age", "P", "promise") if owner == "patient" else ("pay", "D", "team_promise")
+    study += f"""random(w({mine})) :- {owner}({mine}).
+    depends(w({mine}), [{cell}({mine}), s{steps - 1}], clip({cell}({mine}) * s{steps - 1}, 0, 100)) :- {owner}({mine}).
+    mean(q, w({mine}), {owner}({mine})). publish(d, q, {promise}(public)).
+    """
+    said = f"depends on s{steps - 1}, which depends on all of them|q rests on individuals of people"
+    with pytest.raises((SchemaError, StudyError), match=said):
+        network_of(study)
+
+
+def test_one_requirement_does_not_pay_for_another_dataset():
+    study = f"""{AGES}
+    source(staff, 'staff.parquet'). column(staff, id, doctor(D)). column(staff, pay, pay(D)).
+    rows_per_person(staff, 1). missing(staff, never).
+    random(pay(D)) :- doctor(D). range(pay(D), 0, 10). dataset(team, domain(D, doctor(D))).
+    mean(m, age(P), patient(P)). mean(w, pay(D), doctor(D)). random(both). depends(both, [m, w], m * w).
+    publish(d, both, promise(public)).
+    """
+    with pytest.raises(StudyError, match="both rests on individuals of team"):
+        make_plan(study)
+
+
+def test_a_plan_that_does_not_follow_from_its_study_is_never_made(monkeypatch):
+    """Planted: half the sensitivity. What is derived a second time from the study says so before anything is made."""
+    from sfumato.plan import settle
+
+    honest = settle.statistic_of
+    halved = lambda node, network: dataclasses.replace(honest(node, network), high=55.0)  # noqa: E731
+    monkeypatch.setattr(settle, "statistic_of", halved)
+    with pytest.raises(PlanError, match="derived again"):
+        make_plan(MEAN)

@@ -8,7 +8,6 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,6 +53,8 @@ register_centre_commands(app, _holds)
 
 def _version(shown: bool) -> None:
     if shown:
+        from importlib import metadata
+
         print(f"sfumato {metadata.version('sfumato')}")
         raise typer.Exit
 
@@ -190,7 +191,8 @@ def run(
     from sfumato.evidence.report import finish_folder
     from sfumato.evidence.trace_command import folder_note
     from sfumato.lang import load
-    from sfumato.run.accounts import default_ledger
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.ledger import Ledger
     from sfumato.run.study_commands import public_tables, read_sizes, run_study, show_plan
 
     console = Console()
@@ -202,7 +204,7 @@ def run(
             study,
             data,
             out,
-            book,
+            book if dry_run else Ledger(book, beside=known_ledgers()),
             grant=granting(grant, console),
             dry_run=dry_run,
             resume=resume,
@@ -210,6 +212,8 @@ def run(
             engine=engine,
             tell=console.log,
         )
+    if not dry_run:
+        remember_ledger(book)
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
     console.print(f"{len(release.published)} publication(s) in {out}{note}", markup=False)

@@ -295,13 +295,16 @@ def test_every_kind_of_promise_has_a_curve(metric):
     assert Page(report_html(plan)).mistakes == []
 
 
+@pytest.mark.browser
 def test_in_a_browser(folder, page):
     """Opened by a real browser: no console message, the main numbers in the document it shows."""
     browser = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )
     if browser is None:
-        pytest.skip("no chromium on this machine: the page was parsed instead")
+        pytest.skip(
+            "no Chromium here: install it, on Debian by `apt-get install chromium`, and run `make browser` again"
+        )
     options = [
         "--headless",
         "--no-sandbox",

@@ -9,7 +9,7 @@ from sfumato.lang.vocabulary import WAYS
 
 BASE = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 rows_per_person(patients, 1).
 column(patients, age, age(P)).
 column(patients, sex, sex(P)).

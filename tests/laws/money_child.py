@@ -22,11 +22,12 @@ from sfumato.run.ledger import Ledger
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
 rows_per_person(patients, 1).
+missing(age(P), 50).
 dataset(people, domain(P, patient(P))).
 privacy_requirement(openness(public), people, dp(0.5)).
 sum(total, age(P), patient(P)).

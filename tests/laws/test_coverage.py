@@ -55,11 +55,12 @@ def study(promise: str, adjacency: str) -> str:
     bans = "".join(f"forbid({name}, {forbidden}).\n" for name in KINDS) if forbidden else ""
     return f"""
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). missing(people, never).
 column(people, a, a(P)).
 column(people, b, b(P)).
 column(people, g, g(P)).
 rows_per_person(people, 1).
+missing(people, never).
 random(a(P)) :- person(P).
 random(b(P)) :- person(P).
 random(g(P)) :- person(P).
@@ -211,10 +212,11 @@ def failures(numbers: list[Number], low: float, high: float, fewest: int, by: st
 #: One value per individual: noise on what is shown, on what it is computed from, and correlated between two answers.
 INDIVIDUAL = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). missing(people, never).
 column(people, a, a(P)).
 column(people, b, b(P)).
 rows_per_person(people, 1).
+missing(people, never).
 random(a(P)) :- person(P).
 random(b(P)) :- person(P).
 range(a(P), 0, 80).

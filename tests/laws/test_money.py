@@ -109,7 +109,7 @@ def worker():
     made.stdout.close()
 
 
-STEPS = st.integers(1, 70)
+STEPS = st.integers(1, 80)
 
 
 def machine(place: Path, worker):

@@ -18,6 +18,7 @@ from sfumato.centres import ClippedSums, Count, Histogram, Means, SecondMoments,
 from sfumato.centres import statistics as module
 from sfumato.core import Adjacency, Categories, Interval, Schema
 from sfumato.core.kept_rows import kept_rows
+from sfumato.errors import PlanError
 from sfumato.run.centre_study import round_for
 
 GRID = 2.0**-20
@@ -195,11 +196,12 @@ def test_the_order_of_the_table_does_not_matter():
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
 rows_per_person(patients, 1).
+missing(age(P), 20).
 dataset(people, domain(P, patient(P))).
 privacy_requirement(openness(public), people, dp(1)).
 sum(total, age(P), patient(P)).
@@ -223,7 +225,22 @@ def test_a_study_over_centres_counts_a_patient_with_ten_rows_once():
 
 def test_a_missing_cell_of_a_study_takes_the_place_that_the_study_gives_it():
     centres, _ = new_centres(("north", "south"))
-    study = STUDY.replace("rows_per_person", "missing(age(P), 55).\nrows_per_person")
+    study = STUDY.replace("missing(age(P), 20)", "missing(age(P), 55)")
     planned = round_for(make_plan(load(study)), "total", centres, most_patients=1000)
     found = planned.statistic.cells({"id": ["a", "b"], "age": [None, "no number"]}, planned.grid, 1000) * planned.grid
     assert planned.statistic.read(found)["age"] == pytest.approx(55.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("missing(age(P), 20)", "missing(age(P), skip)"),
+        ("rows_per_person(patients, 1)", "rows_per_person(patients, 1, first(age))"),
+        ("rows_per_person(patients, 1)", "each_person(patients, mean)"),
+    ],
+)
+def test_what_centres_cannot_do_is_refused_before_anything_is_spent(old, new):
+    centres, _ = new_centres(("north", "south"))
+    plan = make_plan(load(STUDY.replace(old, new)))
+    with pytest.raises(PlanError, match="othing was spent"):
+        round_for(plan, "total", centres, most_patients=1000)

@@ -25,6 +25,7 @@ Distributions = Literal["none", "linear", "all"]
 
 _LEVELS = ("north", "south", "east", "west", "centre")
 _DRUGS = ("d1", "d2", "d3")
+_ENDS = ("first", "last")
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class _Variable:
     random: bool = False
     above: Callable[[float], pd.Series] | None = None
     squares: pd.Series | None = None
+    #: Who has the cells behind it, where people without them are skipped.
+    there: pd.Series | None = None
 
     @property
     def span(self) -> float:
@@ -113,15 +116,16 @@ class _Study:
         raw = pd.Series(low + width * unit, index=self.people.index)
         self.say(f"column(people, {name}, {name}(P)).", f"random({name}(P)) :- person(P).")
         self.say(f"range({name}(P), {low}, {high}).")
-        if chance.random() < 0.35:
-            stand_in = self.pick([low, high, low + width / 2])
+        rule = self.pick(["never", "never", "value", "skip"])
+        there, stand_in = None, self.pick([low, high, low + width / 2])
+        if rule != "never":
             raw = raw.mask(pd.Series(chance.random(size) < 0.15, index=raw.index))
-            self.say(f"missing({name}(P), {stand_in:g}).")
-            placed = raw.fillna(stand_in)
-        else:
-            placed = raw
+        if rule == "skip":
+            there = raw.notna()
+        self.say(f"missing({name}(P), {f'{stand_in:g}' if rule == 'value' else rule}).")
         self.people[name] = raw
-        self.numbers.append(_Variable(f"{name}(P)", placed.clip(low, high), low, high))
+        placed = raw.fillna(stand_in).clip(low, high)
+        self.numbers.append(_Variable(f"{name}(P)", placed, low, high, there=there))
 
     def add_level(self, name: str) -> None:
         chance, size = self.chance, len(self.people)
@@ -134,9 +138,19 @@ class _Study:
         weights = weights / weights.sum() if weights.sum() > 0 else np.eye(len(listed))[0]
         raw = pd.Series(np.array(listed, dtype=object)[chance.choice(len(listed), size, p=weights)], self.people.index)
         self.say(f"column(people, {name}, {name}(P)).", f"random({name}(P)) :- person(P).")
-        self.say(f"range({name}(P), [{', '.join(map(str, listed))}]).")
-        self.people[name] = raw.astype("int64") if listed == (0, 1, 2, 3) else raw
-        self.levels.append(_Variable(f"{name}(P)", raw, levels=listed))
+        rule = self.pick(["never", "value", "other"]) if listed != (0, 1, 2, 3) else "never"
+        seen = raw
+        if rule != "never":
+            seen = raw.mask(chance.random(size) < 0.1, None).mask(chance.random(size) < 0.1, "elsewhere")
+        stand_in = {"never": listed[0], "value": listed[-1], "other": "other"}[rule]
+        if rule != "other":
+            self.say(f"missing({name}(P), {stand_in if rule == 'value' else 'never'}).")
+        shown = ", ".join(map(str, listed))
+        self.say(f"range({name}(P), [{shown}{' | other' if rule == 'other' else ''}]).")
+        levels = (*listed, "other") if rule == "other" else listed
+        self.people[name] = seen.astype("int64") if listed == (0, 1, 2, 3) else seen
+        placed = seen.where(seen.isin(listed), stand_in)
+        self.levels.append(_Variable(f"{name}(P)", placed, levels=levels))
 
     def add_visits(self) -> None:
         """A table with several rows of one person: who was given which drug, and how much of each."""
@@ -147,7 +161,7 @@ class _Study:
         self.tables["visits"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
         self.say(
             "source(visits, 'visits.parquet').",
-            "column(visits, person, person(P)).",
+            "column(visits, person, person(P)). missing(visits, never).",
             "column(visits, drug, drug(D)).",
             "column(visits, dose, dose(P, D)).",
             "relation(visits, treated(P, D)).",
@@ -166,12 +180,33 @@ class _Study:
                 _Variable(f"dose(P, {drug})", ids.map(own).astype(float).fillna(0.0).clip(0, 10), 0.0, 10.0)
             )
 
+    def add_stays(self) -> None:
+        """A table with several rows of one person, of which one counts, or their mean."""
+        counts = self.chance.integers(0, 5, len(self.people))
+        owners = np.repeat(np.arange(len(self.people)), counts)
+        days = (
+            np.concatenate([self.chance.permutation(count) for count in counts]) if len(owners) else np.array([], int)
+        )
+        table = pd.DataFrame({"person": self.people["id"].to_numpy()[owners], "day": days.astype("int64")})
+        table["length"] = self.chance.uniform(-5, 40, len(table))
+        self.tables["stays"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
+        rule = self.pick(["each_person(stays, mean).", *(f"rows_per_person(stays, 1, {w}(day))." for w in _ENDS)])
+        self.say("source(stays, 'stays.parquet').", "column(stays, person, person(P)).", rule)
+        self.say("column(stays, length, stay(P)).", "random(stay(P)) :- person(P).", "range(stay(P), 0, 30).")
+        self.say("missing(stay(P), 15).")
+        placed = table.assign(length=table["length"].clip(0, 30)).sort_values("day").groupby("person")["length"]
+        word = next((word for word in _ENDS if word in rule), "mean")
+        own = placed.agg(word)
+        values = self.people["id"].map(own).astype(float).fillna(15.0)
+        self.numbers.append(_Variable("stay(P)", values, 0.0, 30.0))
+
     # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add_computed(self, name: str) -> None:
         made = self._expression()
         self._declare(name, made)
-        self.numbers.append(_Variable(f"{name}(P)", made.values, made.low, made.high, random=made.random))
+        there = self._there(made.text)
+        self.numbers.append(_Variable(f"{name}(P)", made.values, made.low, made.high, random=made.random, there=there))
 
     def _declare(self, name: str, made: _Variable) -> None:
         known = [*self.numbers, *self.levels]
@@ -179,6 +214,11 @@ class _Study:
         parents = [one for one in parents if f"o{one}" not in made.text or made.text.replace(f"o{one}", "").count(one)]
         self.say(f"random({name}(P)) :- person(P).")
         self.say(f"depends({name}(P), [{', '.join(dict.fromkeys(parents))}], {made.text}).")
+
+    def _there(self, *texts: str) -> pd.Series | None:
+        """Who has every cell behind some texts; None where nobody is skipped."""
+        found = [one.there for one in self.numbers if one.there is not None and any(one.text in t for t in texts)]
+        return np.logical_and.reduce(found) if found else None
 
     def _fixed(self) -> list[_Variable]:
         return [one for one in self.numbers if not one.random]
@@ -236,7 +276,7 @@ class _Study:
         by, one = self.pick(self.levels), self.pick(self._fixed())
         rows, values = [], pd.Series(0.0, index=self.people.index)
         for place, level in enumerate(by.levels):
-            factor = round(float(self.chance.uniform(-1, 1)), 2) if place else 0.0
+            factor = round(float(self.chance.uniform(-1, 1)), 2) if place > 1 else float(place)
             rows.append(f"row([{level}], {factor} * {one.text})")
             values = values.mask(by.values == level, factor * one.values)
         return _Variable(f"lookup([{by.text}], [{', '.join(rows)}])", values, -one.span, one.span)
@@ -266,15 +306,16 @@ class _Study:
                 law, mean, spread = f"exponential(1 + abs({inner}))", 1 / rate, 1 / rate**2
                 above = lambda cut: np.exp(-rate * max(cut, 0.0))  # noqa: E731
         self._declare(name, _Variable(law, mean))
-        squares = mean**2 + spread
-        self.numbers.append(_Variable(f"{name}(P)", mean, -2.0, 3.0, random=True, above=above, squares=squares))
+        squares, there = mean**2 + spread, self._there(law)
+        made = _Variable(f"{name}(P)", mean, -2.0, 3.0, random=True, above=above, squares=squares, there=there)
+        self.numbers.append(made)
 
     def add_square_of_random(self, name: str) -> None:
         drawn = [one for one in self.numbers if one.squares is not None]
         if drawn:
             one = self.pick(drawn)
             self._declare(name, _Variable(f"clip({one.text}, -50, 50) ** 2", one.squares))
-            self.numbers.append(_Variable(f"{name}(P)", one.squares, 0.0, 10.0, random=True))
+            self.numbers.append(_Variable(f"{name}(P)", one.squares, 0.0, 10.0, random=True, there=one.there))
 
     # ── conditions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -326,52 +367,73 @@ class _Study:
     # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
-        kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
         goal, weight = self.condition(random)
-        size = float(max(weight.sum(), 1.0))
-        one = self.pick(self.numbers)
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
+        # Under a random condition the truth of a random value would need their joint law.
+        certain = bool(weight.isin([0.0, 1.0]).all())
+        one = self.pick(self.numbers if certain else self._fixed())
         if kind == "count":
             self.say(f"count({name}, {goal}).")
-            self._keep(name, [Number(name, "", float(weight.sum()), size, kind)], True)
+            weight = self._counted(weight, goal)
+            self._keep(name, [Number(name, "", float(weight.sum()), float(max(weight.sum(), 1.0)), kind)], True)
         elif kind in ("sum", "mean"):
-            self.say(f"{kind}({name}, {one.text}, {goal}).")
-            total = float((one.values * weight).sum())
-            value = total if kind == "sum" else (total / weight.sum() if weight.sum() > 0 else np.nan)
-            known = kind == "sum" or bool(weight.sum() >= 1)
-            scale = max(abs(value), one.span) if known else 1.0
-            self._keep(name, [Number(name, "", value, scale, kind, known)], known)
+            self._add_total(name, kind, one, goal, weight)
         elif kind == "moment2":
-            pair = list({one.text: one, (two := self.pick(self._fixed())).text: two}.values())
-            if any(part.random for part in pair):
-                pair = [two]
-            self.say(f"moment2({name}, [{', '.join(part.text for part in pair)}], {goal}).")
-            self._keep(
-                name,
-                [
-                    Number(name, f"{x.text} * {y.text}", value, max(abs(value), *(z.span**2 for z in pair)), kind)
-                    for x in pair
-                    for y in pair
-                    for value in [float((x.values * y.values * weight).sum())]
-                ],
-                False,
-            )
+            self._add_products(name, one, goal, weight)
         elif self.levels and self.chance.random() < 0.5:
-            by = self.pick(self.levels)
-            self.say(f"histogram({name}, {by.text}, {goal}).")
-            counts = [float(weight[by.values == level].sum()) for level in by.levels]
-            parts = [f"{by.text} = {level}" for level in by.levels]
-            self._keep(name, [Number(name, p, c, size, kind) for p, c in zip(parts, counts, strict=True)], False)
+            self._add_levels(name, goal, weight)
         else:
-            # Edges where people are: one beyond the range would make no bin.
-            one = self.pick([v for v in self._fixed() if v.values.max() - v.values.min() > 0.01] or self._fixed()[:1])
-            ends = (one.values.min(), one.values.max()) if one.values.nunique() > 1 else (one.low, one.high)
-            edges = sorted({self.number(*ends) for _ in range(int(self.chance.integers(1, 4)))})
-            edges = [edge for edge in edges if ends[0] < edge < ends[1]]
-            self.say(f"histogram({name}, {one.text}, {goal}, [{', '.join(map(str, edges))}]).")
-            bins = np.digitize(one.values, edges)
-            counts = [float(weight[bins == place].sum()) for place in range(len(edges) + 1)]
-            # The label of a bin is for people: the place in the list says which it is.
-            self._keep(name, [Number(name, f"#{i}", c, size, kind) for i, c in enumerate(counts)], False)
+            self._add_bins(name, goal, weight)
+
+    def _counted(self, weight: pd.Series, *texts: str) -> pd.Series:
+        """The weights without those who lack a cell that is skipped."""
+        there = self._there(*texts)
+        return weight if there is None else weight.where(there, 0.0)
+
+    def _add_total(self, name: str, kind: str, one: _Variable, goal: str, weight: pd.Series) -> None:
+        self.say(f"{kind}({name}, {one.text}, {goal}).")
+        weight = self._counted(weight, goal, one.text)
+        total = float((one.values * weight).sum())
+        value = total if kind == "sum" else (total / weight.sum() if weight.sum() > 0 else np.nan)
+        known = kind == "sum" or bool(weight.sum() >= 1)
+        scale = max(abs(value), one.span) if known else 1.0
+        self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
+
+    def _add_products(self, name: str, one: _Variable, goal: str, weight: pd.Series) -> None:
+        two = self.pick(self._fixed())
+        pair = [two] if one.random or one.text == two.text else [one, two]
+        self.say(f"moment2({name}, [{', '.join(part.text for part in pair)}], {goal}).")
+        weight = self._counted(weight, goal, *(part.text for part in pair))
+        largest = max(part.span**2 for part in pair)
+        numbers = []
+        for x in pair:
+            for y in pair:
+                value = float((x.values * y.values * weight).sum())
+                numbers.append(Number(name, f"{x.text} * {y.text}", value, max(abs(value), largest), "moment2"))
+        self._keep(name, numbers, False)
+
+    def _add_levels(self, name: str, goal: str, weight: pd.Series) -> None:
+        by = self.pick(self.levels)
+        self.say(f"histogram({name}, {by.text}, {goal}).")
+        weight = self._counted(weight, goal)
+        scale = float(max(weight.sum(), 1.0))
+        counts = {level: float(weight[by.values == level].sum()) for level in by.levels}
+        found = [Number(name, f"{by.text} = {level}", count, scale, "histogram") for level, count in counts.items()]
+        self._keep(name, found, False)
+
+    def _add_bins(self, name: str, goal: str, weight: pd.Series) -> None:
+        # Edges where people are: one beyond the range would make no bin.
+        one = self.pick([v for v in self._fixed() if v.values.max() - v.values.min() > 0.01] or self._fixed()[:1])
+        ends = (one.values.min(), one.values.max()) if one.values.nunique() > 1 else (one.low, one.high)
+        edges = sorted({self.number(*ends) for _ in range(int(self.chance.integers(1, 4)))})
+        edges = [edge for edge in edges if ends[0] < edge < ends[1]]
+        self.say(f"histogram({name}, {one.text}, {goal}, [{', '.join(map(str, edges))}]).")
+        weight = self._counted(weight, goal, one.text)
+        scale = float(max(weight.sum(), 1.0))
+        bins = np.digitize(one.values, edges)
+        counts = [float(weight[bins == place].sum()) for place in range(len(edges) + 1)]
+        # The label of a bin is for people: the place in the list says which it is.
+        self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
 
     def _keep(self, name: str, numbers: list[Number], plain: bool) -> None:
         alone = [replace(number, part="") for number in numbers] if len(numbers) == 1 else numbers
@@ -434,7 +496,8 @@ def make_case(
     if chance.random() < 0.3:
         people["id"] = "p" + people["id"].astype(str)
     study = _Study(chance, people)
-    study.say("source(people, 'people.parquet').", "column(people, id, person(P)).", "rows_per_person(people, 1).")
+    study.say("source(people, 'people.parquet').", "column(people, id, person(P)).")
+    study.say("missing(people, never).", "rows_per_person(people, 1).")
     study.say("dataset(everybody, domain(P, person(P))).")
     relation = ["replace_one", "add_remove"][int(chance.random() < 0.4)]
     study.say(f"adjacency(everybody, {relation}).")
@@ -444,6 +507,8 @@ def make_case(
         study.add_level(f"c{place}")
     if chance.random() < 0.4:
         study.add_visits()
+    if chance.random() < 0.3:
+        study.add_stays()
     for place in range(int(chance.integers(0, 4))):
         study.add_computed(f"y{place}")
     random = distributions == "all" and chance.random() < 0.5
@@ -472,7 +537,11 @@ def _published(study: _Study, seed: int, relation: str, generous: bool, models: 
             study.say(f"publish(p_{name}, {name}, openness({observer})).")
             expected[f"p_{name}", observer] = tuple(study.aggregates[name][0])
         if relation == "replace_one" and chance.random() < 0.25:
-            one = study.pick(study._fixed())
+            own = [one for one in study._fixed() if one.there is None]
+            one = study.pick(own or [study.numbers[0]])
+        else:
+            one = None
+        if one is not None and one.there is None:
             study.say(f"publish(each, {one.text}, openness({observer})) :- person(P).")
             each["each", observer] = (one.text, one.values.set_axis(study.people["id"]), one.span)
         if models and relation == "replace_one" and "gdp" not in metric and "zcdp" not in metric:
@@ -487,9 +556,9 @@ def _published(study: _Study, seed: int, relation: str, generous: bool, models: 
 
 def _model(study: _Study, observer: str) -> list[tuple[str, str]]:
     """A table or a classifier over columns of the people, now and then."""
-    columns = [one.text for one in study.numbers if one.text.startswith("x")]
+    columns = [one.text for one in study.numbers if one.text.startswith("x") and one.there is None]
     binary = [one.text for one in study.levels if len(one.levels) == 2]
-    match study.pick(["none", "table", "classifier"]):
+    match study.pick(["none", "table", "classifier"]) if columns else "none":
         case "table":
             study.say(f"publish(open, table([{', '.join(columns)}]), openness({observer})).")
             return [("open", observer)]

@@ -8,7 +8,7 @@ from sfumato.plan.make import make_plan
 
 STUDY = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). missing(people, never).
 rows_per_person(people, 1).
 column(people, dose, dose(P)).
 column(people, kind, kind(P)).

@@ -50,7 +50,7 @@ class Toy(Strategy):
         if self.greed:
             events = (GaussianEvent(self.greed * guarantee.eps, 1.0, adjacency=adjacency),)
         dataset = request.requirement.dataset
-        return Act(request.name, "table", self.name, request.observer, dataset, guarantee, {}, events)
+        return Act(request.name, "table", self.name, request.observer, dataset, guarantee, dict(wanted.stated), events)
 
 
 @pytest.mark.parametrize("seed", range(40))

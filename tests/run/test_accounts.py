@@ -26,11 +26,12 @@ from sfumato.run.tables import release_file
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
 rows_per_person(patients, 1).
+missing(age(P), 50).
 dataset(people, domain(P, patient(P))).
 privacy_requirement(openness(public), people, dp(0.5)).
 sum(total, age(P), patient(P)).
@@ -212,3 +213,23 @@ def test_the_default_ledger_lies_beside_the_real_data(tmp_path, monkeypatch):
         assert default_ledger(data) == expected
     with pytest.raises(ValueError, match="--ledger"):
         default_ledger("s3://bucket/table")
+
+
+def test_a_copy_in_another_folder_has_its_budget_where_it_was_granted(tmp_path, monkeypatch):
+    """Another default ledger is no second account: the command knows which ledgers this user has charged."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        parquet.write_table(table(), tmp_path / name / "patients.parquet")
+        (tmp_path / name / "s.pl").write_text(STUDY)
+
+    def run(name, *more):
+        monkeypatch.chdir(tmp_path / name)
+        return CliRunner().invoke(app, ["run", "s.pl", "--data", ".", "--out", "out", "--grant", *more])
+
+    assert run("here").exit_code == 0
+    for more in ((), ("--ledger", "other.db")):
+        refusal = run("there", *more)
+        assert isinstance(refusal.exception, UnknownDatasetError)
+        assert str(tmp_path / "here" / "sfumato-ledger.db") in str(refusal.exception)
+    shared = str(tmp_path / "here" / "sfumato-ledger.db")
+    assert isinstance(run("there", "--ledger", shared).exception, OverspendError)

@@ -16,7 +16,7 @@ from sfumato.run.planning import make_plan
 
 HEAD = """
 source(items, 'items.parquet').
-column(items, id, item(I)).
+column(items, id, item(I)). missing(items, never).
 rows_per_person(items, 1).
 column(items, x, x(I)).
 column(items, z, z(I)).
@@ -41,6 +41,11 @@ REFUSED = {
     ),
     "numbers beyond all scales": (CHAIN + "dp_rv(openness(public), n7(I)) :- item(I).\n", "nothing beyond 1e+100"),
     "numbers beyond all floats": (CHAIN + "dp_rv(openness(public), n8(I)) :- item(I).\n", "too far apart in scale"),
+    "the mean of a constant": (
+        "random(o(I)) :- item(I). depends(o(I), [z(I)], 0.0 * z(I)). mean(m, o(I), (item(I), x(I) > 0.5)).\n"
+        "publish(q, m, openness(public)).\n",
+        "the same number whatever the data are",
+    ),
     "a random answer of numbers": (
         "random(o(I)) :- item(I). depends(o(I), [x(I)], bernoulli(x(I))).\n"
         "publish(q, sample(o(I)), openness(public)) :- item(I).\n",

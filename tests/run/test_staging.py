@@ -22,11 +22,12 @@ from sfumato.run.study_commands import plan_table
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). missing(patients, never).
 column(patients, age, age(P)).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
 rows_per_person(patients, 1).
+missing(age(P), 50).
 dataset(people, domain(P, patient(P))).
 privacy_requirement(openness(public), people, dp(0.5)).
 mean(m, age(P), patient(P)).
@@ -72,14 +73,18 @@ def test_a_place_that_cannot_be_taken_costs_nothing(tmp_path, plan, ledger):
 def test_a_rename_that_will_fail_is_found_before_the_reservation(tmp_path, plan, ledger, monkeypatch):
     """As at a mount point: the rehearsal of the last step fails, and nothing was drawn."""
 
-    def busy(*_):
-        raise OSError(16, "Device or resource busy")
+    rename = os.rename
 
-    monkeypatch.setattr(staging.os, "rename", busy)
+    def busy(old, new):
+        if new == tmp_path / "out":
+            raise OSError(16, "Device or resource busy")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", busy)
     with pytest.raises(InputError, match=r"busy.*Nothing was drawn or spent"):
         run_plan(plan, TABLE, ledger, out=tmp_path / "out")
     assert spent_nothing(ledger)
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+    assert not [path for path in tmp_path.iterdir() if not path.name.startswith("ledger.db")]
 
 
 def test_a_full_disk_is_found_before_the_reservation(tmp_path, plan, ledger, monkeypatch):
@@ -248,4 +253,4 @@ def test_a_second_run_over_budget_leaves_no_folder(tmp_path, plan):
     run_plan(plan, TABLE, ledger, out=tmp_path / "one", grant=True)
     with pytest.raises(OverspendError):
         run_plan(plan, TABLE, ledger, out=tmp_path / "two", grant=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "one"]
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.db")] == ["one"]

@@ -45,7 +45,7 @@ def test_a_table_on_a_disk_that_takes_nothing(tmp_path, monkeypatch, stuck):
     monkeypatch.setattr(tables, "_GOODBYE_SECONDS", 0.1)
     ledger = Ledger(tmp_path / "ledger.db")
     with pytest.raises(DataError, match="could not be written"):
-        tables.release_file(people(tmp_path), PREPARED, tmp_path / "out", ledger, "people")
+        tables.release_file(people(tmp_path), PREPARED, tmp_path / "out", ledger, "people", grant=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -63,7 +63,14 @@ def test_parts_on_a_disk_that_takes_nothing(tmp_path, monkeypatch, stuck):
     ledger = Ledger(tmp_path / "ledger.db")
     with pytest.raises(SfumatoError, match=r"taken nothing for 0\.2 s") as caught:
         partition_release.release_partitions(
-            tmp_path / "people", PREPARED, tmp_path / "out", ledger, "people", layout=Layout(128, 2), engine="local"
+            tmp_path / "people",
+            PREPARED,
+            tmp_path / "out",
+            ledger,
+            "people",
+            layout=Layout(128, 2),
+            engine="local",
+            grant=True,
         )
     assert "The same command" in str(caught.value)
 

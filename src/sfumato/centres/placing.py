@@ -73,7 +73,7 @@ def _column(table: Any, name: str, position: int | None) -> Any:
     names = _names(table)
     if name not in names:
         raise DataError(f"The table has no column {name!r}{nearest(name, names)}. Nothing was sent.")
-    column = table[name]
+    column: Any = table[name]
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if _is_foreign(column):
@@ -119,8 +119,8 @@ def _numbers(domain: Interval, column: Any) -> np.ndarray:
 
 def _fast_numbers(column: Any) -> np.ndarray | None:
     """The column as floats where its type says that it holds numbers; None where cells have to be read one by one."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        return column.astype(np.float64)
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64) if column.dtype.kind in "fiub" else None
     if isinstance(column, pa.Array) and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return None

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import erfinv, ndtr, ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, number, positive, probability, round_up
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve, two_point_rdp
+from sfumato.core.special import erfinv, ndtr, ndtri
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP", "Guarantee", "NoGuarantee", "PureDP", "RenyiDP"]

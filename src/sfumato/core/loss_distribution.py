@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from sfumato.core.learning_event import objective_loss
 from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
+from sfumato.core.special import gammaln
 
 __all__ = ["drawn_delta", "drawn_epsilon", "loss_distribution"]
 

@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.special import ndtr
 
 from sfumato.core.checks import at_least_zero, positive
+from sfumato.core.special import ndtr
 
 __all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise"]
 
@@ -116,6 +115,8 @@ class BoxNoise(Noise):
 
         This is the even Dirichlet basis, so the coefficients fall off exponentially.
         """
+        from scipy.linalg import eigh
+
         strength = self.stiffness / 4 * self.half_width**4
         size = 48 + 4 * math.ceil(strength**0.25)
         frequency = (np.arange(1, size + 1) - 0.5) * math.pi

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
 from sfumato.core.checks import at_least_zero, round_up
 from sfumato.core.compose import ComposedDP, WorstOf
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.loss_distribution import loss_distribution
+from sfumato.core.special import ndtr
 
 __all__ = ["loss_tail"]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from sfumato.errors import InputError
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.odds import odds_sentence
+from sfumato.network.rows import absent_of, mean_of
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
@@ -75,7 +76,7 @@ def _for_observer(plan: Plan, observer: str, folder: Path | None, own: bool = Fa
     lines = _title(f"What {observer} will see")
     for planned in plan.publications:
         if planned.observer == observer:
-            lines += list(_publication(planned, told_of(plan, planned, folder, own=own)))
+            lines += list(_publication(plan, planned, told_of(plan, planned, folder, own=own)))
     lines += _title(f"What {observer} could still learn")
     for promise in _promises_for(plan, observer):
         who = " and ".join(promise.observers)
@@ -104,28 +105,30 @@ def _limit(draw: AnyDraw) -> str:
     return f"{draw.node}: who estimates it without bias from this draw errs typically by at least {error} (Cramér-Rao)."
 
 
-def _publication(planned: Planned, told: Sequence[Told]) -> Iterator[str]:
+def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator[str]:
     yield from _wrapped(
         f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
     )
-    if planned.strategy.startswith("random answer"):
-        for seen in planned.seen:
-            yield from _wrapped(
-                f"{seen.node}: one answer each, in {100 * seen.error:.3g} % not the network's own.", "  "
-            )
-        return
     for one in told:
-        each = f" each of {one.count} numbers" if one.count > 1 else ""
-        note = f" {one.note}" if one.note else ""
-        yield from _wrapped(
-            f"{one.name}:{each} within {one.within} of the truth in 95 of 100 cases; standard error {one.error}.{note}",
-            "  ",
-        )
-    yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
+        yield from _wrapped(one.sentence, "  ")
+    for sentence in rows_sentences(plan, planned):
+        yield from _wrapped(sentence, "  ")
+    if any(one.wrong is None for one in told):
+        yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
         yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
+
+
+def rows_sentences(plan: Plan, planned: Planned) -> list[str]:
+    """What the aggregates of a publication are about where people have several rows, each sentence once."""
+    if plan.network is None:
+        return []
+    sums = {node.name: node for node in plan.network.aggregates}
+    said = [mean_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    absent = [absent_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    return [sentence for sentence in dict.fromkeys([*said, *absent]) if sentence]
 
 
 def _lawyer(plan: Plan) -> list[str]:
@@ -165,8 +168,9 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
         widest = max(told_of(plan, planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
-            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before, typically "
-            f"{widest.within}, so that nobody can tell with confidence what your own entry was."
+            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
+            f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
+            "what your own entry was."
         )
     if known := plan.extras.get("personal"):
         lines += _wrapped(

@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
+from sfumato.evidence.explain import rows_sentences
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
@@ -114,12 +115,10 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
         nodes = {seen.node for seen in members}
         for one in told:
             if one.node in nodes:
-                note = f" {one.note}" if one.note else ""
-                many = f", each of {one.count} numbers" if one.count > 1 else ""
-                lines += _bullet(
-                    f"{one.name}{many}: standard error {one.error}; 95 % interval: value {one.within}.{note}"
-                )
+                lines += _bullet(one.sentence)
         lines += _wrapped(law, "  ")
+    for sentence in rows_sentences(plan, planned):
+        lines += _wrapped(sentence, "  ")
     return lines
 
 
@@ -148,8 +147,8 @@ def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
         )
     return (
         "Noise was added to what it is computed from, and the value was computed from the noisy versions. Its error is "
-        "therefore neither exactly Gaussian nor independent of the value; the squared error above was found by "
-        "simulation over the public ranges."
+        "therefore neither exactly Gaussian nor independent of the value: the standard error is to first order, the "
+        "interval the range of the formula over what the noise may have been."
     )
 
 

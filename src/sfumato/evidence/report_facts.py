@@ -138,6 +138,7 @@ class Facts:
     findings: tuple[str, ...]
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
+    only_for: str = ""  # the observer from whose draws errors on the page follow, where there is one observer
 
 
 def gather(
@@ -179,7 +180,12 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
+        names[0] if folder and len(names) == 1 and _tells_draws(plan) else "",
     )
+
+
+def _tells_draws(plan: Plan) -> bool:
+    return any(seen.basis == "drawn" for planned in plan.publications for seen in planned.seen)
 
 
 def state_of(folder: Path | None) -> str:

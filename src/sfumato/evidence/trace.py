@@ -186,9 +186,7 @@ def trace_text(trace: Trace) -> str:
     lines = [f"{trace.publication}, for {trace.observer}"]
     lines += _wrapped(f"shows {', '.join(trace.shown)}" + (f" ({trace.position})" if trace.position else ""))
     for told in trace.told:
-        many = f", each of {told.count} numbers" if told.count > 1 else ""
-        note = f" {told.note}" if told.note else ""
-        lines += _wrapped(f"{told.name}{many}: standard error {told.error}; 95 % interval: value {told.within}.{note}")
+        lines += _wrapped(told.sentence)
     if trace.variables:
         lines += _wrapped(f"computed from {', '.join(trace.variables)}")
     for origin in trace.tables:

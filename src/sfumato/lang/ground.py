@@ -12,7 +12,7 @@ meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -32,8 +32,8 @@ from sfumato.lang.spec import (
     Publication,
     Spec,
 )
-from sfumato.lang.term import Compound, ListTerm, Term, indicator, match, substitute, variables
-from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match, substitute, variables, walk
+from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
 
 __all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
 
@@ -106,9 +106,11 @@ def collect(derivation: Derivation) -> Grounding:
     def of(name: str) -> list[tuple[Answer, tuple[Term, ...]]]:
         return [(answer, parts) for answer, parts in arguments if indicator(answer.clause.head) == name]
 
+    declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
+    chances = [(parts[1], answer.clause.position) for answer, parts in of("publish/3") if _is_chance(parts[1])]
     return Grounding(
-        variables=tuple(dict.fromkeys(parts[0] for _, parts in of("random/1"))),
-        dependencies=tuple(_dependencies(derivation)),
+        variables=tuple(declared | dict.fromkeys(what for what, _ in chances)),
+        dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
         publications=tuple(
             dict.fromkeys(Publication(str(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3"))
@@ -198,7 +200,20 @@ def _published_variable(what: Term) -> Term | None:
         return None
     if indicator(what) == "sample/1":
         return what.arguments[0]
+    if indicator(what) == "probability/1":
+        parts = [part for part in walk(what.arguments[0]) if isinstance(part, Compound) and part.arguments]
+        return next((p for p in parts if p.functor[0].isalpha() and indicator(p) not in FUNCTIONS), None)
     return None if indicator(what) in PUBLICATION_FORMS else what
+
+
+def _is_chance(what: Term) -> bool:
+    return isinstance(what, Compound) and indicator(what) == "probability/1"
+
+
+def _chance(what: Term, declared: Mapping[Term, None], position: Position | None) -> Dependency:
+    """A published probability is a variable of its own, whose CPF is what is written."""
+    parents = dict.fromkeys(part for part in walk(what) if part in declared)
+    return Dependency(what, tuple(parents), what, position)
 
 
 def _always_defined(spec: Spec) -> set[str]:

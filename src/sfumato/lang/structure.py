@@ -196,8 +196,8 @@ def _random_atoms(clause: Clause) -> list[Term]:
 
 
 def _published_atoms(what: Term) -> list[Term]:
-    if not isinstance(what, Compound):
-        return []
+    if not isinstance(what, Compound) or indicator(what) == "probability/1":
+        return []  # what stands inside a probability is checked like a CPF
     if indicator(what) not in PUBLICATION_FORMS:
         return [what]
     inner = what.arguments[:1] if what.functor in ("table", "channel") else what.arguments

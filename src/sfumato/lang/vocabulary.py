@@ -131,9 +131,10 @@ DISTRIBUTIONS = {
     "uniform/2": "uniform(Low, High)",
     "discrete/1": "discrete([value:probability, value:probability])",
     "lookup/2": "lookup([parent(P)], [row([value], CPF)])",
+    "probability/1": "probability(rv(P) >= Number)",
 }
 
-#: What publish/3 may name beside a random variable.
+#: What publish/3 may name beside a random variable or the probability/1 of a condition on one.
 PUBLICATION_FORMS = {
     "sample/1": "sample(rv(P))",
     "table/1": "table([rv(P), rv(P)])",

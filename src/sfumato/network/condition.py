@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -219,9 +220,7 @@ class Every(Condition):
         return frozenset().union(*(part.members() for part in self.parts))
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
-        return np.logical_and.reduce(
-            [np.asarray(True), *np.broadcast_arrays(*(p.evaluate(values) for p in self.parts))]
-        )
+        return reduce(np.logical_and, (part.evaluate(values) for part in self.parts), np.asarray(True))
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
         return f"({' AND '.join(part.to_sql(columns) for part in self.parts)})" if self.parts else "TRUE"
@@ -232,7 +231,7 @@ class Every(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Some(Condition):
-    """At least one part holds."""
+    """At least one part holds; without parts: nobody."""
 
     parts: tuple[Condition, ...]
 
@@ -243,10 +242,10 @@ class Some(Condition):
         return frozenset().union(*(part.members() for part in self.parts))
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
-        return np.logical_or.reduce(np.broadcast_arrays(*(part.evaluate(values) for part in self.parts)))
+        return reduce(np.logical_or, (part.evaluate(values) for part in self.parts), np.asarray(False))
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
-        return f"({' OR '.join(part.to_sql(columns) for part in self.parts)})"
+        return f"({' OR '.join(part.to_sql(columns) for part in self.parts)})" if self.parts else "FALSE"
 
     def __str__(self) -> str:
-        return " or ".join(f"({part})" for part in self.parts)
+        return " or ".join(f"({part})" for part in self.parts) or "nobody"

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset as arrow_dataset
 from pyarrow import parquet
 
 from sfumato.errors import DataError
@@ -56,6 +55,8 @@ def plain_file(path: Path) -> Plain:
     with suppress(pa.ArrowException, OSError):
         schema = parquet.read_schema(path)
         given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schema])
+        from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
+
         return _plain(arrow_dataset.dataset(path, schema=given, format="parquet"), schema)
     raise DataError(f"{path.name} is no Parquet file that can be read. Nothing was published and nothing was spent.")
 

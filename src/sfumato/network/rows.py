@@ -23,10 +23,11 @@ from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
 
 if TYPE_CHECKING:
+    from sfumato.lang.spec import Missing
     from sfumato.network.aggregate import AggregateNode
-    from sfumato.network.network import Network
+    from sfumato.network.network import Network, Node
 
-__all__ = ["PUBLIC_KEY", "RANK", "kept_rows", "mean_of", "rule_of"]
+__all__ = ["PUBLIC_KEY", "RANK", "absent_of", "kept_rows", "mean_of", "rule_of"]
 
 #: The key of an evaluation without a ledger. It is no secret and need not be one.
 PUBLIC_KEY = hashlib.sha256(b"sfumato rows per person").digest()
@@ -158,6 +159,25 @@ def mean_of(network: Network, node: AggregateNode) -> str | None:
         return None
     kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
     return f"This number is about {kind}: {'; '.join(rules)}. It says nothing about all rows together."
+
+
+def absent_of(network: Network, node: AggregateNode) -> str | None:
+    """What stands for absent or unlisted cells behind an aggregate, in one sentence."""
+    words = []
+    for name in sorted(_behind(network, node.parents)):
+        for variant in network.variants(name)[:1]:
+            if variant.source is not None and not variant.public:
+                said = network.spec.missing_of(variant.atom)
+                words.append(f"{name}: {_absence(variant, said)}")
+    return f"Cells that are absent or cannot be read: {'; '.join(words)}." if words else None
+
+
+def _absence(node: Node, said: Missing | None) -> str:
+    if node.skip:
+        return "the person is left out"
+    if said is None or said.rule == "value":
+        return f"counted as {node.missing}"
+    return f"there are none by the author's word (one would count as {node.missing})"
 
 
 def _behind(network: Network, names: tuple[str, ...]) -> set[str]:

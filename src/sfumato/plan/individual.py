@@ -58,6 +58,8 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
             node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in observed)
             for node in moving
         }
+        if any(math.isnan(value) for value in influence.values()):
+            raise PlanError(_unbounded(template, observed))  # a root of a negative number shows nothing
         floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
         found.append(
             CutCandidate(

@@ -21,7 +21,10 @@ from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
+from sfumato.network.quadrature import POINTS
+from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
@@ -105,7 +108,8 @@ def _planned(
         own = tuple(request for request in requests if request.requirement.dataset == dataset)
         size = _size_of(dataset, known, assumptions)
         settled.append(_dataset(network, dataset, own, known, size, strategies))
-    return Plan(
+    assumptions += _by_points(network, requests)
+    plan = Plan(
         network.spec.name,
         network.spec.digest,
         tuple(planned for one in settled for planned in one.planned),
@@ -117,6 +121,34 @@ def _planned(
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
     )
+    _check_derived(plan, network)
+    return plan
+
+
+def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
+    """What is left of the error of expectations without a closed form, beside the noise."""
+    known = {node.name: node for node in network.nodes}
+    needed = dict.fromkeys(name for request in requests for name in request.nodes)
+    for name in list(needed):
+        needed |= dict.fromkeys(known[name].parents) if isinstance(known[name], AggregateNode) else {}
+    return [
+        f"{name} has no closed form and is averaged over {POINTS} public points, the same for everybody: an error of "
+        f"about {error:.1g} is left, beside the noise (estimated at {PLACES} places of its inputs' ranges)."
+        for name, error in remaining_errors(network, needed).items()
+    ]
+
+
+def _check_derived(plan: Plan, network: Network) -> None:
+    """Nothing is promised that does not follow from the study a second time."""
+    from sfumato.plan.derive import derive
+
+    false = [finding for finding in derive(plan, network) if not finding.ok]
+    if false:
+        raise PlanError(
+            f"No plan of {network.spec.name} could be derived again from its study ({false[0].field}: "
+            f"{false[0].sentence}) This is a fault of sfumato: please report the study. Nothing was planned and "
+            "nothing was spent."
+        )
 
 
 def _statements(network: Network) -> dict[str, list[str]]:

@@ -33,8 +33,9 @@ __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 VERSION = 2
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
-#: be public; or what will be drawn itself, such as the noisy size of a group, so that only its file can tell it.
-Basis = Literal["known", "people", "drawn"]
+#: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
+#: a random answer, which is wrong with the probability `error`.
+Basis = Literal["known", "people", "drawn", "answer"]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, combined_variance
 from sfumato.plan.individual_part import AnyDraw, IndividualPart
 from sfumato.plan.intervals import NoiseLaw, law_of
@@ -129,6 +130,8 @@ def seen_of_one(
     """One number about each individual: noise put on itself has its own law; what is computed is simulated."""
     error, half_width = simulated
     law = _own_law(part.group, name, draws)
+    if any(isinstance(draw, SampleDraw) and draw.node == name for draw in draws):
+        return Seen(name, error, 1.0, 1, note, (), (), "answer")
     if law is None:
         return Seen(name, error, half_width, 1, note, ((math.sqrt(error), half_width),), (), "drawn")
     width = part.template.bounds[name].width

@@ -23,7 +23,6 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.discrete import sample_candidate
 from sfumato.plan.draw import Noise, refinements
 from sfumato.plan.individual_part import (
     AnyDraw,
@@ -36,7 +35,7 @@ from sfumato.plan.individual_part import (
 )
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
-from sfumato.plan.request import Request, sample_template, shared_template, template_of
+from sfumato.plan.request import Request, sample_answers, shared_template, template_of
 from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
@@ -174,6 +173,12 @@ class Settling:
         A histogram's cells and a count are compared with the number of individuals, a sum with the width of the sum.
         """
         unit = self._unit(name)
+        if unit < 1 / _LARGEST:
+            raise PlanError(
+                f"{name} is the same number whatever the data are, by the declared ranges and formulas: there is "
+                "nothing to publish. Correct its formula, or take the publication out. Nothing was planned and nothing "
+                "was spent."
+            )
         if _LARGEST < unit < math.inf:  # what has no bound at all is refused by name
             raise PlanError(
                 f"{name} may be as large as {unit:.3g} by the declared ranges, and nothing beyond {_LARGEST:g} is "
@@ -242,13 +247,12 @@ class Settling:
                 check_random_answer(request, name)
                 if self.noise != "laplace":
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
-                template = sample_template(self.network, group, node)
-                candidate = sample_candidate(node, template)
+                template, candidate = sample_answers(self.network, group, node)
                 own = (
                     "no noise is needed beyond its own"
                     if candidate.own_loss == 0
                     else f"its own ε is {candidate.own_loss:.4g}"
-                )
+                ) + candidate.rounding
                 considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
                 parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
         return parts

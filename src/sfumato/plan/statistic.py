@@ -37,11 +37,11 @@ _SMALLEST, _LARGEST = 1e-60, 1e60
 class Sums:
     """The exact sums behind an aggregate: how many rows, the sum (or the vector, or matrix) of what they contribute.
 
-    The total of a sum or of a mean is a fraction where private data are summed up: a float of it is rounded by a part
-    of the total, and one individual may move it by less.
+    `count` is a fraction where rows count by a probability. The total of a sum or of a mean is a fraction where private
+    data are summed up: a float of it is rounded by a part of the total, and one individual may move it by less.
     """
 
-    count: float
+    count: float | Fraction
     total: Any
 
 
@@ -202,7 +202,7 @@ class Statistic:
             case "mean":
                 unit = self.l1_unit if pure else self.unit
                 centred = self._moved(sums)
-                return np.array([centred] if self._fixed_count else [centred, unit * sums.count])
+                return np.array([centred] if self._fixed_count else [centred, unit * float(sums.count)])
             case "sum" if self._fixed_count:
                 return np.array([self._moved(sums)])
             case "sum":
@@ -368,6 +368,13 @@ def statistic_of(node: AggregateNode, network: Network) -> Statistic:
     low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
     if node.kind in ("count", "histogram"):
         low, high = 0.0, 1.0
+    elif not all(bound.bounded for bound in node.bounds):
+        reason = next(bound.reason for bound in node.bounds if not bound.bounded)
+        place = f"{node.position.file}:{node.position.line} " if node.position else ""
+        raise PlanError(
+            f"{place}{node.name}: a {node.kind} needs bounded contributions, and {reason}. Declare range(...) for what "
+            "is aggregated, or guard the expression with clip(X, Low, High). Nothing was planned and nothing was spent."
+        )
     return Statistic(
         node.kind,
         low,

@@ -37,6 +37,7 @@ class Told:
     below: float  # how far the 95 % interval reaches to either side
     above: float
     note: str = ""
+    wrong: float | None = None  # of a random answer: how often it is not the true one
 
     @property
     def name(self) -> str:
@@ -44,16 +45,27 @@ class Told:
 
     @property
     def error(self) -> str:
-        return digits(self.standard_error)
+        return digits(self.standard_error) if self.wrong is None else "–"
 
     @property
     def within(self) -> str:
         """The 95 % interval around the value."""
+        if self.wrong is not None:
+            return f"an answer each, in {digits(100 * self.wrong)} % of cases altered by the noise"
         if math.isinf(self.below) and math.isinf(self.above):
             return "unbounded"
         if digits(self.below) == digits(self.above):
             return f"±{digits(self.above)}"
         return f"−{digits(self.below)} to +{digits(self.above)}"
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a line."""
+        many = f", each of {self.count} numbers" if self.count > 1 else ""
+        note = f" {self.note}" if self.note else ""
+        if self.wrong is not None:
+            return f"{self.name}: {self.within}.{note}"
+        return f"{self.name}{many}: standard error {self.error}; 95 % interval: value {self.within}.{note}"
 
     def times(self, factor: float) -> Told:
         """The same with the standard error and the interval multiplied."""
@@ -67,6 +79,8 @@ def told_before(seen: Seen) -> tuple[Told, ...]:
     >>> told_before(Seen("age", 4.0, 3.92))[0].within
     '±3.92'
     """
+    if seen.basis == "answer":
+        return (Told(seen.node, "", 1, math.sqrt(seen.error), 1.0, 1.0, seen.note, seen.error),)
     if len(seen.numbers) > 1:
         found = [
             Told(seen.node, label, 1, error, width, width)

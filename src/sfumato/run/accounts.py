@@ -8,7 +8,8 @@ A source is a place (the resolved path of a file) or a content (SHA-256 of a fil
 each together with the identity column. An account is bound to every source it was charged for. So a new name for the
 dataset, for the source or for the unit, a link, a copy, another working folder or appended rows find the same account.
 A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
-needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes.
+needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes. Commands keep a list of the
+ledgers they charged, so that a copy in another folder, with another default ledger, finds its account too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, RenyiDP, Repeated
-from sfumato.errors import DataError, InputError, UnknownDatasetError
+from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.network.network import Network
 from sfumato.network.tables import layout_of
@@ -186,7 +188,10 @@ def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
 
 def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
     """Open the account of data that has none, if a person says so; otherwise UnknownDatasetError with the command."""
-    if ledger.owners(sources) or any(name == dataset for name, _ in ledger.datasets()):
+    if ledger.owners(sources):
+        return
+    _check_elsewhere(ledger, sources)
+    if any(name == dataset for name, _ in ledger.datasets()):
         return
     assert total.adjacency is not None
     question = (
@@ -201,6 +206,47 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
             "grant=True) to grant exactly what it needs."
         )
     ledger.grant(dataset, total, note="granted with its first release", sources=sources)
+
+
+def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
+    """A copy in another folder, or another working folder, has its budget where it was first granted."""
+    for path in ledger.beside:
+        if not path.is_file() or path.resolve() == ledger.path.resolve():
+            continue
+        try:
+            owners = Ledger(path, create=False).owners(sources)
+        except LedgerError:  # a ledger that cannot be read is no reason to stop all others
+            continue
+        if owners:
+            raise UnknownDatasetError(
+                f"This data has its budget in {path} under the name {owners[0][0]!r}, and none in "
+                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Use it: --ledger "
+                f"{shlex.quote(str(path))}"
+            )
+
+
+def known_ledgers() -> list[Path]:
+    """The ledgers that this user's commands have charged, by a list in the user's own folder (SFUMATO_STATE)."""
+    try:
+        return [Path(line) for line in _list_of_ledgers().read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, ValueError):
+        return []
+
+
+def remember_ledger(ledger: Path) -> None:
+    """Put a ledger on that list. Without a folder to write to there is no list, and only this ledger is asked."""
+    place = _list_of_ledgers()
+    if ledger.resolve() in known_ledgers():
+        return
+    with suppress(OSError):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with place.open("a", encoding="utf-8") as file:
+            file.write(f"{ledger.resolve()}\n")
+
+
+def _list_of_ledgers() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(os.environ.get("SFUMATO_STATE") or Path(state) / "sfumato") / "ledgers.txt"
 
 
 def grant_command(dataset: str, total: Guarantee, ledger: Path) -> str:

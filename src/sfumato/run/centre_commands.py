@@ -7,11 +7,9 @@ Not here: the protocol (centres/), how errors are printed (cli.py: they are left
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +23,8 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
+    import ssl
+
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from sfumato.centres import Aggregate, Round
@@ -224,6 +224,8 @@ def _take_part(
     trusted: Path | None,
     verify: Callable[[Certificate], bool],
 ) -> None:
+    import asyncio
+
     from sfumato.centres.network import take_part
     from sfumato.centres.node import Account
     from sfumato.run.ledger import Ledger
@@ -247,6 +249,8 @@ def _take_part(
 
 
 def _client_tls(host: str, trusted: Path | None) -> ssl.SSLContext | None:
+    import ssl
+
     if trusted is None:
         if host in ("127.0.0.1", "::1", "localhost"):
             return None
@@ -266,6 +270,9 @@ def _coordinate(
     private: Path | None,
     join_seconds: float,
 ) -> None:
+    import asyncio
+    import ssl
+
     from sfumato.centres.network import coordinate
 
     host, port = _address(listen)

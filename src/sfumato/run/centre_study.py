@@ -30,10 +30,11 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
     """What every institution sums for an aggregate of the study; columns are those of its own table."""
     if not node.everybody:
         raise PlanError(
-            f"{node.name} counts only some individuals: across centres every row of a table is summed. Make the "
-            "condition a column of its own, or publish the aggregate centrally. Nothing was spent."
+            f"{node.name} counts only some individuals: across centres everybody counts. Make the condition a column "
+            "of its own, write missing(RV, Value) for missing(RV, skip), or publish it centrally. Nothing was spent."
         )
     columns: dict[str, Domain] = {}
+    tables: set[str] = set()
     for name in node.values:
         value = network.node(name)
         if not isinstance(value, Node) or value.source is None or value.domain is None:
@@ -42,8 +43,9 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
                 "Nothing was planned and nothing was spent."
             )
         columns[value.source.name] = _with_missing(value)
+        tables.add(value.source.table)
+    _check_rows(network, node, tables)
     goal = network.spec.dataset(node.dataset).goal
-    tables = {source.table for name in node.values if (source := network.node(name).source) is not None}
     identity = next(
         column.name
         for column in network.spec.columns
@@ -55,6 +57,19 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
         return Count(Schema({identity: anybody}), **rows)
     kinds = {"sum": Means, "mean": Means, "moment2": SecondMoments, "histogram": Histogram}
     return kinds[node.kind](Schema(columns), **rows)
+
+
+def _check_rows(network: Network, node: AggregateNode, tables: set[str]) -> None:
+    """PlanError unless of a person's rows a sample counts: the one rule that centres follow (core/kept_rows.py)."""
+    spec = network.spec
+    other = [limit.table for limit in spec.row_limits if limit.table in tables and limit.keep != "sample"]
+    other += [one.table for one in spec.each_person if one.table in tables]
+    if other:
+        raise PlanError(
+            f"{node.name} sums rows of {other[0]} that are chosen by their order or averaged: across centres a sample "
+            f"of each person's rows counts. Write rows_per_person({other[0]}, N, sample). Nothing was planned and "
+            "nothing was spent."
+        )
 
 
 def _with_missing(value: Node) -> Domain:

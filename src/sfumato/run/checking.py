@@ -37,7 +37,7 @@ def examine_study(
 
     >>> spec, problems = examine_study('''
     ...     source(items, 'items.parquet').
-    ...     column(items, id, item(I)).
+    ...     column(items, id, item(I)). missing(items, never).
     ...     column(items, z, z(I)).
     ...     random(z(I)) :- item(I). random(root(I)) :- item(I).
     ...     range(z(I), -1, 1).

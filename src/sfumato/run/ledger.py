@@ -30,17 +30,12 @@ from sfumato.core import (
     REPLACE_ONE,
     Adjacency,
     ApproxDP,
-    Event,
     Guarantee,
     NoGuarantee,
-    PureDP,
-    Repeated,
-    WorstOf,
     compose,
 )
 from sfumato.core.checks import at_least_zero
 from sfumato.errors import (
-    InputError,
     LedgerCorruptError,
     LedgerError,
     OverspendError,
@@ -48,7 +43,6 @@ from sfumato.errors import (
     UnknownDatasetError,
 )
 from sfumato.run.ledger_balance import (
-    GRANTABLE,
     Charge,
     Cost,
     amount_text,
@@ -59,6 +53,15 @@ from sfumato.run.ledger_balance import (
     recharged,
     remaining,
     total,
+)
+from sfumato.run.ledger_checks import (
+    AnyCost,
+    checked_grant,
+    checked_items,
+    checked_name,
+    checked_words,
+    resumed,
+    settled_text,
 )
 from sfumato.run.ledger_records import (
     Account,
@@ -79,8 +82,6 @@ __all__ = ["LEDGER_NAME", "Ledger"]
 #: What a ledger is called where nobody says otherwise.
 LEDGER_NAME = "sfumato-ledger.db"
 
-AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Repeated]
-
 
 class Ledger:
     """The budget of every dataset, in one SQLite file that several processes and threads may share.
@@ -96,12 +97,21 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = 30.0,
+        create: bool = True,
+        beside: Sequence[Path] = (),
+    ) -> None:
         """Open the ledger, or make it. `timeout` is how many seconds to wait for other processes.
 
-        The hash chain is checked from the first entry on; later operations check what was added since.
+        The hash chain is checked from the first entry on; later operations check what was added since. Data that has
+        its budget in one of the ledgers `beside` this one gets none here (run/accounts.py).
         """
         self.path = Path(path).expanduser()
+        self.beside = tuple(beside)
         self._lock = threading.RLock()
         self._books = Books()
         self._head = Head()
@@ -135,12 +145,12 @@ class Ledger:
         is charged: Σε for a pure grant, (Σε, Σδ), Σμ², Σρ, or Σε at a Rényi order. `sources` (run/accounts.py) say
         which data the budget is for: data that has an account keeps it, whatever it is called.
         """
-        name, guarantee = _name(dataset, "dataset"), _grantable(total, adjacency)
+        name, guarantee = checked_name(dataset, "dataset"), checked_grant(total, adjacency)
         who = guarantee.adjacency or REPLACE_ONE
 
         def decide() -> Draft:
             account = self._books.accounts.get((name, who.unit))
-            body: dict[str, Any] = {"total": guarantee.to_dict(), "note": _words(note, "note")}
+            body: dict[str, Any] = {"total": guarantee.to_dict(), "note": checked_words(note, "note")}
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
             return Draft("grant", name, who.unit, None, body | self._marks(name, sources))
@@ -173,7 +183,7 @@ class Ledger:
         resumed run pays once. This is only right if nothing left the earlier attempt: publish after commit, and let one
         process at a time use a key. A committed key is refused, because a second draw is a second cost.
         """
-        items = _items(cost, adjacency, accept_no_guarantee)
+        items = checked_items(cost, adjacency, accept_no_guarantee)
         identity = uuid.uuid4().hex
         found: list[Reservation] = []
 
@@ -181,14 +191,14 @@ class Ledger:
             account, who = self._account_for(dataset, items, adjacency)
             holder = account.with_key(key)
             if holder:
-                found.append(_resumed(holder, items))
+                found.append(resumed(holder, items))
                 return None
             body = {
                 "cost": cost_records(items),
                 "charge": charge_record(self._charged(dataset, items, account, purpose, promised)),
                 "adjacency": who.to_dict(),
-                "purpose": _words(purpose, "purpose"),
-                "key": None if key is None else _name(key, "key"),
+                "purpose": checked_words(purpose, "purpose"),
+                "key": None if key is None else checked_name(key, "key"),
             }
             return Draft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
 
@@ -296,7 +306,7 @@ class Ledger:
         def decide() -> Draft:
             standing = self._standing(reservation.id)
             if standing.state != "reserved":
-                raise LedgerError(_settled_text(standing, action))
+                raise LedgerError(settled_text(standing, action))
             return Draft(action, reservation.dataset, standing.reservation.unit, reservation.id, {})
 
         self._append(decide)
@@ -415,93 +425,6 @@ class Ledger:
 def _together(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     sum_of_all = total(charges, granted)
     return None if sum_of_all is None else sum_of_all.under(granted.adjacency)
-
-
-def _name(text: object, what: str) -> str:
-    if not isinstance(text, str) or not text or text.strip() != text or not text.isprintable():
-        raise InputError(f"A {what} needs a name: one line of printable text without outer blanks. Nothing was spent.")
-    return text
-
-
-def _words(text: object, what: str) -> str:
-    if not isinstance(text, str):
-        raise InputError(f"The {what} must be text, not {type(text).__name__}. Nothing was spent.")
-    return text
-
-
-def _grantable(total: Guarantee | float, adjacency: Adjacency | None) -> Guarantee:
-    guarantee = total if isinstance(total, Guarantee) else PureDP(total)
-    if not isinstance(guarantee, GRANTABLE):
-        raise PrivacyParameterError(
-            f"{guarantee.describe()} cannot be granted. Grant one of PureDP, ApproxDP, GaussianDP, ZCDP or RenyiDP."
-        )
-    if adjacency is not None and guarantee.adjacency not in (None, adjacency):
-        raise PrivacyParameterError(
-            f"The grant says {guarantee.adjacency} and the argument says {adjacency}. State one. Nothing changed."
-        )
-    who = adjacency or guarantee.adjacency or REPLACE_ONE
-    _name(who.unit, "unit")
-    return guarantee.under(who)
-
-
-def _items(cost: AnyCost, adjacency: Adjacency | None, accept_no_guarantee: bool) -> tuple[Cost, ...]:
-    given = cost if isinstance(cost, Sequence) and not isinstance(cost, str | bytes) else [cost]
-    items = tuple(item if isinstance(item, Event | Guarantee | Repeated) else PureDP(item) for item in given)  # type: ignore[arg-type]  # PureDP refuses what is no number
-    total = compose(items)
-    if adjacency is not None and total.adjacency not in (None, adjacency):
-        raise PrivacyParameterError(
-            f"The cost says {total.adjacency} and the argument says {adjacency}. State one. Nothing was spent."
-        )
-    if any(isinstance(item, WorstOf) for item in items):
-        raise PrivacyParameterError(
-            f"{total.describe()}: incomparable costs cannot be added to what comes later. Reserve one guarantee that "
-            "all of them keep, for example an ApproxDP. Nothing was spent."
-        )
-    if isinstance(total, NoGuarantee):
-        _check_no_guarantee(total, items, accept_no_guarantee)
-    return items
-
-
-def _check_no_guarantee(total: NoGuarantee, items: Sequence[Cost], accepted: bool) -> None:
-    if not accepted:
-        raise PrivacyParameterError(
-            f"{total.describe()}: no grant covers this. Nothing was run and nothing was spent. Use a mechanism with a "
-            "proof, or pass accept_no_guarantee=True to have it on record."
-        )
-    if not all(isinstance(item, NoGuarantee) for item in items):
-        raise PrivacyParameterError(
-            "Costs with and without a guarantee were given together. Reserve them one by one, so that the former "
-            "are counted. Nothing was spent."
-        )
-
-
-def _resumed(holder: Standing, items: Sequence[Cost]) -> Reservation:
-    if cost_records(holder.items) != cost_records(items):
-        raise LedgerError(
-            f"The key {holder.key!r} was used for {amount_text(holder.reservation.cost)}, not for "
-            f"{amount_text(compose(items))}. Nothing was run and nothing was spent. Use a new key for a new cost."
-        )
-    if holder.state == "committed":
-        raise LedgerError(
-            f"The run with key {holder.key!r} was committed: its noise was drawn. Drawing again is a new cost. Nothing "
-            "was run and nothing was spent. Use the earlier result, or a new key."
-        )
-    return holder.reservation
-
-
-def _settled_text(standing: Standing, action: str) -> str:
-    what = f"Reservation {standing.reservation.id[:8]} of {amount_text(standing.reservation.cost)}"
-    match standing.state, action:
-        case "committed", "commit":
-            return f"{what} is committed already. One reservation pays for one run: reserve again for another."
-        case "committed", _:
-            return f"{what} is committed: its noise was drawn and its cost cannot be taken back. Nothing changed."
-        case "released", "commit":
-            return (
-                f"{what} was released and no longer counts. If noise was drawn, do not publish it: reserve again "
-                "and draw anew."
-            )
-    return f"{what} is released already. Nothing changed."
 
 
 def _delta_left(charges: Sequence[Charge], granted: Guarantee) -> float | None:

@@ -76,7 +76,7 @@ def release(
     """
     # Two seconds of imports, needed by no other command.
     from sfumato.release.box import WeakGuaranteeWarning
-    from sfumato.run.accounts import default_ledger
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
     from sfumato.run.files import TableFile
     from sfumato.run.ledger import Ledger
     from sfumato.run.partition import PartitionedTable
@@ -108,7 +108,7 @@ def release(
         transient=True,
     ) as bar:
         task = bar.add_task("rows", total=rows)
-        book, name = Ledger(place), dataset or path.stem
+        book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
         if one_file:
             release_file(path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed)
         else:
@@ -116,6 +116,7 @@ def release(
                 source, prepared, out, book, name, engine=engine, partitions=partitions,
                 progress=lambda done: bar.advance(task, done), grant=allowed,
             )  # fmt: skip
+    remember_ledger(place)
     table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
     console.print(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")

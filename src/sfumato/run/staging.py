@@ -124,8 +124,8 @@ class Staging:
     def _make(self, room: int, files: Iterable[str], *, resumed: bool) -> None:
         try:
             if not resumed:
-                _rehearse(self.folder.parent, self.out)
                 self.folder.mkdir(mode=0o700)
+                _rehearse(self.folder, self.out)
             self._marker = _locked(self.folder / MARKER)
             self._write("drawing")
             for name in files:
@@ -261,10 +261,14 @@ def _clear(folder: Path, out: Path, run: str, again: str, keep: bool) -> None:
         return
     marker = _read(folder)
     if marker is None:
-        with suppress(OSError):
-            folder.rmdir()  # a run that was killed at its very beginning leaves an empty one
-            return
-        raise InputError(f"{folder} is in the way and was not made by sfumato: move it. Nothing was spent.")
+        # A run that was killed at its very beginning leaves an empty one, or its lock and half a marker.
+        if (
+            folder.is_symlink()
+            or not folder.is_dir()
+            or any(not path.name.startswith(MARKER) for path in folder.iterdir())
+        ):
+            raise InputError(f"{folder} is in the way and was not made by sfumato: move it. Nothing was spent.")
+        marker = {"state": "drawing", "run": "", "reservations": []}
     try:
         os.close(_locked(folder / MARKER))
     except BlockingIOError:
@@ -290,18 +294,19 @@ def _locked(path: Path) -> int:
     return file
 
 
-def _rehearse(parent: Path, out: Path) -> None:
-    """The last step of the run, done once with an empty folder: rights, mount points and names show here."""
-    trial = parent / f".{secrets.token_hex(8)}.partial"
+def _rehearse(folder: Path, out: Path) -> None:
+    """The last step of the run, done once while the folder is empty: rights, mount points and names show here."""
     mode = out.stat().st_mode & 0o7777 if out.exists() else None
-    trial.mkdir(mode=0o700)
     try:
         if os.name == "nt" and mode is not None:
             out.rmdir()
-        os.rename(trial, out)
-        os.rename(out, trial)
+        os.rename(folder, out)
+        os.rename(out, folder)
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
     finally:
-        trial.rmdir()
         if mode is not None and not out.exists():
             out.mkdir(mode=mode)
 

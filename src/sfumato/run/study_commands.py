@@ -24,6 +24,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
 
@@ -68,7 +69,7 @@ def run_study(
     study: Path,
     data: Path,
     out: Path,
-    ledger: Path,
+    ledger: Ledger | Path,
     *,
     grant: Grant = False,
     dry_run: bool = False,
@@ -88,7 +89,8 @@ def run_study(
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
-    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", Path(ledger).resolve(), "--resume"]
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     again = f"`{shlex.join(map(str, words))}`."
     release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again)

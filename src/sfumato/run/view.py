@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,9 @@ def exact_sums(kind: str, value: AggregateValue) -> Sums:
     """What is encoded and drawn, from what the network was evaluated to."""
     vector = value.vector
     if kind in ("mean", "sum") and value.exact is not None:
-        return Sums(float(value.count), value.exact[0])
+        # Rows that count by a probability add up to a fraction, which a float would round.
+        count = value.count if isinstance(value.count, Fraction) else float(value.count)
+        return Sums(count, value.exact[0])
     if kind == "count":
         return Sums(float(vector[0]), vector)
     if kind == "moment2":
