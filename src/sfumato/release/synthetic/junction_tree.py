@@ -22,6 +22,7 @@ Numbers = NDArray[np.float64]
 #: Positions of columns, ascending.
 Scope = tuple[int, ...]
 _TINY = 1e-300
+_FAINT = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +113,10 @@ class JunctionTree:
             np.exp(table - table.max(), out=table)
         for at in range(len(tables) - 1, 0, -1):
             message = self.summed(at, tables[at], self.separators[at])
-            message = np.maximum(message / message.max(), _TINY)
-            tables[self.parents[at]] *= self.spread(self.parents[at], self.separators[at], message)
+            message = np.maximum(message / message.max(), _FAINT)
+            above = tables[self.parents[at]]
+            above *= self.spread(self.parents[at], self.separators[at], message)
+            above /= above.max()  # some entry stays 1, so that no table can underflow as a whole
         tables[0] *= total / tables[0].sum()
         for at in range(1, len(tables)):
             wanted = self.summed(self.parents[at], tables[self.parents[at]], self.separators[at])
