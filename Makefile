@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint bench nightly docs clean help
+.PHONY: demo test lint bench nightly browser federated docs clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -30,12 +30,20 @@ bench: $(STAMP)  ## side by side with peers; prints ratios
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
-nightly: $(STAMP) ## the long checks
-	$(BIN)/python -m pytest -n 2 -q -m slow
+browser: $(STAMP) ## the pages, in a real Chromium
+	$(BIN)/python -m pytest -q -m browser
+
+federated:       ## rounds over Flower, in an environment of its own
+	$(PYTHON) -m venv $(VENV)-federated
+	$(VENV)-federated/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,federated]'
+	$(VENV)-federated/bin/python -m pytest -q -m federated --timeout=900 tests/centres
+
+nightly: $(STAMP) browser federated ## the long checks, and those that need Chromium or Flower
+	$(BIN)/python -m pytest -n 2 -q -m slow --timeout=3600
 
 docs: $(STAMP)   ## the site, in site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:           ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-federated .pytest_cache .ruff_cache .hypothesis

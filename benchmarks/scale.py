@@ -94,7 +94,7 @@ def release_once(folder: Path, schema: Schema, engine: Engine) -> None:
     prepared = GaussianRelease(schema, epsilon=2.0, delta=1e-6).prepare()
     with tempfile.TemporaryDirectory(dir=folder) as name:
         out, ledger = Path(name) / "out", Ledger(Path(name) / "ledger.db")
-        release_partitions(folder / "table", prepared, out, ledger, "table", engine=engine)
+        release_partitions(folder / "table", prepared, out, ledger, "table", engine=engine, grant=True)
 
 
 def bench_release(folder: Path, rows: int, cluster: Engine, repeats: int) -> None:

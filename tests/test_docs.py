@@ -81,7 +81,7 @@ def test_the_tutorial_does_what_it_says(tmp_path):
     assert run("check", tmp_path / "begun.pl") == 1
     assert run("plan", study, "--size", "people=1000") == 0
     assert run("run", study, "--data", tmp_path, "--out", tmp_path / "rehearsal", "--dry-run") == 0
-    assert run("run", study, "--data", tmp_path, "--out", out, "--ledger", ledger) == 0
+    assert run("run", study, "--data", tmp_path, "--out", out, "--ledger", ledger, "--grant") == 0
     assert run("verify", out / "certificate.json") == 0
     assert run("trace", out / "results" / "ageMean.public.json", "--study", study) == 0
     assert {"report.html", "README.txt", "plan.json", "results"} <= {path.name for path in out.iterdir()}

@@ -72,7 +72,7 @@ def people(tmp_path):
 def test_another_unit_is_no_way_around_the_ledger(people):
     folder, schema, ledger = people
     whole = GaussianRelease(schema, epsilon=1.0, delta=1e-6).prepare()
-    release_file(folder / "people.parquet", whole, folder / "one", ledger, "people")
+    release_file(folder / "people.parquet", whole, folder / "one", ledger, "people", grant=True)
     raw = GaussianRelease(schema, epsilon=50.0, delta=1e-6, label="ill").prepare()
     with pytest.raises(LedgerError, match="ledger grant"):
         release_file(folder / "people.parquet", raw, folder / "two", ledger, "people")
@@ -81,7 +81,7 @@ def test_another_unit_is_no_way_around_the_ledger(people):
 def test_protecting_records_is_charged_to_features_too(people):
     folder, schema, ledger = people
     raw = GaussianRelease(schema, epsilon=1.0, delta=1e-6, label="ill").prepare()
-    release_file(folder / "people.parquet", raw, folder / "one", ledger, "people")
+    release_file(folder / "people.parquet", raw, folder / "one", ledger, "people", grant=True)
     ledger.grant("people", ApproxDP(9.0, 1e-5))
     whole = GaussianRelease(schema, epsilon=1.0, delta=1e-6).prepare()
     with pytest.raises(LedgerError):  # the features' account is spent
@@ -218,7 +218,7 @@ def test_a_failure_at_the_last_byte_is_a_failure(people, monkeypatch):
     monkeypatch.setattr("sfumato.run.files._new_sink", lambda *given: Sink())
     whole = GaussianRelease(schema, epsilon=1.0, delta=1e-6).prepare()
     with pytest.raises(DataError, match="could not be written"):
-        release_file(folder / "people.parquet", whole, folder / "out", ledger, "people")
+        release_file(folder / "people.parquet", whole, folder / "out", ledger, "people", grant=True)
     assert not (folder / "out").exists()
     assert ledger.balance("people").reserved is not None
 
@@ -229,7 +229,7 @@ def test_wrong_types_are_refused_before_the_charge(people):
     parquet.write_table(pa.table({"age": ["old", "young"], "ill": ["no", "yes"]}), folder / "text.parquet")
     whole = GaussianRelease(schema, epsilon=1.0, delta=1e-6).prepare()
     with pytest.raises(DataError):
-        release_file(folder / "text.parquet", whole, folder / "out", ledger, "people")
+        release_file(folder / "text.parquet", whole, folder / "out", ledger, "people", grant=True)
     assert ledger.balance("people").reserved is None
 
 
@@ -237,7 +237,7 @@ def test_seeded_releases_are_not_written(people):
     folder, schema, ledger = people
     seeded = GaussianRelease(schema, epsilon=1.0, delta=1e-6, random_state=1).prepare()
     with pytest.raises(InputError, match="random_state"):
-        release_file(folder / "people.parquet", seeded, folder / "out", ledger, "people")
+        release_file(folder / "people.parquet", seeded, folder / "out", ledger, "people", grant=True)
 
 
 def test_seeds_of_columns_never_meet():

@@ -4,6 +4,7 @@
 % --- where the data are --------------------------------------------------------------------------------------
 source(people, 'people.parquet').
 column(people, id, person(P)).
+rows_per_person(people, 1). missing(people, never).
 column(people, age, age(P)).
 column(people, schooling, schooling(P)).                % years
 column(people, hours, hours(P)).                        % of work a week

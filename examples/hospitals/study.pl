@@ -4,6 +4,7 @@
 
 source(patients, 'patients.parquet').
 column(patients, id, patient(P)).
+rows_per_person(patients, 1). missing(patients, never).
 column(patients, hospital, treatedIn(P)).
 column(patients, kalium, kalium(P)).                    % mmol/l
 column(patients, age, age(P)).

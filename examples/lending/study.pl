@@ -3,6 +3,7 @@
 
 source(loans, 'loans.parquet').
 column(loans, id, borrower(P)).
+rows_per_person(loans, 1). missing(loans, never).
 column(loans, income, income(P)).                       % thousands a year
 column(loans, debt, debt(P)).                           % debt service as a share of income, in per cent
 column(loans, term, term(P)).                           % months

@@ -3,6 +3,7 @@
 
 source(inputs, 'inputs.parquet').
 column(inputs, holder, holder(K)).
+rows_per_person(inputs, 1). missing(inputs, never).
 column(inputs, value, x(K)).
 
 source(coefficients, 'coefficients.parquet').

@@ -3,6 +3,7 @@
 
 source(people, 'people.parquet').
 column(people, id, person(P)).
+rows_per_person(people, 1). missing(people, never).
 column(people, x1, input(P, 1)).
 column(people, x2, input(P, 2)).
 column(people, x3, input(P, 3)).

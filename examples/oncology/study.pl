@@ -5,11 +5,13 @@
 % --- where the data are --------------------------------------------------------------------------------------
 source(patients, 'patients.parquet').
 column(patients, id, patient(P)).
+rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 column(patients, smoking, reportedSmoking(P)).
 
 source(alterations, 'alterations.parquet').             % one row for each patient and alteration
 column(alterations, patient, patient(P)).
+missing(alterations, never).
 column(alterations, alteration, alteration(A)).
 column(alterations, present, geneAlteration(P, A)).
 rows_per_person(alterations, 6).

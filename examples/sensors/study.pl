@@ -3,6 +3,7 @@
 
 source(meters, 'meters.parquet').
 column(meters, id, household(H)).
+rows_per_person(meters, 1). missing(meters, never).
 column(meters, load, load(H)).                          % kilowatts
 
 random(load(H)) :- household(H).

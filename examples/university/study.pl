@@ -4,6 +4,7 @@
 
 source(students, 'students.parquet').
 column(students, id, student(S)).
+rows_per_person(students, 1). missing(students, never).
 column(students, iq, iq(S)).
 
 source(courses, 'courses.parquet').

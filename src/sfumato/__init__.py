@@ -1,47 +1,37 @@
 """sfumato: publish something about people without exposing them.
 
-The names below are what most people need; the rooms (`sfumato.core`, `sfumato.mechanisms`, …) hold the rest.
+The names below are what most people need; the rooms (`sfumato.core`, `sfumato.mechanisms`, …) hold the rest. Each is
+imported when it is first used: `import sfumato` alone takes no time.
 """
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from sfumato.core import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    ZCDP,
-    Adjacency,
-    ApproxDP,
-    Categories,
-    GaussianDP,
-    Guarantee,
-    Interval,
-    NoGuarantee,
-    PureDP,
-    RenyiDP,
-    Schema,
-    compose,
-    gaussian_mu,
-)
-from sfumato.evidence import Certificate, audit, verify
-from sfumato.mechanisms import (
-    Exponential,
-    Gaussian,
-    Laplace,
-    NormGamma,
-    PermuteAndFlip,
-    RandomizedResponse,
-)
-from sfumato.run import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+    from sfumato.core.certificate import Certificate
+    from sfumato.core.compose import compose
+    from sfumato.core.domain import Categories, Interval
+    from sfumato.core.gaussian import gaussian_mu
+    from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
+    from sfumato.core.schema import Schema
+    from sfumato.evidence.audit import audit
+    from sfumato.evidence.verify import verify
     from sfumato.lang import Spec
+    from sfumato.mechanisms.exponential import Exponential
+    from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.laplace import Laplace
+    from sfumato.mechanisms.norm_gamma import NormGamma
+    from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
+    from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.network.network import Network
     from sfumato.plan.plan import Plan
+    from sfumato.run.ledger import Ledger
     from sfumato.run.study import Release
 
 __all__ = [
@@ -74,6 +64,50 @@ __all__ = [
     "run_plan",
     "verify",
 ]
+
+#: Where each name lives.
+_HOME = {
+    "ADD_REMOVE": "core.adjacency",
+    "REPLACE_ONE": "core.adjacency",
+    "ZCDP": "core.guarantee",
+    "Adjacency": "core.adjacency",
+    "ApproxDP": "core.guarantee",
+    "Categories": "core.domain",
+    "Certificate": "core.certificate",
+    "Exponential": "mechanisms.exponential",
+    "Gaussian": "mechanisms.gaussian",
+    "GaussianDP": "core.guarantee",
+    "Guarantee": "core.guarantee",
+    "Interval": "core.domain",
+    "Laplace": "mechanisms.laplace",
+    "Ledger": "run.ledger",
+    "NoGuarantee": "core.guarantee",
+    "NormGamma": "mechanisms.norm_gamma",
+    "PermuteAndFlip": "mechanisms.permute_and_flip",
+    "PureDP": "core.guarantee",
+    "RandomizedResponse": "mechanisms.randomized_response",
+    "RenyiDP": "core.guarantee",
+    "Schema": "core.schema",
+    "audit": "evidence.audit",
+    "compose": "core.compose",
+    "gaussian_mu": "core.gaussian",
+    "verify": "evidence.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The names above, from their homes; the rooms themselves, as after an import of each."""
+    if name in _HOME:
+        value = getattr(import_module(f"sfumato.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in ("core", "evidence", "mechanisms", "run"):
+        return import_module(f"sfumato.{name}")
+    raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load(path_or_text: str | os.PathLike[str]) -> Spec:

@@ -8,17 +8,17 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sfumato.errors import SfumatoError
 from sfumato.run.centre_commands import register_centre_commands
-from sfumato.run.ledger_commands import DEFAULT_LEDGER, ledger_app
+from sfumato.run.ledger_commands import granting, ledger_app
 from sfumato.run.privatize_command import privatize
 from sfumato.run.release_command import release
 from sfumato.studies.commands import reproduce_command
@@ -53,6 +53,8 @@ register_centre_commands(app, _holds)
 
 def _version(shown: bool) -> None:
     if shown:
+        from importlib import metadata
+
         print(f"sfumato {metadata.version('sfumato')}")
         raise typer.Exit
 
@@ -79,15 +81,19 @@ def demo(
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate, or a folder written by `sfumato run`.")],
+    file: Annotated[Path, typer.Argument(help="A certificate, or a folder written by run, release or coordinate.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; only the exit code counts.")] = False,
     study: Annotated[
         Path | None, typer.Option(help="The study of a folder: its sensitivities are derived again from it.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the study's public tables, if it has any.")] = None,
 ) -> None:
-    """Check a certificate, or a whole release, without the data. Exit code 0 if it holds, 1 if it does not."""
+    """Check a certificate, or a whole release, without the data. Exit code 0 if it holds, 1 if it does not.
+
+    The files that a certificate names are hashed again; of a certificate that came alone only what lies beside it.
+    """
     from sfumato.evidence import verify as verify_certificate
+    from sfumato.evidence.verify_files import verify_files
 
     if file.is_dir():
         from sfumato.evidence.verify_plan import verify_folder
@@ -97,13 +103,13 @@ def verify(
         public = public_tables(load(study), data or study.parent) if study is not None else None
         checks = verify_folder(file, study, public)
     else:
-        checks = verify_certificate(file).checks
+        checks = (*verify_certificate(file).checks, *verify_files(file, complete=False))
     ok = all(check.ok for check in checks)
     if not quiet:
         console = Console()
-        table = Table("field", "", "finding", title=str(file), title_justify="left", box=None)
+        table = Table("field", "", "finding", title=Text(str(file)), title_justify="left", box=None)
         for field, fine, sentence in checks:
-            table.add_row(field, "[green]holds[/]" if fine else "[red]FAILS[/]", sentence)
+            table.add_row(Text(field), "[green]holds[/]" if fine else "[red]FAILS[/]", Text(sentence))
         console.print(table)
         what = "release" if file.is_dir() else "certificate"
         console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]")
@@ -115,11 +121,12 @@ def verify(
 def check(
     study: Annotated[Path, typer.Argument(help="A study file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON record for editors.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
 ) -> None:
-    """Say everything that is wrong with a study, without any data. Exit code 0 if it can be planned, 1 if not."""
-    from sfumato.lang.check_command import run_check
+    """Say everything that is wrong with a study, without private data. Exit code 0 if it can be planned, 1 if not."""
+    from sfumato.run.check_command import run_check
 
-    text, fine = run_check(study, as_json)
+    text, fine = run_check(study, as_json, data)
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
     if not fine:
@@ -161,12 +168,17 @@ def run(
     study: Annotated[Path, typer.Argument(help="A study file.")],
     data: Annotated[Path, typer.Option(help="Folder with the tables the study's sources name.")],
     out: Annotated[Path, typer.Option(help="New folder for results, certificates and the plan.")],
-    ledger: Annotated[Path, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = DEFAULT_LEDGER,
+    ledger: Annotated[
+        Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file; default: beside the data.")
+    ] = None,
+    grant: Annotated[
+        bool, typer.Option("--grant", help="Data that has no budget yet is granted exactly what this run needs.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Invented people, fixed noise, nothing charged, not for publication.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Return a stored release of the same plan; finish an interrupted run.")
+        bool, typer.Option("--resume", help="Publish what an interrupted run of the same plan left complete.")
     ] = False,
     size: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
@@ -179,26 +191,34 @@ def run(
     from sfumato.evidence.report import finish_folder
     from sfumato.evidence.trace_command import folder_note
     from sfumato.lang import load
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.ledger import Ledger
     from sfumato.run.study_commands import public_tables, read_sizes, run_study, show_plan
 
     console = Console()
+    book = (ledger or default_ledger(data)).resolve()
+    if not dry_run:
+        console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
     with console.status("planning and publishing"):
         made, release = run_study(
             study,
             data,
             out,
-            ledger,
+            book if dry_run else Ledger(book, beside=known_ledgers()),
+            grant=granting(grant, console),
             dry_run=dry_run,
             resume=resume,
             sizes=read_sizes(size),
             engine=engine,
             tell=console.log,
         )
+    if not dry_run:
+        remember_ledger(book)
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
-    console.print(f"{len(release.published)} publication(s) in {out}{note}")
+    console.print(f"{len(release.published)} publication(s) in {out}{note}", markup=False)
     public = public_tables(load(study), data)
-    missing = finish_folder(made, out, None if dry_run else ledger, tables=public, rehearsal=dry_run)
+    missing = finish_folder(made, out, None if dry_run else book, tables=public, rehearsal=dry_run)
     console.print(folder_note(out, missing), soft_wrap=True, markup=False)
     if missing:
         raise typer.Exit(1)
@@ -220,7 +240,7 @@ def explain(
         made = plan_study(file, None, {})
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
-    print(explain_plan(made, reader), end="")
+    print(explain_plan(made, reader, file if file.is_dir() else None), end="")
 
 
 @app.command()
@@ -296,7 +316,9 @@ def main() -> None:
     try:
         app()
     except SfumatoError as error:
-        Console(stderr=True).print(f"[red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True)
+        # A study's own brackets are no markup.
+        message = Text.assemble((type(error).__name__, "red"), f": {error}")
+        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted. Reservations already made in a ledger stay counted.")

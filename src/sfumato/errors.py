@@ -19,6 +19,7 @@
     │   ├── MessageError             a message that is not what the protocol asks for
     │   ├── RefusedError             a centre does not take part in this round
     │   └── RoundFailedError         a round that ended without a result
+    ├── UnfinishedError            results are complete and paid for, and not yet in their place
     └── UnprovedError              asked to certify something without a proof
 
 A message says where, what was asked, what is missing, what to do next, and that nothing was spent.
@@ -50,6 +51,7 @@ __all__ = [
     "SchemaError",
     "SfumatoError",
     "StudyError",
+    "UnfinishedError",
     "UnknownDatasetError",
     "UnprovedError",
     "VerificationError",
@@ -148,6 +150,10 @@ class RoundFailedError(CentreError):
     def __init__(self, message: str, *, revealed: bool = False) -> None:
         super().__init__(message)
         self.revealed = revealed
+
+
+class UnfinishedError(SfumatoError):
+    """Results are complete and paid for, and could not be put in their place. The message says where they are."""
 
 
 class UnprovedError(SfumatoError):

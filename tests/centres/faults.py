@@ -6,13 +6,16 @@ import asyncio
 import os
 import secrets
 import signal
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.messages import Message, read_json, write_json
-from sfumato.centres.network import _answer
+from sfumato.centres.network import say_hello
+from sfumato.centres.node import Charge, Seat
 from sfumato.centres.participant import Participant
 from sfumato.centres.processes import CentreTask
 from sfumato.centres.round import Round
@@ -24,18 +27,26 @@ def misbehave(task: CentreTask, step: str, fault: str) -> None:
     asyncio.run(_misbehave(task, step, fault))
 
 
+def announced(task: CentreTask, main: Callable[[CentreTask], None], folder: Path) -> None:
+    """Says that its process is up, and goes on."""
+    (folder / f"{task.name} is up").touch()
+    main(task)
+
+
 def never_join(task: CentreTask) -> None:
     pass
 
 
 async def _misbehave(task: CentreTask, step: str, fault: str) -> None:
     reader, writer = await asyncio.open_connection(task.host, task.port)
+    await say_hello(reader, writer, task.round, task.name, Ed25519PrivateKey.from_private_bytes(task.key))
     offer = read_json((await read_frame(reader, 1 << 26)).body, dict)
     member = Participant(
         Round.from_dict(offer["round"]), task.name, Ed25519PrivateKey.from_private_bytes(task.key), task.cells
     )
     if fault == "too large a value":
         member._cells = np.full_like(task.cells, 1 << (task.round.bits - 2))
+    seat = Seat(member, Charge(member.round, task.name, None))
     said: list[Message] = []
     answer = member.keys()
     while True:
@@ -49,7 +60,7 @@ async def _misbehave(task: CentreTask, step: str, fault: str) -> None:
         frame = await read_frame(reader, 1 << 26)
         if frame.head["kind"] in ("outcome", "refused"):
             return
-        answer = _answer(frame.head["kind"], frame.body, member)
+        answer = seat.answer(frame.head["kind"], frame.body)
 
 
 async def _fault(fault: str, answer: Message, said: list[Message], task: CentreTask, writer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.centres import ClippedSums, Requirement, Round, new_centres, plan_round
-from sfumato.centres.network import coordinate, take_part
+from sfumato.centres.network import Coordination, coordinate, take_part
 from sfumato.centres.node import Account
 from sfumato.core import Adjacency, ApproxDP
 from sfumato.run.ledger import Ledger
@@ -23,7 +23,7 @@ def small_round(centres: int = 5, length: int = 40, requirement: Requirement = P
     """A round, the keys of its centres, and their sums."""
     members, keys = new_centres(f"centre {number}" for number in range(centres))
     statistic = ClippedSums(length, 1.0, 1)
-    planned = {"most_patients": 100, "absences": 2 if centres == 5 else centres // 5, "step_seconds": 5.0, **options}
+    planned = {"most_patients": 100, "absences": 2 if centres == 5 else centres // 5, "step_seconds": 30.0, **options}
     agreed = plan_round("a test", members, statistic, [requirement], **planned)
     return agreed, keys, sums(agreed)
 
@@ -60,13 +60,30 @@ def last_action(folder: Path, name: str) -> str:
     return Ledger(folder / f"{name}.db").history("patients")[-1].action
 
 
-def gather(agreed, keys, cells, *, approved=None, accounts=None, extra=(), join_seconds=20.0, **options):
-    """Coordinator and centres as tasks of one loop; (result or error, each centre's outcome or error)."""
+def gather(
+    agreed,
+    keys,
+    cells,
+    *,
+    approved=None,
+    accounts=None,
+    extra=(),
+    before=None,
+    coordination=Coordination,
+    join_seconds=20.0,
+    **options,
+):
+    """Coordinator and centres as tasks of one loop; (result or error, each centre's outcome or error).
+
+    `before(host, port)` is awaited before the centres connect; the writers that it returns are closed at the end.
+    """
 
     async def everybody():
-        told = {}
+        told, strangers = {}, []
 
         async def ready(host, port):
+            if before is not None:
+                strangers.extend(await before(host, port))
             for label, name in [*((name, name) for name in cells), *extra]:
                 told[label] = asyncio.ensure_future(
                     take_part(
@@ -81,8 +98,11 @@ def gather(agreed, keys, cells, *, approved=None, accounts=None, extra=(), join_
                     )
                 )
 
-        here = await asyncio.gather(coordinate(agreed, ready=ready, join_seconds=join_seconds), return_exceptions=True)
+        serving = coordinate(agreed, ready=ready, join_seconds=join_seconds, coordination=coordination)
+        here = await asyncio.gather(serving, return_exceptions=True)
         await asyncio.wait_for(asyncio.gather(*told.values(), return_exceptions=True), 20)
+        for writer in strangers:
+            writer.close()
         return here[0], {name: task.exception() or task.result() for name, task in told.items()}
 
     return asyncio.run(everybody())

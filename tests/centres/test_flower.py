@@ -1,4 +1,4 @@
-"""A round over Flower's simulated grid: its transport, our masks. Skipped where Flower is not installed."""
+"""A round over Flower's simulated grid: its transport, our masks. `make federated` installs Flower and runs them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from sfumato.centres import Centre, ClippedSums, plan_round
 from sfumato.centres.flower import centre_app, coordinate_with_flower
 from sfumato.errors import InputError, RoundFailedError
 
-flwr = pytest.importorskip("flwr", reason="needs the extra [federated]")
-pytest.importorskip("ray", reason="the simulated grid needs ray")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 
 def play(tmp_path, refusing=()):
@@ -48,18 +46,21 @@ def play(tmp_path, refusing=()):
     return agreed, found[0]
 
 
+@pytest.mark.federated
 def test_the_sum_arrives_exactly_with_the_planned_noise(tmp_path):
     agreed, found = play(tmp_path)
     assert len(found.included) == 5
     assert is_planned_noise(found.values - 1000 * 15 * agreed.grid * np.ones(400), found.deviation)
 
 
+@pytest.mark.federated
 def test_two_of_five_nodes_stay_away(tmp_path):
     agreed, found = play(tmp_path, refusing=(0, 3))
     assert set(found.included) == {"centre 1", "centre 2", "centre 4"}
     assert is_planned_noise(found.values - 1000 * 10 * agreed.grid * np.ones(400), found.deviation)
 
 
+@pytest.mark.federated
 def test_three_are_too_many(tmp_path):
     _, error = play(tmp_path, refusing=(0, 2, 3))
     assert isinstance(error, RoundFailedError)

@@ -17,7 +17,8 @@ def charge(tmp_path, sent, **options):
     agreed, keys, cells = small_round(5, 5, **options)
     one = Charge(agreed, "centre 0", granted_accounts(tmp_path, agreed, names=["centre 0"])("centre 0"))
     one.reserve()
-    one.sent = sent
+    if sent:
+        one.register.claim(agreed.hash, "centre 0", "masked")
     refusals = [Participant(agreed, name, keys[name], vector).refuse() for name, vector in cells.items()]
     return one, refusals
 

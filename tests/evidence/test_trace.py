@@ -22,11 +22,11 @@ from sfumato.run.study import run_plan
 
 STUDY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 column(patients, bmi, bmi(P)).
 source(treatments, 'treatments.parquet').
-column(treatments, patient, patient(P)).
+column(treatments, patient, patient(P)). missing(treatments, never).
 column(treatments, drug, drug(D)).
 relation(treatments, treated(P, D)).
 rows_per_person(treatments, 2).

@@ -49,7 +49,7 @@ def test_it_can_be_rehearsed(study, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES, ids=named)
 def test_it_runs_on_its_own_table(study, tmp_path):
-    run(study, tmp_path / "out", "--ledger", str(tmp_path / "ledger.db"))
+    run(study, tmp_path / "out", "--grant", "--ledger", str(tmp_path / "ledger.db"))
     assert all(verify(path).ok for path in (tmp_path / "out").glob("certificate*.json"))
     index = json.loads((tmp_path / "out" / "results" / "index.json").read_text())
     assert all((tmp_path / "out" / "results" / entry["file"]).is_file() for entry in index)
@@ -58,7 +58,7 @@ def test_it_runs_on_its_own_table(study, tmp_path):
 def test_the_hospitals_figures_are_near_the_truth(tmp_path):
     """Within six standard errors: a wrong table, column or hospital would be far outside."""
     study = ROOT / "hospitals" / "study.pl"
-    run(study, tmp_path / "out", "--ledger", str(tmp_path / "ledger.db"), "--size", "everybody=1600")
+    run(study, tmp_path / "out", "--grant", "--ledger", str(tmp_path / "ledger.db"), "--size", "everybody=1600")
     table = pq.read_table(study.parent / "patients.parquet").to_pandas()
     exact = {f"kaliumIn({name})": part["kalium"].mean() for name, part in table.groupby("hospital")}
     exact |= {"meanKalium": table["kalium"].mean()}

@@ -10,10 +10,10 @@ from sfumato.lang.vocabulary import METRICS
 
 BASE = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 source(visits, 'visits.parquet').
-column(visits, patient, patient(P)).
+column(visits, patient, patient(P)). rows_per_person(visits, 9).
 column(visits, ward, ward(W)).
 relation(visits, visited(P, W)).
 source(wards, 'wards.parquet').
@@ -199,19 +199,22 @@ def test_everything_is_said_at_once():
 
 
 def test_warnings_do_not_stop_a_study():
-    text = BASE + "privacy_requirement(privacy(public), people, dp(0.1)).\ncancer(c). random(months(C)) :- cancer(C).\n"
+    text = BASE + "cancer(c). random(months(C)) :- cancer(C).\n"
     text += "depends(months(c), [], 24). publish(known, months(c), privacy(doctor)).\n"
     spec = load(text)
-    assert {problem.code for problem in spec.problems} == {"unused-requirement", "nobody-protected"}
+    assert {problem.code for problem in spec.problems} == {"nobody-protected"}
 
 
-def test_a_variable_nobody_sees_may_lack_a_cpf_and_one_with_a_range_may_lack_a_column():
+def test_a_requirement_nothing_refers_to_is_an_error():
+    assert codes(BASE + "privacy_requirement(privacy(public), people, dp(0.1)).\n") == {"unused-requirement"}
+
+
+def test_a_variable_without_a_meaning_is_an_error_where_something_is_published():
+    """Nothing can use it; a range says what it may be and not what it is."""
     text = BASE + "random(mood(P)) :- patient(P).\n"
-    assert codes(text) == set()
-    assert codes(text, "warning") == {"no-cpf"}
-    seen = text + "dp_rv(privacy(doctor), mood(P)) :- patient(P).\n"
-    assert codes(seen) == {"no-cpf"}
-    assert codes(seen + "range(mood(P), 0, 10).\n") == set()
+    assert codes(text) == {"no-cpf"}
+    assert codes(text + "dp_rv(privacy(doctor), mood(P)) :- patient(P). range(mood(P), 0, 10).\n") == {"no-cpf"}
+    assert codes("patient(uma). random(mood(P)) :- patient(P).\n", "warning") == {"no-cpf"}
 
 
 def test_a_table_the_study_lists_itself_feeds_nothing():
@@ -232,7 +235,7 @@ def test_endless_clauses_are_named():
     (problem,) = [problem for problem in problems_of(text) if problem.severity == "error"]
     assert problem.code == "limit"
     assert "natural" in problem.message
-    assert "3 s" in problem.message
+    assert "600000 steps" in problem.message
     assert problem.clause == "random(x(N)) :- natural(N)."
 
 
@@ -282,5 +285,29 @@ def test_presence_is_protected_on_request():
 def test_observers():
     spec = load(
         changed("privacy(doctor), people", "privacy(doctor), people, dp(1)). privacy_requirement(plain, people")
+        + "dp_rv(plain, age(P)) :- patient(P).\n"
     )
     assert [requirement.observer for requirement in spec.requirements] == ["doctor", "everyone"]
+
+
+def test_several_rows_and_absent_cells_are_spoken_of():
+    """Neither is decided in silence: the line to write stands in the message, and with it the study is fine."""
+    text = changed(" rows_per_person(patients, 1). missing(patients, never).", "")
+    found = {problem.code: problem for problem in problems_of(text) if problem.severity == "error"}
+    assert set(found) == {"rows-per-person", "missing"}
+    assert "rows_per_person(patients, 1)." in found["rows-per-person"].way_out
+    assert "each_person(patients, mean)." in found["rows-per-person"].way_out
+    assert "missing(age(P), Value)." in found["missing"].way_out
+    assert "missing(patients, never)." in found["missing"].way_out
+    for mended in (
+        "rows_per_person(patients, 1). missing(patients, never).",
+        "each_person(patients, mean). missing(age(P), 40).",
+    ):
+        assert not codes(text + mended)
+
+
+def test_only_sums_leave_people_out():
+    text = changed("missing(patients, never).", "missing(age(P), skip).")
+    (problem,) = [problem for problem in problems_of(text) if problem.severity == "error"]
+    assert "has a row for everybody" in problem.message
+    assert not codes(text.replace("dp_rv(privacy(doctor), risk(P)) :- patient(P).", ""))

@@ -28,10 +28,19 @@ def test_a_good_study_says_what_is_promised():
     assert "public: (0.1, 0.001)-DP, under replacing one patient" in text
 
 
-def test_warnings_do_not_fail():
-    code, text = run(str(EXAMPLES / "university" / "printed.pl"))
+def test_warnings_do_not_fail(tmp_path):
+    study = tmp_path / "study.pl"
+    text = (EXAMPLES / "lending" / "study.pl").read_text(encoding="utf-8")
+    study.write_text(text + "fact(1, 2). other(X) :- fact(X, Y).\n", encoding="utf-8")
+    code, text = run(str(study))
     assert code == 0
     assert "warning" in text
+
+
+def test_a_network_in_which_nothing_is_published_cannot_be_planned():
+    code, text = run(str(EXAMPLES / "university" / "printed.pl"))
+    assert code == 1
+    assert "The study publishes nothing" in text
 
 
 def test_errors_fail_and_name_file_line_and_column():

@@ -9,16 +9,17 @@ import pytest
 from lang.mutations import SPITE, STUDIES, many
 from sfumato.lang import examine
 
-PATIENCE = 5.0
+#: Seconds of processor time. What stops a study is counted; this is only the wide frame around the count.
+PATIENCE = 20.0
 
 
 def check_all(first: int, number: int) -> dict[str, int]:
     """Examine mutated studies; returns how often each diagnosis was made."""
     seen: dict[str, int] = {}
     for seed, text in many(first, number):
-        begun = time.monotonic()
+        begun = time.process_time()
         spec, problems = examine(text)
-        spent = time.monotonic() - begun
+        spent = time.process_time() - begun
         assert spent < PATIENCE, f"seed {seed} took {spent:.1f} s"
         for problem in problems:
             problem.describe()
@@ -44,6 +45,6 @@ def test_20000_mutated_studies():
 @pytest.mark.parametrize("spite", SPITE, ids=range(len(SPITE)))
 def test_each_spiteful_piece_alone_and_inside(spite):
     for text in (spite, f"random(age(P)) :- {spite}.", f"depends(age(P), [], {spite}).", spite + STUDIES[4]):
-        begun = time.monotonic()
+        begun = time.process_time()
         examine(text + "\n")
-        assert time.monotonic() - begun < PATIENCE
+        assert time.process_time() - begun < PATIENCE

@@ -1,6 +1,12 @@
-"""Sums that train: Newton's method without rows, rows on a device. torch on the CPU where it is installed."""
+"""Sums that train: Newton's method without rows, rows on a device.
+
+The device is array-api-strict, which has the standard's functions and nothing else, and torch where it is installed.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,6 +21,7 @@ from sfumato.learn import (
     PrivateSVC,
     PrivateSVDD,
 )
+from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures, device_class_sums, weighted_gram
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.features import FourierFeatures
@@ -34,15 +41,25 @@ CODES = (X @ np.arange(6.0) > 0).astype(int)
 SIGNS = np.where(CODES == 1, 1.0, -1.0)
 
 
+#: Libraries whose arrays count as lying on a device.
+DEVICES = ["array_api_strict", *(["torch"] if find_spec("torch") else [])]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """Puts numbers of the host on a device."""
+    return import_module(request.param).asarray
+
+
 def on(library: str, array: np.ndarray):
-    return pytest.importorskip("torch").asarray(array) if library == "torch" else array
+    return array if library == "numpy" else import_module(library).asarray(array)
 
 
 def host(array) -> np.ndarray:
-    return np.asarray(array)
+    return to_host(array)
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("library", ["numpy", *DEVICES])
 @pytest.mark.parametrize("options", [{}, {"constant": 0.2}, {"constant": 0.2, "stretch": True}, {"nonzeros": 3}])
 @pytest.mark.parametrize("rows", [5000, 1500])
 def test_device_rows_are_unit_rows(library, options, rows):
@@ -58,12 +75,12 @@ def test_device_rows_are_unit_rows(library, options, rows):
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.3), SmoothedHinge(0.4)], ids=str)
-def test_losses_on_a_device(loss):
-    torch = pytest.importorskip("torch")
+def test_losses_on_a_device(loss, device):
     margins = np.concatenate([np.linspace(-3, 3, 101), [-800.0, 800.0]])
     for name in ("slope", "curvature"):
-        there = getattr(loss, name)(torch.asarray(margins))
-        assert there.dtype == torch.float64
+        there = getattr(loss, name)(device(margins))
+        assert is_device_array(there)
+        assert host(there).dtype == np.float64
         assert np.allclose(host(there), getattr(loss, name)(margins), rtol=1e-14, atol=1e-300)
 
 
@@ -140,55 +157,51 @@ def test_a_step_too_long_is_halved():
     ],
     ids=["logistic", "output", "svc", "rbf", "bought norm"],
 )
-def test_classifiers_on_tensors(make):
-    torch = pytest.importorskip("torch")
+def test_classifiers_on_tensors(make, device):
     labels = CODES + (X[:, 0] > 0.4)
     memory = make().fit(X, labels)
-    tensor = make().fit(torch.asarray(X), torch.asarray(labels))
+    tensor = make().fit(device(X), device(labels))
     assert np.abs(tensor.coef_ - memory.coef_).max() <= 1e-7 * np.abs(memory.coef_).max()
     assert tensor.classes is None
-    assert (tensor.predict(torch.asarray(X)) == tensor.predict(X)).all()
+    assert (tensor.predict(device(X)) == tensor.predict(X)).all()
     assert str(tensor.guarantee_) == str(memory.guarantee_)
     assert isinstance(tensor.coef_, np.ndarray)
 
 
-def test_regression_on_tensors():
-    torch = pytest.importorskip("torch")
+def test_regression_on_tensors(device):
     target = np.clip(X, -1, 1) @ np.arange(6.0) / 6
     make = lambda: PrivateLinearRegression(1.0, 1e-6, random_state=3)  # noqa: E731
-    memory, tensor = make().fit(X, target), make().fit(torch.asarray(X), torch.asarray(target))
+    memory, tensor = make().fit(X, target), make().fit(device(X), device(target))
     assert np.allclose(tensor.coef_, memory.coef_, rtol=1e-9, atol=1e-12)
-    assert np.allclose(tensor.predict(torch.asarray(X)), memory.predict(X), rtol=1e-9, atol=1e-12)
+    assert np.allclose(tensor.predict(device(X)), memory.predict(X), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("priors", ["included", "divided"])
-def test_kernel_means_on_tensors(priors):
-    torch = pytest.importorskip("torch")
+def test_kernel_means_on_tensors(priors, device):
     rows, labels = np.clip(X, -2, 2), CODES + (X[:, 0] > 0.4)
     make = lambda: KernelMeanClassifier(  # noqa: E731
         1.0, 1e-6, n_components=20, box=(-2.0, 2.0), priors=priors, random_state=3
     )
-    memory, tensor = make().fit(rows, labels), make().fit(torch.asarray(rows), torch.asarray(labels))
+    memory, tensor = make().fit(rows, labels), make().fit(device(rows), device(labels))
     assert np.allclose(tensor.weights_, memory.weights_, rtol=1e-9, atol=1e-9)
-    assert (tensor.predict(torch.asarray(rows)) == memory.predict(rows)).mean() > 0.999
+    assert (tensor.predict(device(rows)) == memory.predict(rows)).mean() > 0.999
     with pytest.raises(DataError, match="columns"):
-        tensor.predict(torch.asarray(rows[:, :2]))
+        tensor.predict(device(rows[:, :2]))
 
 
-def test_supports_and_equilibrium_points_on_tensors():
-    torch = pytest.importorskip("torch")
+def test_supports_and_equilibrium_points_on_tensors(device):
     generator = np.random.default_rng(0)
     labels = generator.integers(2, size=1500)
     rows = generator.normal(scale=0.12, size=(1500, 2)) + np.where(labels == 1, 0.5, -0.5)[:, None]
     make = lambda: PrivateSVDD(2.0, 1e-6, C=20.0, n_components=40, random_state=0)  # noqa: E731
-    memory, tensor = make().fit(rows), make().fit(torch.asarray(rows))
+    memory, tensor = make().fit(rows), make().fit(device(rows))
     assert np.abs(memory.centre_ - tensor.centre_).max() <= 4 * memory.sensitivity_
-    assert np.allclose(tensor.score_samples(torch.asarray(rows)), tensor.score_samples(rows), atol=1e-9)
+    assert np.allclose(tensor.score_samples(device(rows)), tensor.score_samples(rows), atol=1e-9)
     points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0)
-    points.fit(torch.asarray(rows), torch.asarray(labels))
+    points.fit(device(rows), device(labels))
     assert isinstance(points.points_, np.ndarray)
     assert points.score(rows, labels) > 0.9
-    assert (points.predict(torch.asarray(rows)) == points.predict(rows)).mean() > 0.99
+    assert (points.predict(device(rows)) == points.predict(rows)).mean() > 0.99
     assert points.counts_.shape == (len(points.points_), 2)
 
 
@@ -204,21 +217,19 @@ def test_device_features_are_the_matrix_they_stand_for():
     assert np.allclose(sums[1], X[5:][CODES[5:] == 1].sum(axis=0))
 
 
-def test_random_features_on_tensors():
-    torch = pytest.importorskip("torch")
+def test_random_features_on_tensors(device):
     features = FourierFeatures(0.5, 7, 1.0, Seeds(1))
-    assert np.allclose(features(X), host(features(torch.asarray(X))), atol=1e-12)
+    assert np.allclose(features(X), host(features(device(X))), atol=1e-12)
 
 
-def test_tensors_that_do_not_fit_are_refused():
-    torch = pytest.importorskip("torch")
+def test_tensors_that_do_not_fit_are_refused(device):
     model = PrivateLogisticRegression(1.0, 1e-6, random_state=3)
     with pytest.raises(DataError, match="NaN"):
-        model.fit(torch.asarray(np.where(X[5] == X, np.nan, X)), CODES)
+        model.fit(device(np.where(X[5] == X, np.nan, X)), CODES)
     with pytest.raises(DataError, match="matrix"):
-        model.fit(torch.zeros(3, dtype=torch.float64), CODES)
+        model.fit(device(np.zeros(3)), CODES)
     with pytest.raises(DataError, match="rows"):
-        model.fit(torch.asarray(X), CODES[:-1])
+        model.fit(device(X), CODES[:-1])
     named = PrivateLogisticRegression(1.0, 1e-6, schema=Schema({"x": Interval(0, 1)}))
     with pytest.raises(InputError, match="SchemaEncoder"):
-        named.fit(torch.asarray(X), CODES)
+        named.fit(device(X), CODES)

@@ -74,21 +74,38 @@ def plain(term: Term) -> Any:
 
 
 def by_hand(spec: Spec, facts: list[Term], cells: Mapping[str, Any]) -> dict[str, Any]:
-    """All variables of one grounding; `cells` are those with a column, placed into their range already."""
+    """All variables of one grounding; `cells` are those with a column, placed into their range already.
+
+    Every combination of the bernoulli variables is computed by itself and weighted by its probability. Other laws stand
+    for their mean, which is right as long as nothing but a linear function depends on them.
+    """
     grounding = spec.ground(facts)
     laws = {show(d.child): d for d in grounding.dependencies}
     names = {show(v) for v in grounding.variables}
-    values = {name: value for name, value in cells.items() if name in names}
-    waiting = sorted(names - set(values))
-    while waiting:
-        before = len(waiting)
-        for name in list(waiting):
-            parents = [show(p) for p in laws[name].parents]
-            if all(parent in values for parent in parents):
-                values[name] = clipped(spec, laws[name].child, number(laws[name].cpf, values))
-                waiting.remove(name)
-        assert len(waiting) < before, waiting
-    return values
+    given = {name: value for name, value in cells.items() if name in names}
+    total: dict[str, Any] = {}
+    for chance, values in worlds(spec, laws, given, sorted(names - set(given))):
+        for name, value in values.items():
+            total[name] = value if isinstance(value, str) or name in given else total.get(name, 0.0) + chance * value
+    return total
+
+
+def worlds(spec: Spec, laws: Mapping[str, Any], values: dict[str, Any], waiting: list[str]):
+    """(probability, all values) for every way the bernoulli variables can fall."""
+    ready = [name for name in waiting if all(show(parent) in values for parent in laws[name].parents)]
+    if not waiting:
+        yield 1.0, values
+        return
+    name, cpf = ready[0], laws[ready[0]].cpf
+    left = [other for other in waiting if other != name]
+    if isinstance(cpf, Compound) and cpf.functor == "bernoulli":
+        chance = number(cpf.arguments[0], values)
+        for value, weight in ((0.0, 1 - chance), (1.0, chance)):
+            for inner, found in worlds(spec, laws, {**values, name: value}, left):
+                yield weight * inner, found
+        return
+    value = clipped(spec, laws[name].child, number(cpf, values))
+    yield from worlds(spec, laws, {**values, name: value}, left)
 
 
 def clipped(spec: Spec, atom: Term, value: float) -> float:

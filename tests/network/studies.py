@@ -7,16 +7,16 @@ import pyarrow as pa
 
 ONCOLOGY = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 column(patients, smoking, reportedSmoking(P)).
 column(patients, sex, sex(P)).
 source(alterations, 'alterations.parquet').
-column(alterations, patient, patient(P)).
+column(alterations, patient, patient(P)). rows_per_person(alterations, 10). missing(alterations, never).
 column(alterations, gene, alteration(A)).
 column(alterations, present, geneAlteration(P, A)).
 source(treatments, 'treatments.parquet').
-column(treatments, patient, patient(P)).
+column(treatments, patient, patient(P)). rows_per_person(treatments, 10). missing(treatments, never).
 column(treatments, drug, drug(D)).
 relation(treatments, treated(P, D)).
 source(registry, 'registry.parquet').

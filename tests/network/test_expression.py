@@ -13,7 +13,7 @@ from sfumato.errors import SchemaError
 from sfumato.lang import Compound, ListTerm, Number, Variable
 from sfumato.network import Bounds, Call, Constant, Distribution, Lookup, Power, Reference
 from sfumato.network.convert import expression_of
-from sfumato.network.discrete import Latent, probabilities, summed_out
+from sfumato.network.discrete import Latent, level_probability, summed_out
 
 RANGES = {"x": Bounds(-2, 3), "y": Bounds(0.5, 4), "z": Bounds(-1, 1)}
 numbers = st.floats(-3, 3, allow_subnormal=False).map(Constant)
@@ -135,6 +135,14 @@ def test_linear_expressions_know_their_coefficients(weights, point):
     assert Call("exp", (Constant(0.0),)).linear() == ({}, 1.0)
 
 
+@pytest.mark.parametrize(("base", "exponent"), [(1e259, 2), (1e-200, -2), (0.0, -1), (-1e200, 3)])
+def test_powers_too_large_for_a_number_are_infinite_and_no_warning(base, exponent):
+    for inner in (Constant(base), Distribution("uniform", (Constant(base), Constant(base)))):
+        found = Power(inner, exponent)
+        assert np.isinf(at(found, {}))
+        assert found.linear() is None
+
+
 def test_tables_of_cases():
     table = Lookup(("sex",), ((("f",), Reference("x")), (("m",), Constant(7.0))))
     values = {"sex": np.array(["m", "f"]), "x": np.array([1.0, 2.0])}
@@ -165,7 +173,8 @@ def test_unobserved_parents_that_share_an_ancestor_are_not_independent():
     latents = {"coin": coin} | {name: Latent(name, ("h", "t"), Lookup(("coin",), copy)) for name in ("one", "two")}
     rows = tuple(((a, b), Constant(float(a == b))) for a in "ht" for b in "ht")
     assert summed_out(Lookup(("one", "two"), rows), latents) == Constant(1.0)
-    assert probabilities(latents["one"], latents) == (Constant(0.5), Constant(0.5))
+    chances = [summed_out(level_probability(latents["one"].law, level), latents) for level in ("h", "t")]
+    assert chances == [Constant(0.5), Constant(0.5)]
 
 
 @settings(deadline=None, max_examples=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 HEAD = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 column(patients, bmi, bmi(P)).
 random(age(P)) :- patient(P).

@@ -16,6 +16,7 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.expression import Call, Constant, Reference
 from sfumato.plan.cuts import enumerate_cuts, is_cut, topological_order
 from sfumato.plan.individual import best_cut, candidates
+from sfumato.plan.make import make_plan
 from sfumato.plan.published import published_allocation
 from sfumato.plan.template import Template
 
@@ -181,3 +182,15 @@ def test_an_unbounded_way_is_refused_with_the_reason():
     unbounded = template({"o": Constant(2.0) * X}, {"x": Bounds.unbounded("no range is declared")})
     with pytest.raises(PlanError, match="range"):
         candidates(unbounded, {"o": 1.0})
+
+
+def test_a_value_that_may_be_no_number_is_refused_with_the_reason():
+    """sqrt(z) with z from -1 on: the planner stopped with a remark about difficulties."""
+    text = """
+    source(items, 'items.parquet'). column(items, id, item(I)). column(items, z, z(I)). rows_per_person(items, 1).
+    missing(items, never).
+    random(z(I)) :- item(I). range(z(I), -1, 1). random(o(I)) :- item(I). depends(o(I), [z(I)], sqrt(z(I))).
+    dataset(ds, domain(I, item(I))). privacy_requirement(p(obs), ds, dp(2.0, 1e-5)). dp_rv(p(obs), o(I)) :- item(I).
+    """
+    with pytest.raises(PlanError, match="square root of a value that can be negative"):
+        make_plan(text)

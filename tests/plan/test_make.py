@@ -126,7 +126,10 @@ BAD = {
         one("dp(1, 0.000001)", EACH) + "adjacency(people, add_remove).\n",
         "who is in the data",
     ),
-    "nothing published": (f"{HEAD}privacy_requirement(openness(public), people, dp(1)).\n", "publishes nothing"),
+    "nothing published": (
+        f"{HEAD}privacy_requirement(openness(public), people, dp(1)).\n",
+        "nothing refers to the requirement",
+    ),
 }
 
 
@@ -173,7 +176,7 @@ def test_hash_covers_every_decision():
 
 LINEAR = """
 source(people, 'people.parquet').
-column(people, id, person(P)).
+column(people, id, person(P)). rows_per_person(people, 1). missing(people, never).
 column(people, x1, input(P, 1)).
 column(people, x2, input(P, 2)).
 random(input(P, 1)) :- person(P).

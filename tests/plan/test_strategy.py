@@ -50,7 +50,7 @@ class Toy(Strategy):
         if self.greed:
             events = (GaussianEvent(self.greed * guarantee.eps, 1.0, adjacency=adjacency),)
         dataset = request.requirement.dataset
-        return Act(request.name, "table", self.name, request.observer, dataset, guarantee, {}, events)
+        return Act(request.name, "table", self.name, request.observer, dataset, guarantee, dict(wanted.stated), events)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -121,17 +121,17 @@ def test_the_cheapest_strategy_is_chosen_and_the_others_are_kept():
 
 
 def test_prefer_and_forbid_are_honoured():
-    strategies = (Toy("dear", 9.0), Toy("cheap", 1.0))
+    strategies = (Toy("laplace", 9.0), Toy("gaussian", 1.0))
 
     def chosen(more: str) -> str:
         text = study("dp(1, 0.000001)", TABLE + more)
         return make_plan(text, strategies=strategies).publication("open").strategy
 
-    assert chosen("") == "cheap (table)"
-    assert chosen("prefer(open, [dear]).\n") == "dear (table)"
-    assert chosen("forbid(open, cheap).\n") == "dear (table)"
+    assert chosen("") == "gaussian (table)"
+    assert chosen("prefer(open, [laplace]).\n") == "laplace (table)"
+    assert chosen("forbid(open, gaussian).\n") == "laplace (table)"
     with pytest.raises(PlanError, match="forbidden by the study"):
-        chosen("forbid(open, cheap).\nforbid(open, dear).\n")
+        chosen("forbid(open, gaussian).\nforbid(open, laplace).\n")
 
 
 def test_weights_move_the_budget():

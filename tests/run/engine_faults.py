@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.run.engine import Total
 from sfumato.run.partition_release import ReleaseParts
 
 
@@ -59,6 +60,15 @@ def counts_and_sums(batch: Any) -> list[Any]:
 def slow_square(value: int) -> int:
     time.sleep(0.05)
     return value * value
+
+
+def rests(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def as_total(value: float) -> Total:
+    return Total.of([np.array([value])])
 
 
 def quotes_a_value(value: int) -> int:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 HEAD = """
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, age, age(P)).
 column(patients, bmi, bmi(P)).
 column(patients, sex, sex(P)).

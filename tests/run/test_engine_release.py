@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +25,13 @@ from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
-from sfumato.run import Ledger, partition_release
+from sfumato.run import Ledger, engine_dask, partition_release
 from sfumato.run.engine import open_engine
+from sfumato.run.engine_dask import DaskEngine
 from sfumato.run.partition import Layout, PartitionedTable
 from sfumato.run.partition_release import ReleaseParts, release_partitions
 from sfumato.run.run_key import RunKey, binding
+from sfumato.run.staging import Staging
 
 SCHEMA = Schema({"age": Interval(0, 100, null=0), "dose": Interval(-5, 5, null=0)})
 MIXED = Schema({**SCHEMA.columns, "ill": Categories(["no", "yes"], unknown="no", null="no")})
@@ -73,7 +76,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def publish(folder: Path, name: str = "out", **options) -> Path:
-    settings = {"layout": SMALL, "engine": "local", **options}
+    settings = {"layout": SMALL, "engine": "local", "grant": True, **options}
     prepared = settings.pop("prepared", PREPARED)
     ledger = settings.pop("ledger", None) or Ledger(folder / f"{name}.db")
     release_partitions(folder / "people", prepared, folder / name, ledger, "people", **settings)
@@ -329,7 +332,8 @@ def test_data_that_changes_while_it_is_read_publishes_nothing_and_burns_the_key(
 
 
 @pytest.mark.parametrize("moment", ["commit", "rename", "destroy"])
-def test_a_crash_at_the_end_can_only_over_count(folder, monkeypatch, moment):
+def test_a_crash_at_the_end_loses_nothing_and_costs_nothing_more(folder, monkeypatch, moment):
+    """What was drawn and paid is what the next attempt publishes."""
     ledger = Ledger(folder / "ledger.db")
     prepared = LaplaceRelease(SCHEMA, epsilon=2.0).prepare()
     ledger.grant("people", 10.0)
@@ -337,19 +341,19 @@ def test_a_crash_at_the_end_can_only_over_count(folder, monkeypatch, moment):
     def crash(*args: object) -> None:
         raise KeyboardInterrupt
 
-    target = {"commit": (Ledger, "commit"), "rename": (Path, "rename"), "destroy": (RunKey, "destroy")}[moment]
+    target = {"commit": (Ledger, "commit"), "rename": (Staging, "_show"), "destroy": (RunKey, "destroy")}[moment]
     with monkeypatch.context() as patch:
         patch.setattr(*target, crash)
         with pytest.raises(KeyboardInterrupt):
             publish(folder, ledger=ledger, prepared=prepared)
     assert not (folder / "out").exists()
+    (staging,) = folder.glob(".out.*.partial")
+    drawn = digests(staging / "table")
     publish(folder, "out", ledger=ledger, prepared=prepared)
-    actions = [record.action for record in ledger.history("people")]
-    if moment == "commit":  # nothing was committed: the second attempt is the same run
-        assert actions == ["grant", "reserve", "commit"]
-    else:
-        assert actions == ["grant", "reserve", "commit", "reserve", "commit"]
-        assert left_over(folder) == []
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+    assert digests(folder / "out" / "table") == drawn
+    assert left_over(folder) == []
+    assert not list((folder / "ledger.db.keys").iterdir())
 
 
 def test_a_killed_process_is_resumed_by_the_same_command(folder):
@@ -369,7 +373,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
         "main()\n"
     )
     arguments = ["release", "people", "--schema", "people.toml", "--epsilon", "2", "--delta", "1e-6", "--out", "out"]
-    command = [sys.executable, "-c", code, *arguments, "--ledger", "l.db"]
+    command = [sys.executable, "-c", code, *arguments, "--ledger", "l.db", "--grant"]
     child = subprocess.Popen([*command, "slow"], cwd=folder, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     for line in child.stdout:
@@ -465,7 +469,9 @@ def test_any_address_is_read(folder, one_key):
     out = publish(folder)
     settings = {"layout": SMALL}
     try:
-        release_partitions("memory://people", PREPARED, folder / "far", Ledger(folder / "far.db"), "people", **settings)
+        release_partitions(
+            "memory://people", PREPARED, folder / "far", Ledger(folder / "far.db"), "people", grant=True, **settings
+        )
     finally:
         memory.rm("/people", recursive=True)
     assert digests(folder / "far" / "table") == digests(out / "table")
@@ -492,3 +498,66 @@ def test_results_come_with_their_place_and_errors_without_values(engine):
         list(engine.map(engine_faults.quotes_a_value, [1815]))
     assert "1815" not in str(caught.value)
     assert "Ada" not in str(caught.value)
+
+
+def test_a_client_that_failed_elsewhere_does_not_take_the_waiting_with_it(cluster):
+    """Dask's own `as_completed` listens at the client made last, which may be somebody's that never came up."""
+    from distributed import client as dask
+
+    class Elsewhere:
+        loop = None
+
+    dask._set_global_client(Elsewhere())
+    try:
+        assert dict(cluster.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+        assert cluster.total(engine_faults.as_total, [1.0, 2.0]).values[0][0] == 3.0
+    finally:
+        dask._set_global_client(cluster.client)
+
+
+def test_workers_that_are_gone_are_an_error_and_no_wait():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as nobody,
+        distributed.Client(nobody, set_as_default=False) as client,
+    ):
+        engine = DaskEngine(client, patience=0.4)
+        for work in (
+            lambda: list(engine.map(engine_faults.slow_square, [1, 2, 3])),
+            lambda: engine.total(engine_faults.as_total, [1.0]),
+        ):
+            with pytest.raises(SfumatoError, match="0 workers are there and 0 work") as caught:
+                work()
+            assert "The same command" in str(caught.value)
+
+
+def test_a_task_longer_than_the_patience_is_waited_for(cluster):
+    patient = DaskEngine(cluster.client, patience=0.2)
+    assert dict(patient.map(engine_faults.slow_square, [3] * 40)) == dict.fromkeys(range(40), 9)
+    assert dict(patient.map(engine_faults.rests, [2.0])) == {0: 2.0}
+
+
+def test_a_task_that_got_lost_is_handed_out_once_more(cluster, monkeypatch):
+    """The scheduler never hears of the first attempt, as if its message had been lost."""
+    engine, lost = DaskEngine(cluster.client, patience=0.4), []
+    started = DaskEngine._started
+
+    def loses_one(self, function, tasks):
+        futures = started(self, function, tasks)
+        if not lost:
+            lost.append(True)
+            monkeypatch.setattr(futures[0], "add_done_callback", lambda _: None)
+        return futures
+
+    monkeypatch.setattr(DaskEngine, "_started", loses_one)
+    assert dict(engine.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+    assert lost
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(cluster, monkeypatch):
+    monkeypatch.setattr(engine_dask, "_ANSWER", 0.2)
+    engine = DaskEngine(cluster.client, patience=0.4)
+    monkeypatch.setattr(engine, "_finished", lambda futures: iter(()))
+    monkeypatch.setattr(cluster.client, "nthreads", lambda: time.sleep(2))
+    with pytest.raises(SfumatoError, match="the scheduler does not answer"):
+        list(engine.map(engine_faults.slow_square, [1]))

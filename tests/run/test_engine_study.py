@@ -46,7 +46,7 @@ def test_engines_agree(plan, tables, engine):
 
 
 def test_a_plan_runs_on_an_engine(plan, tables, engine, tmp_path):
-    release = run_plan(plan, tables, tmp_path / "ledger.db", out=tmp_path / "out", engine=engine)
+    release = run_plan(plan, tables, tmp_path / "ledger.db", out=tmp_path / "out", engine=engine, grant=True)
     assert release["each"].num_rows == 650
 
 

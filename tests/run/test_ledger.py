@@ -18,7 +18,6 @@ from sfumato.core import (
     ZCDP,
     Adjacency,
     ApproxDP,
-    ComposedDP,
     GaussianDP,
     GaussianEvent,
     LaplaceEvent,
@@ -29,6 +28,8 @@ from sfumato.core import (
     WorstOf,
     compose,
 )
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.learning_event import ObjectiveDP
 from sfumato.errors import (
     InputError,
     LedgerError,
@@ -37,6 +38,8 @@ from sfumato.errors import (
     UnknownDatasetError,
 )
 from sfumato.run import Balance, Ledger, Reservation
+from sfumato.run import ledger as ledger_module
+from sfumato.run.ledger_store import EntryStore
 
 # Exact sums and what is left
 
@@ -113,6 +116,109 @@ def test_tight_composition_lets_more_in_than_plain_addition(path):
     assert ledger.balance("survey").remaining is not None
 
 
+# Reservations that were chosen after seeing earlier results
+
+
+TINY = 1e-9  # the least ε that can be written: what matters of the act is its δ
+CHOOSERS = [
+    (ApproxDP(1.0, 0.01), PureDP(0.5), GaussianDP(0.354), ApproxDP(TINY, 0.0099999)),
+    (ApproxDP(1.0, 1e-5), GaussianDP(0.2), GaussianDP(0.178), ApproxDP(TINY, 9.98e-6)),
+    (GaussianDP(0.5), PureDP(0.3), GaussianDP(0.49), ApproxDP(TINY, 1e-9)),
+    (ZCDP(0.125), GaussianDP(0.3), GaussianDP(0.41), ApproxDP(TINY, 1e-9)),
+]
+
+
+@pytest.mark.parametrize(("grant", "first", "one", "other"), CHOOSERS, ids=lambda value: str(value)[:30])
+def test_after_the_first_act_not_both_continuations_fit(path, grant, first, one, other):
+    """Either list alone may compose to the grant; whoever chooses between them by the first result gets more."""
+    ledger = Ledger(path)
+    ledger.grant("survey", grant)
+    ledger.commit(ledger.reserve("survey", first))
+    accepted = []
+    for continuation in (one, other):
+        try:
+            ledger.release(ledger.reserve("survey", continuation))
+            accepted.append(continuation)
+        except OverspendError:
+            pass
+    assert len(accepted) < 2
+
+
+def test_inside_one_reservation_losses_are_composed(path):
+    """The same acts, fixed before the first of them is drawn, fit."""
+    ledger = Ledger(path)
+    ledger.grant("survey", ApproxDP(1.0, 0.01))
+    reservation = ledger.reserve("survey", [PureDP(0.5), GaussianDP(0.35)])
+    assert isinstance(reservation.charged, ApproxDP)
+    assert reservation.cost.delta(reservation.charged.eps) <= reservation.charged.delta_
+
+
+def test_a_charge_is_fixed_when_it_is_made(path):
+    """A larger grant, or another point of view, does not weigh it anew; another currency does."""
+    ledger = Ledger(path)
+    ledger.grant("survey", ApproxDP(1.0, 1e-6))
+    charged = ledger.reserve("survey", GaussianDP(0.1)).charged
+    ledger.grant("survey", ApproxDP(2.0, 1e-3))
+    assert Ledger(path).balance("survey").reserved == charged.under(REPLACE_ONE)
+    ledger.grant("survey", GaussianDP(0.5))
+    for book in (ledger, Ledger(path)):
+        assert book.balance("survey").reserved == GaussianDP(0.1, adjacency=REPLACE_ONE)
+    with pytest.raises(LedgerError, match="something without an amount"):
+        ledger.grant("survey", 5.0)
+
+
+def test_equal_runs_divide_a_grant_without_a_remainder(path):
+    """Four plans calibrated to (0.5, 1e-6) spend (2, 4e-6) to the last digit."""
+    ledger = Ledger(path)
+    ledger.grant("survey", ApproxDP(2.0, 4e-6))
+    noise = GaussianDP(gaussian_mu(0.5, 1e-6))
+    for _ in range(4):
+        ledger.reserve("survey", noise)
+    assert ledger.balance("survey").remaining is None
+
+
+def test_the_promised_point_is_charged_if_the_cost_keeps_it(path):
+    ledger = Ledger(path)
+    ledger.grant("survey", ApproxDP(0.9, 3e-6))
+    noise = GaussianDP(gaussian_mu(0.3, 1e-6))
+    assert ledger.reserve("survey", noise, promised=ApproxDP(0.3, 1e-6)).charged == ApproxDP(0.3, 1e-6)
+    charged = ledger.reserve("survey", noise, promised=ApproxDP(0.2, 1e-6)).charged  # not kept, so not believed
+    assert noise.delta(charged.eps) <= charged.delta_
+    assert charged.eps > 0.2
+
+
+def test_a_model_has_no_plain_amount_of_mu(path):
+    ledger = Ledger(path)
+    ledger.grant("survey", GaussianDP(5.0))
+    with pytest.raises(OverspendError, match="objective perturbation"):
+        ledger.reserve("survey", ObjectiveDP(0.2, 0.01))
+    ledger.grant("models", ApproxDP(2.0, 1e-6))
+    charged = ledger.reserve("models", ObjectiveDP(0.2, 0.01)).charged
+    assert ObjectiveDP(0.2, 0.01).delta(charged.eps) <= charged.delta_
+
+
+def test_reservations_written_before_charges_were_are_weighed_by_the_same_rule(path):
+    """An older file: costs that were admitted as one long list now count each for itself."""
+    ledger = Ledger(path)
+    ledger.grant("survey", ApproxDP(1.0, 0.01))
+    written = EntryStore.append
+
+    def old_append(store, seen, draft):
+        body = {name: value for name, value in draft.body.items() if name != "charge"}
+        return written(store, seen, draft._replace(body=body))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EntryStore, "append", old_append)
+        patch.setattr(ledger_module, "fits", lambda charges, grant: True)  # the old rule admitted both
+        ledger.reserve("survey", PureDP(0.5))
+        ledger.reserve("survey", GaussianDP(0.354))
+    read = Ledger(path)
+    assert read.balance("survey").remaining is None
+    with pytest.raises(OverspendError):
+        read.reserve("survey", 1e-6)
+    assert [record.action for record in read.history()] == ["grant", "reserve", "reserve"]
+
+
 def test_underflow_is_not_purity(path):
     """Gaussian noise has no pure ε, however large the grant."""
     ledger = Ledger(path)
@@ -134,7 +240,7 @@ def test_several_events_are_one_reservation(ledger):
     reservation = ledger.reserve("survey", events)
     assert reservation.cost.adjacency == REPLACE_ONE
     assert 0.6 <= reservation.cost.epsilon(0.0) < 0.6000001
-    assert isinstance(Ledger(ledger.path).balance("survey").reserved, ComposedDP)
+    assert Ledger(ledger.path).balance("survey").reserved == reservation.charged.under(REPLACE_ONE)
 
 
 # Life of a reservation
@@ -336,6 +442,8 @@ class AnySequence(RuleBasedStateMachine):
             together, one_by_one = compose(parts), compose(self.counted)
             if self.kind is GaussianDP:  # a root of a sum of roots is rounded twice
                 assert together.mu == pytest.approx(one_by_one.mu, rel=1e-13)
+            elif self.kind is PureDP:
+                assert together.epsilon(0.0) == one_by_one.epsilon(0.0)
             else:
                 assert together == one_by_one
             if self.kind is PureDP:

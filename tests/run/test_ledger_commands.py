@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from sfumato.cli import main
 from sfumato.core import (
     ApproxDP,
     NoGuarantee,
@@ -70,3 +72,14 @@ def test_the_path_may_come_from_the_environment(path, monkeypatch):
     monkeypatch.setenv("SFUMATO_LEDGER", str(path))
     assert run_command("grant", "survey", "--mu", 1).exit_code == 0
     assert path.exists()
+
+
+def test_markup_in_a_name_is_printed_as_text(tmp_path, monkeypatch, capsys):
+    Ledger(tmp_path / "ledger.db").grant("[red]people[/]", 1.0)
+    for words in (["show"], ["history"], ["history", "[bold]folk[/]"]):
+        monkeypatch.setattr(sys, "argv", ["sfumato", "ledger", *words, "--ledger", str(tmp_path / "ledger.db")])
+        with pytest.raises(SystemExit):
+            main()
+    printed = capsys.readouterr()
+    assert "[red]people[/]" in printed.out
+    assert "[bold]folk[/]" in printed.err

@@ -77,7 +77,6 @@ def test_filled_in_it_can_be_planned_and_run(table, tmp_path):
         .replace("fill_in(epsilon)", "1.0")
         .replace("fill_in(delta)", "0.000001")
     )
-    filled = filled.replace("% rows_per_person(", "rows_per_person(")
     spec, problems = examine(filled)
     assert not [problem.describe() for problem in problems if problem.severity == "error"]
     release = run_plan(make_plan(spec), tmp_path, None, random_state=0)

@@ -25,7 +25,7 @@ from run.publish_studies import (
     study,
 )
 from sfumato.core import REPLACE_ONE, compose
-from sfumato.errors import InputError, OverspendError, PlanError, UnprovedError
+from sfumato.errors import InputError, PlanError, UnprovedError
 from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
 from sfumato.mechanisms import TailoredNoise
@@ -45,7 +45,7 @@ def plan_of(metric: str, body: str, **options) -> Plan:
 
 
 def run(plan: Plan, tmp_path, **options):
-    return run_plan(plan, {"patients": people()}, tmp_path / "ledger.db", out=tmp_path / "out", **options)
+    return run_plan(plan, {"patients": people()}, tmp_path / "ledger.db", out=tmp_path / "out", grant=True, **options)
 
 
 def check_promises(plan: Plan, release) -> None:
@@ -256,13 +256,13 @@ def test_an_interrupted_run_is_paid_once_and_can_be_finished(tmp_path, monkeypat
 
     plan = plan_of("dp(4, 0.000001)", MEAN + NUMBERS + CLASSIFIER)
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_write", cut)
+        patched.setattr(running, "_commit", cut)
         with pytest.raises(PowerCutError):
             run(plan, tmp_path)
     assert not (tmp_path / "out").exists()
     ledger = Ledger(tmp_path / "ledger.db")
     assert ledger.balance("people", "patient").reserved is not None
-    with pytest.raises(OverspendError):
+    with pytest.raises(InputError, match="resume=True"):  # what was drawn waits, and is not drawn again
         run(plan, tmp_path)
     check_promises(plan, run(plan, tmp_path, resume=True))
     assert ledger.balance("people", "patient").reserved is None

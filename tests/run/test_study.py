@@ -45,7 +45,7 @@ def plan():
 
 
 def test_end_to_end(folder, plan):
-    release = run_plan(plan, folder, folder / "ledger.db", out=folder / "out")
+    release = run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True)
     ages = people()["age"].to_numpy()
     row = release["average", "public"].to_pylist()[0]
     assert abs(row["value"] - ages.mean()) < 6 * row["standard_error"]
@@ -53,7 +53,11 @@ def test_end_to_end(folder, plan):
     true = np.histogram(ages, [0, 20, 40, 60, 80, 110])[0]
     assert np.all(np.abs(counts - true) < 8 * release["spread"]["standard_error"][0].as_py())
     assert release["each"].num_rows == PEOPLE
-    assert release["each"].column_names == ["id", "risk(P)"]
+    assert release["each"].column_names == [
+        "id",
+        "risk(P)",
+        *(f"risk(P) {end}" for end in ("standard_error", "low", "high")),
+    ]
     for certificate in release.certificates.values():
         assert verify(certificate, plan=plan.to_dict()).ok
     balance = Ledger(folder / "ledger.db").balance("people", "patient")
@@ -62,7 +66,7 @@ def test_end_to_end(folder, plan):
 
 
 def test_the_release_reads_back_from_its_folder(folder, plan):
-    release = run_plan(plan, folder, folder / "ledger.db", out=folder / "out")
+    release = run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True)
     stored = read_release(folder / "out")
     assert stored.plan_hash == release.plan_hash
     for one_of in release.published:
@@ -100,7 +104,7 @@ def test_values_outside_their_range_are_clipped(folder):
 def test_a_second_run_is_charged_again(folder, plan):
     ledger = Ledger(folder / "ledger.db")
     ledger.grant("people", ApproxDP(3.0, 1e-5, adjacency=plan.promises[0].asked.adjacency))
-    run_plan(plan, folder, ledger, out=folder / "one")
+    run_plan(plan, folder, ledger, out=folder / "one", grant=True)
     run_plan(plan, folder, ledger, out=folder / "two")
     with pytest.raises(OverspendError, match="nothing was spent"):
         run_plan(plan, folder, ledger, out=folder / "three")
@@ -108,7 +112,7 @@ def test_a_second_run_is_charged_again(folder, plan):
 
 
 def test_resume_returns_the_stored_release_byte_for_byte(folder, plan):
-    run_plan(plan, folder, folder / "ledger.db", out=folder / "out")
+    run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True)
     before = {path.name: path.read_bytes() for path in (folder / "out").rglob("*") if path.is_file()}
     history = len(Ledger(folder / "ledger.db").history())
     again = run_plan(plan, folder, folder / "ledger.db", out=folder / "out", resume=True)
@@ -120,7 +124,9 @@ def test_resume_returns_the_stored_release_byte_for_byte(folder, plan):
         run_plan(other, folder, folder / "ledger.db", out=folder / "out", resume=True)
 
 
-def test_an_interrupted_run_keeps_its_reservation_and_can_be_finished(folder, plan, monkeypatch):
+def test_a_run_that_was_interrupted_before_it_was_complete_is_a_cost_and_nothing_else(folder, plan, monkeypatch):
+    """What was drawn is gone, what it cost stays: with or without `resume` new noise is a new cost."""
+
     class PowerCutError(Exception):
         pass
 
@@ -130,23 +136,26 @@ def test_an_interrupted_run_keeps_its_reservation_and_can_be_finished(folder, pl
     with monkeypatch.context() as patched:
         patched.setattr(running, "_write", cut)
         with pytest.raises(PowerCutError):
-            run_plan(plan, folder, folder / "ledger.db", out=folder / "out")
+            run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True)
     assert not (folder / "out").exists()
     assert not [path for path in folder.iterdir() if path.name.startswith(".out")]
     ledger = Ledger(folder / "ledger.db")
     assert ledger.balance("people", "patient").reserved is not None
-    with pytest.raises(OverspendError):  # a fresh run is a second cost
-        run_plan(plan, folder, ledger, out=folder / "out")
+    for resume in (False, True):
+        with pytest.raises(OverspendError):
+            run_plan(plan, folder, ledger, out=folder / "out", resume=resume, grant=True)
+    ledger.grant("people", ApproxDP(9.0, 1e-5, adjacency=plan.promises[0].asked.adjacency))
     run_plan(plan, folder, ledger, out=folder / "out", resume=True)
     balance = ledger.balance("people", "patient")
-    assert balance.reserved is None
+    assert balance.reserved is not None
+    assert balance.spent is not None
     assert (folder / "out" / "certificate.json").is_file()
 
 
 def test_missing_tables_and_columns_cost_nothing(folder, plan):
     (folder / "patients.parquet").unlink()
     with pytest.raises(DataError, match="no file"):
-        run_plan(plan, folder, folder / "ledger.db", out=folder / "out")
+        run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True)
     with pytest.raises(InputError, match="bmi"):
         run_plan(plan, {"patients": people().drop(["bmi"])}, folder / "ledger.db", out=folder / "out")
     assert not (folder / "ledger.db").exists() or not Ledger(folder / "ledger.db").history()

@@ -21,12 +21,13 @@ from sfumato.plan.make import make_plan
 from sfumato.run.ledger import Ledger
 from sfumato.run.partition import PartitionedTable
 from sfumato.run.run_key import RunKey, binding
+from sfumato.run.staging import MARKER, _place
 from sfumato.run.study import run_plan
 
 PEOPLE = {"patients": pa.table({"id": ["a", "b"], "age": [30.0, 50.0], "bmi": [20.0, 25.0]})}
 NURSES = """
 source(nurses, 'nurses.parquet').
-column(nurses, id, nurse(N)).
+column(nurses, id, nurse(N)). rows_per_person(nurses, 1). missing(nurses, never).
 column(nurses, pay, pay(N)).
 random(pay(N)) :- nurse(N).
 range(pay(N), 0, 10).
@@ -63,7 +64,7 @@ def test_one_name_for_two_publications_is_refused():
 def test_one_value_per_person_needs_one_row_per_person():
     study = HEAD + (
         "source(visits, 'visits.parquet').\ncolumn(visits, who, patient(P)).\ncolumn(visits, cost, cost(P)).\n"
-        "rows_per_person(visits, 50).\nrandom(cost(P)) :- patient(P).\nrange(cost(P), 0, 1).\n"
+        "missing(visits, never).\nrows_per_person(visits, 50).\nrandom(cost(P)) :- patient(P).\nrange(cost(P), 0, 1).\n"
         "privacy_requirement(open(public), people, dp(1)).\npublish(costs, cost(P), open(public)) :- patient(P).\n"
     )
     with pytest.raises(PlanError, match="several rows"):
@@ -115,13 +116,21 @@ def test_an_edited_plan_is_not_run(body, tmp_path):
     assert not ledger.history()
 
 
-def test_a_killed_runs_hidden_folder_does_not_stay(tmp_path):
+def test_a_killed_runs_hidden_folder_does_not_stay_and_other_folders_do(tmp_path):
     plan = make_plan(one("dp(1)", MEAN))
-    hidden = tmp_path / ".out.killed"
-    hidden.mkdir()
-    (hidden / "plan.json").write_text("{}")
-    run_plan(plan, PEOPLE, tmp_path / "ledger.db", out=tmp_path / "out")
-    assert not hidden.exists()
+    others = [tmp_path / name for name in (".out.backup", ".out.killed", ".out")]
+    for other in others:
+        other.mkdir()
+        (other / "plan.json").write_text("{}")
+    killed = _place(tmp_path / "out")
+    killed.mkdir()
+    (killed / MARKER).write_text(
+        json.dumps({"program": "sfumato", "out": str(tmp_path / "out"), "run": plan.hash, "state": "drawing"})
+    )
+    (killed / "plan.json").write_text("{}")
+    run_plan(plan, PEOPLE, tmp_path / "ledger.db", out=tmp_path / "out", grant=True)
+    assert not killed.exists()
+    assert all((other / "plan.json").is_file() for other in others)
 
 
 def test_a_run_without_a_ledger_says_so_and_a_dry_run_is_no_release(tmp_path):
@@ -136,6 +145,7 @@ def test_a_run_without_a_ledger_says_so_and_a_dry_run_is_no_release(tmp_path):
 def test_a_variable_read_from_two_tables_is_refused():
     study = one("dp(1)", MEAN) + (
         "source(more, 'more.parquet').\ncolumn(more, id, patient(P)).\ncolumn(more, age, age(P)).\n"
+        "rows_per_person(more, 1).\n"
     )
     with pytest.raises(InputError, match="only one table"):
         make_plan(study)

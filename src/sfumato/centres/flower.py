@@ -20,17 +20,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.aggregator import Aggregator
 from sfumato.centres.messages import Message, read_json, write_json
-from sfumato.centres.network import _answer, _offered
-from sfumato.centres.node import Account, Charge, Verify, check_agreement
+from sfumato.centres.node import Account, Offer, Seat, Verify
 from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
-from sfumato.centres.participant import Participant
 from sfumato.centres.round import Round
-from sfumato.centres.wire import Frame
+from sfumato.centres.wire import Frame, message_frame
 from sfumato.errors import CentreError, InputError, MessageError, RoundFailedError, SfumatoError
 
-__all__ = ["Institution", "centre_app", "coordinate_with_flower"]
+__all__ = ["Institution", "centre_app", "coordinate_with_flower", "respond"]
 
 _RECORD = "sfumato"
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,14 @@ def centre_app(institution: Callable[[Any], Institution]) -> Any:
     @app.query()
     def query(message: Any, context: Any) -> Any:
         asked = message.content[_RECORD]
+        remembered = dict(context.state[_RECORD]) if _RECORD in context.state else {}
+
+        def remember(record: Mapping[str, Any]) -> None:
+            context.state[_RECORD] = app_module.ConfigRecord(dict(record))
+
         try:
-            head, body = _respond(institution(context), Frame({"kind": asked["kind"]}, asked["body"]), context.state)
+            frame = Frame({"kind": asked["kind"]}, asked["body"])
+            head, body = respond(institution(context), frame, remembered, remember)
         except SfumatoError as error:
             head, body = {"error": f"{type(error).__name__}: {error}"[:500]}, b""
         record = app_module.ConfigRecord({"head": json.dumps(head), "body": body})
@@ -63,44 +68,29 @@ def centre_app(institution: Callable[[Any], Institution]) -> Any:
     return app
 
 
-def _respond(own: Institution, frame: Frame, state: Any) -> Frame:
-    """One message in, one out; between them the memory is taken out of the node's state, so that it serves once."""
-    remembered = dict(state[_RECORD]) if _RECORD in state else {}
-    kind = frame.head["kind"]
-    if kind == "round":
-        agreed, certificates = _offered(frame)
-        check_agreement(agreed, own.approved, certificates, own.verify)
-        member = Participant(agreed, own.name, own.key, own.cells)
-        Charge(agreed, own.name, own.account).reserve()
-        answer = member.keys()
-        remembered = {"round": json.dumps(agreed.to_dict()), "sent": False}
+def respond(
+    own: Institution, frame: Frame, remembered: Mapping[str, Any], remember: Callable[[Mapping[str, Any]], None]
+) -> Frame:
+    """One message in, one out. What is remembered is given up before it is used, so that it serves once.
+
+    Flower may run two messages at the same time on the same memory: the seat's record on disk lets one of them through.
+    """
+    if frame.head["kind"] == "round":
+        offer = Offer.from_bytes(frame.body)
+        seat, answer = Seat.take(offer, own.approved, own.name, own.key, own.cells, own.account, own.verify)
+        agreed = offer.round
     else:
-        if "round" not in remembered:
+        if "memory" not in remembered:
             raise MessageError("This node is in no round.")
+        remember({})
         agreed = Round.from_dict(json.loads(remembered["round"]))
-        if kind == "outcome":
-            del state[_RECORD]
-            return Frame({"settled": _settle(own, agreed, remembered, read_json(frame.body, dict))}, b"")
-        member = Participant(agreed, own.name, own.key, own.cells)
-        member.recall(remembered.pop("memory"))
-        _remember(state, remembered | {"sent": remembered["sent"] or kind == "parcels"})
-        answer = _answer(kind, frame.body, member)
-    sent = remembered["sent"] or answer.step == "masked"
-    _remember(state, remembered | {"memory": member.memory(), "sent": sent})
-    record = answer.to_dict()
-    del record["body"]
-    return Frame(record, answer.body)
-
-
-def _settle(own: Institution, agreed: Round, remembered: Mapping[str, Any], record: dict[str, Any]) -> str:
-    charge = Charge(agreed, own.name, own.account, sent=bool(remembered["sent"]))
-    charge.reserve()  # the ledger hands back the open reservation of this round's key
-    return charge.settle(Outcome.from_dict(record))
-
-
-def _remember(state: Any, remembered: Mapping[str, Any]) -> None:
-    app_module, _ = _flower()
-    state[_RECORD] = app_module.ConfigRecord(dict(remembered))
+        seat = Seat.again(agreed, own.name, own.key, own.cells, own.account, remembered["memory"])
+        if frame.head["kind"] == "outcome":
+            seat.charge.reserve()  # the ledger hands back what this seat's token reserved
+            return Frame({"settled": seat.settle(Outcome.from_dict(read_json(frame.body, dict)))}, b"")
+        answer = seat.answer(frame.head["kind"], frame.body)
+    remember({"round": json.dumps(agreed.to_dict()), "memory": seat.memory()})
+    return message_frame(answer)
 
 
 def coordinate_with_flower(agreed: Round, grid: Any, *, join_seconds: float = 120.0) -> Aggregate:
@@ -118,12 +108,9 @@ class _FlowerCoordination:
         self._members: dict[int, str] = {}
 
     def conduct(self) -> Aggregate:
-        certificates = [one.to_json() for one in self.round.certificates()]
-        offer = write_json({"round": self.round.to_dict(), "certificates": certificates})
         included: list[str] = []
         try:
-            offers = dict.fromkeys(self._nodes(), Frame({"kind": "round"}, offer))
-            self._join(self._exchange(offers, self._join_seconds))
+            self._join()
             keys = write_json([message.to_dict() for message in self.aggregator.public_keys()])
             self._step(lambda name: Frame({"kind": "keys"}, keys))
             self._step(lambda name: Frame({"kind": "parcels"}, write_json(self.aggregator.parcels_for(name))))
@@ -138,27 +125,38 @@ class _FlowerCoordination:
         self._tell(Outcome(True, "", tuple(found.values.tolist()), tuple(included)))
         return found
 
-    def _nodes(self) -> list[int]:
-        """The nodes of the grid once there are enough, or when it is time."""
-        deadline = time.monotonic() + self._join_seconds
-        nodes = list(self._grid.get_node_ids())
-        while len(nodes) < len(self.round.centres) and time.monotonic() < deadline:
-            time.sleep(0.2)
-            nodes = list(self._grid.get_node_ids())
-        return nodes
+    def _join(self) -> None:
+        """Offers the round to every node as it appears, until all centres have answered or it is time.
 
-    def _join(self, answers: Mapping[int, Message | str]) -> None:
-        for node, answer in answers.items():
-            if isinstance(answer, Message):
-                try:
-                    self.aggregator.accept(answer)
-                    self._members[node] = answer.sender
-                except CentreError as error:
-                    self.absent[f"node {node}"] = str(error)
+        A node that says nothing is not waited for: strangers on the grid neither fill places nor cost time.
+        """
+        deadline = time.monotonic() + self._join_seconds
+        asked: set[int] = set()
+        waiting: set[str] = set()
+        while len(self._members) < len(self.round.centres) and time.monotonic() < deadline:
+            new = [node for node in self._grid.get_node_ids() if node not in asked]
+            asked.update(new)
+            offer = Frame({"kind": "round"}, Offer.of(self.round).to_bytes())
+            waiting.update(self._grid.push_messages([self._message(node, offer) for node in new]) if new else ())
+            for reply in self._grid.pull_messages(waiting) if waiting else ():
+                waiting.discard(reply.metadata.reply_to_message_id)
+                self._let_in(reply)
+            time.sleep(_POLL_SECONDS)
         for centre in self.round.centres:
             if centre.name not in self._members.values():
                 self.absent[centre.name] = "never joined"
         self.aggregator.advance()
+
+    def _let_in(self, reply: Any) -> None:
+        node = reply.metadata.src_node_id
+        answer = "broke off" if reply.has_error() else _read(reply.content)
+        try:
+            if isinstance(answer, str):
+                raise MessageError(answer)
+            self.aggregator.accept(answer)
+            self._members[node] = answer.sender
+        except CentreError as error:
+            self.absent[f"node {node}"] = str(error)
 
     def _step(self, offer: Callable[[str], Frame]) -> None:
         answers = self._exchange({node: offer(name) for node, name in self._members.items()})
@@ -177,16 +175,18 @@ class _FlowerCoordination:
         body = write_json(outcome.to_dict())
         self._exchange(dict.fromkeys(self._members, Frame({"kind": "outcome"}, body)))
 
-    def _exchange(self, frames: Mapping[int, Frame], seconds: float | None = None) -> dict[int, Message | str]:
-        """Asks the nodes and waits for their answers, or as long as the round allows; a text says what is wrong."""
+    @staticmethod
+    def _message(node: int, frame: Frame) -> Any:
         app_module, _ = _flower()
-        messages = []
-        for node, frame in frames.items():
-            record = app_module.ConfigRecord({"kind": frame.head["kind"], "body": frame.body})
-            content = app_module.RecordDict({_RECORD: record})
-            messages.append(app_module.Message(content=content, dst_node_id=node, message_type="query"))
+        record = app_module.ConfigRecord({"kind": frame.head["kind"], "body": frame.body})
+        content = app_module.RecordDict({_RECORD: record})
+        return app_module.Message(content=content, dst_node_id=node, message_type="query")
+
+    def _exchange(self, frames: Mapping[int, Frame]) -> dict[int, Message | str]:
+        """Asks the nodes and waits for their answers, or as long as the round allows; a text says what is wrong."""
+        messages = [self._message(node, frame) for node, frame in frames.items()]
         answers: dict[int, Message | str] = {}
-        for reply in self._grid.send_and_receive(messages, timeout=seconds or self.round.step_seconds):
+        for reply in self._grid.send_and_receive(messages, timeout=self.round.step_seconds):
             node = reply.metadata.src_node_id
             answers[node] = "broke off" if reply.has_error() else _read(reply.content)
         return answers

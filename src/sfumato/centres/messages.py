@@ -20,8 +20,8 @@ from sfumato.errors import MessageError
 
 __all__ = ["STEPS", "Message", "Step", "read_json", "write_json"]
 
-Step = Literal["keys", "shares", "masked", "agreed", "unmask", "refuse"]
-#: What a centre sends, in this order; "refuse" may take the place of any later one.
+Step = Literal["hello", "keys", "shares", "masked", "agreed", "unmask", "refuse"]
+#: What a centre sends after its hello, in this order; "refuse" may take the place of any later one.
 STEPS: tuple[Step, ...] = ("keys", "shares", "masked", "agreed", "unmask")
 
 

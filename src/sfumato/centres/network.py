@@ -11,7 +11,9 @@ noise. Without a context the connection is plain: for one machine only.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -21,17 +23,23 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.aggregator import Aggregator
 from sfumato.centres.messages import Message, read_json, write_json
-from sfumato.centres.node import Account, Charge, Verify, check_agreement
+from sfumato.centres.node import Account, Offer, Seat, Verify
 from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
-from sfumato.centres.participant import Participant
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, largest_body, message_frame, read_frame, read_message, write_frame
-from sfumato.errors import CentreError, InputError, MessageError, RefusedError, RoundFailedError, SfumatoError
+from sfumato.errors import CentreError, InputError, MessageError, RefusedError, RoundFailedError
 
-__all__ = ["Coordination", "coordinate", "take_part"]
+__all__ = ["Coordination", "coordinate", "say_hello", "take_part"]
 
 _BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError)
 _LARGEST_OFFER = 1 << 26
+_CHALLENGE_BYTES = 32
+#: How long a stranger may take to say who it is, and how long anything waits for one who is refused.
+_HELLO_SECONDS = 5.0
+_CONNECT_SECONDS = 30.0
+_MOST_STRANGERS = 256
+#: A centre may try again while a connection that it lost still looks alive.
+_MOST_GUESTS = 4
 
 
 class Coordination:
@@ -42,36 +50,75 @@ class Coordination:
         self.aggregator = Aggregator(agreed)
         self.absent: dict[str, str] = {}
         self._members: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
-        self._strangers: set[asyncio.StreamWriter] = set()
+        #: Who connected and has not yet shown to be a centre of the round, oldest first; and from where.
+        self._strangers: dict[asyncio.StreamWriter, str] = {}
+        #: Connections of centres that were offered the round and have not answered.
+        self._guests: dict[asyncio.StreamWriter, str] = {}
         self._complete = asyncio.Event()
         self._joining = True
-        self._offer = write_json(
-            {"round": agreed.to_dict(), "certificates": [one.to_json() for one in agreed.certificates()]}
-        )
+        self._offer = Offer.of(agreed).to_bytes()
 
     async def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Someone connected: offer the round, and let in whoever answers with the keys of a registered centre."""
-        if not self._joining or len(self._strangers) > 4 * len(self.round.centres):
+        """Someone connected: who signs a fresh challenge with a centre's key is offered the round, nobody else."""
+        try:
+            if not self._joining:
+                raise RefusedError("The round has begun; nobody joins any more. Nothing was spent.")
+            name = await self._greet(reader, writer)
+            await self._seat(name, reader, writer)
+        except (*_BROKEN, CentreError) as error:
+            reason = str(error) if isinstance(error, CentreError) else "The connection was too slow."
+            with suppress(*_BROKEN):
+                async with asyncio.timeout(_HELLO_SECONDS):
+                    await write_frame(writer, {"kind": "refused", "reason": reason[:500]})
             writer.close()
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
+        """The name of the centre at the other end. Strangers have a few seconds and no claim to a place."""
+        self._make_room()
+        self._strangers[writer] = str((writer.get_extra_info("peername") or ("",))[0])
+        challenge = secrets.token_bytes(_CHALLENGE_BYTES)
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                await write_frame(writer, {"kind": "hello"}, challenge)
+                message = await read_message(reader, _CHALLENGE_BYTES)
+        finally:
+            self._strangers.pop(writer, None)
+        if message.sender not in self.round.places:
+            raise RefusedError("This is no centre of the round. Nothing was spent.")
+        message.check(self.round.identity(message.sender), message.round_hash, "hello")
+        if message.body != challenge:
+            raise MessageError(f"{message.sender}: the greeting answers another challenge.")
+        return message.sender
+
+    def _make_room(self) -> None:
+        """Never turns a newcomer away: the oldest stranger of the busiest address goes. An honest hello takes one
+        round trip, so a crowd delays only itself."""
+        if len(self._strangers) < _MOST_STRANGERS:
             return
-        self._strangers.add(writer)
+        crowd = Counter(self._strangers.values())
+        busiest = crowd.most_common(1)[0][0]
+        oldest = next(writer for writer, place in self._strangers.items() if place == busiest)
+        del self._strangers[oldest]
+        oldest.close()
+
+    async def _seat(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if name in self._members or list(self._guests.values()).count(name) >= _MOST_GUESTS:
+            raise RefusedError(f"{name} is in this round already. Nothing was spent.")
+        self._guests[writer] = name
         try:
             async with asyncio.timeout(self._join_seconds):
                 await write_frame(writer, {"kind": "round"}, self._offer)
                 message = await read_message(reader, largest_body(self.round))
-            if not self._joining:
-                raise MessageError("The round has begun.")
-            self.aggregator.accept(message)
-            self._members[message.sender] = reader, writer
-            if len(self._members) == len(self.round.centres):
-                self._complete.set()
-        except (*_BROKEN, CentreError) as error:
-            with suppress(*_BROKEN):
-                reason = str(error) if isinstance(error, CentreError) else "The connection was too slow."
-                await write_frame(writer, {"kind": "refused", "reason": reason[:500]})
-            writer.close()
         finally:
-            self._strangers.discard(writer)
+            del self._guests[writer]
+        if not self._joining:
+            raise RefusedError("The round has begun; nobody joins any more. Nothing was spent.")
+        if message.sender != name:
+            raise MessageError(f"{name} spoke for somebody else.")
+        self.aggregator.accept(message)
+        self._members[name] = reader, writer
+        if len(self._members) == len(self.round.centres):
+            self._complete.set()
 
     async def conduct(self) -> Aggregate:
         """All steps; afterwards every centre that is still there knows the outcome."""
@@ -100,6 +147,11 @@ class Coordination:
             raise
         await self._say_goodbye(Outcome(True, "", tuple(found.values.tolist()), tuple(included)))
         return found
+
+    def close(self) -> None:
+        """Hangs up on everybody."""
+        for writer in [*self._strangers, *self._guests, *(writer for _, writer in self._members.values())]:
+            writer.close()
 
     async def _step(self, offer: Callable[[str], Frame]) -> None:
         take = self.aggregator.accept
@@ -159,20 +211,24 @@ async def coordinate(
     join_seconds: float = 60.0,
     tls: ssl.SSLContext | None = None,
     ready: Callable[[str, int], Awaitable[None]] | None = None,
+    coordination: type[Coordination] = Coordination,
 ) -> Aggregate:
-    """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect."""
+    """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect.
+
+    `coordination` replaces what the coordinator does, for tests of one that misbehaves.
+    """
     if tls is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
-    here = Coordination(agreed, join_seconds=join_seconds)
-    server = await asyncio.start_server(here.welcome, host, port, ssl=tls, limit=1 << 20)
+    here = coordination(agreed, join_seconds=join_seconds)
+    handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
+    server = await asyncio.start_server(here.welcome, host, port, ssl=tls, limit=1 << 20, **handshake)
     try:
         if ready is not None:
             await ready(*server.sockets[0].getsockname()[:2])
         return await here.conduct()
     finally:
         server.close()
-        for writer in [*here._strangers, *(writer for _, writer in here._members.values())]:
-            writer.close()
+        here.close()
 
 
 async def take_part(
@@ -192,72 +248,78 @@ async def take_part(
 
     `patience` is how many seconds to wait for any one message: the coordinator's deadlines are its own.
     """
-    reader, writer = await asyncio.open_connection(host, port, ssl=tls, limit=1 << 20)
-    charge: Charge | None = None
+    reader, writer = await _connect(host, port, tls, patience)
+    seat: Seat | None = None
     outcome: Outcome | None = None
+    broken: Exception | None = None
     try:
+        await say_hello(reader, writer, approved, name, key)
         async with asyncio.timeout(patience):
-            offer = await read_frame(reader, _LARGEST_OFFER)
-        agreed, certificates = _offered(offer)
-        check_agreement(agreed, approved, certificates, verify)
-        member = Participant(agreed, name, key, cells)
-        charge = Charge(agreed, name, account)
-        charge.reserve()
-        await write_frame(writer, *message_frame(member.keys()))
-        outcome = told = await _answer_all(reader, writer, member, charge, patience)
+            offer = _offered(await read_frame(reader, _LARGEST_OFFER))
+        seat, first = await asyncio.to_thread(Seat.take, offer, approved, name, key, cells, account, verify)
+        outcome = await _answer_all(reader, writer, seat, first, patience)
     except (*_BROKEN, EOFError) as error:
-        sent = charge is not None and charge.sent
-        cost = "the cost stays reserved, because the sum may be known" if sent else "nothing left the centre"
-        raise RoundFailedError(f"{name}: the coordinator broke off; {cost}.", revealed=sent) from error
+        broken = error
     finally:
-        if charge is not None:
-            charge.settle(outcome)
-        writer.close()
-        with suppress(*_BROKEN):
-            await writer.wait_closed()
-    if told.values is None:
-        raise RoundFailedError(told.reason, revealed=told.revealed)
-    return told
+        settled = "release" if seat is None else seat.settle(outcome)
+        await _close(writer)
+    if outcome is None:
+        sent = settled != "release"
+        cost = "the cost stays reserved, because the sum may be known" if sent else "nothing left the centre"
+        raise RoundFailedError(f"{name}: the coordinator broke off; {cost}.", revealed=sent) from broken
+    if outcome.values is None:
+        raise RoundFailedError(outcome.reason, revealed=outcome.revealed)
+    return outcome
 
 
-def _offered(frame: Frame) -> tuple[Round, list[str]]:
+async def _connect(
+    host: str, port: int, tls: ssl.SSLContext | None, patience: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, or OSError (TimeoutError is one)."""
+    async with asyncio.timeout(min(patience, _CONNECT_SECONDS)):
+        return await asyncio.open_connection(host, port, ssl=tls, limit=1 << 20)
+
+
+async def say_hello(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, approved: Round, name: str, key: Ed25519PrivateKey
+) -> None:
+    """Signs the coordinator's challenge: who asks for a place in which agreement. Nothing else is said to strangers."""
+    async with asyncio.timeout(_CONNECT_SECONDS):
+        head, challenge = await read_frame(reader, _CHALLENGE_BYTES)
+        if head.get("kind") != "hello":
+            raise _refusal(head)
+        greeting = Message(approved.agreement, name, "hello", challenge).sign(key)
+        await write_frame(writer, *message_frame(greeting))
+
+
+def _refusal(head: dict[str, Any]) -> RefusedError:
+    return RefusedError(str(head.get("reason", "The coordinator offers no round. Nothing left the centre."))[:500])
+
+
+def _offered(frame: Frame) -> Offer:
     if frame.head.get("kind") != "round":
-        raise RefusedError(str(frame.head.get("reason", "The coordinator offers no round."))[:500])
-    offer = read_json(frame.body, dict)
-    try:
-        return Round.from_dict(offer["round"]), list(offer["certificates"])
-    except (KeyError, TypeError, SfumatoError) as error:
-        raise RefusedError("The coordinator's round cannot be read. Nothing left the centre.") from error
+        raise _refusal(frame.head)
+    return Offer.from_bytes(frame.body)
 
 
 async def _answer_all(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, member: Participant, charge: Charge, patience: float
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seat: Seat, answer: Message, patience: float
 ) -> Outcome:
     """Answers until the outcome comes. Whatever is asked out of turn makes the participant leave (MessageError)."""
     while True:
         async with asyncio.timeout(patience):
+            await write_frame(writer, *message_frame(answer))
             head, body = await read_frame(reader, _LARGEST_OFFER)
         kind = head.get("kind")
         if kind == "outcome":
             return Outcome.from_dict(read_json(body, dict))
         if kind == "refused":
-            raise RefusedError(str(head.get("reason", ""))[:500])
-        answer = await asyncio.to_thread(_answer, kind, body, member)
-        # From here on the data may be on its way: first the mark, then the message.
-        charge.sent = charge.sent or answer.step == "masked"
-        await write_frame(writer, *message_frame(answer))
+            raise _refusal(head)
+        answer = await asyncio.to_thread(seat.answer, kind, body)
 
 
-def _answer(kind: Any, body: bytes, member: Participant) -> Message:
-    match kind:
-        case "keys":
-            return member.shares([Message.from_dict(item) for item in read_json(body, list)])
-        case "parcels":
-            return member.masked(read_json(body, dict))
-        case "included":
-            return member.agreed(read_json(body, list))
-        case "signatures":
-            return member.unmask([Message.from_dict(item) for item in read_json(body, list)])
-        case "refuse":
-            return member.refuse()
-    raise MessageError("The coordinator asks for something that is no step of the protocol.")
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(*_BROKEN):
+        async with asyncio.timeout(_HELLO_SECONDS):
+            await writer.wait_closed()

@@ -1,29 +1,41 @@
 """What an institution checks before it takes part, and what it pays afterwards.
 
 In:   the round and certificates that a coordinator sends, the round that the institution agreed to, its own ledger.
-Out:  RefusedError, or a reservation that ends committed, released or open.
-Not here: the ledger itself (run/ledger.py; handed in by the caller), the protocol (participant.py).
+Out:  RefusedError, or a Seat: the one way in which a centre speaks, over whatever transport; its reservation ends
+      committed, released or open.
+Not here: the ledger itself (run/ledger.py; handed in by the caller), the protocol (participant.py), the record of what
+      was said (register.py).
 Proof: docs/proofs/secure_aggregation.md, "Charging"
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from sfumato.centres.messages import Message, read_json, write_json
 from sfumato.centres.outcome import Outcome, proves_silence
+from sfumato.centres.participant import Participant
+from sfumato.centres.register import Register
 from sfumato.centres.round import Round
 from sfumato.core.certificate import Certificate
 from sfumato.errors import MessageError, RefusedError, SfumatoError
 
-__all__ = ["Account", "Charge", "check_agreement"]
+__all__ = ["Account", "Charge", "Offer", "Seat", "check_agreement"]
 
 Verify = Callable[[Certificate], Any]
 
 
 class Book(Protocol):
     """The part of a ledger that is used here."""
+
+    path: Path
 
     def reserve(self, dataset: str, cost: Any, *, purpose: str = "", key: str | None = None) -> Any: ...
     def commit(self, reservation: Any) -> None: ...
@@ -32,10 +44,33 @@ class Book(Protocol):
 
 @dataclass(frozen=True)
 class Account:
-    """Where an institution books what its patients spend."""
+    """Where an institution books what its patients spend, and keeps what it has said in which round."""
 
     ledger: Book
     dataset: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a coordinator sends first: the round of this attempt, and the certificates of its cost."""
+
+    round: Round
+    certificates: tuple[str, ...]
+
+    @classmethod
+    def of(cls, agreed: Round) -> Offer:
+        return cls(agreed, tuple(one.to_json() for one in agreed.certificates()))
+
+    def to_bytes(self) -> bytes:
+        return write_json({"round": self.round.to_dict(), "certificates": list(self.certificates)})
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Offer:
+        try:
+            record = read_json(body, dict)
+            return cls(Round.from_dict(record["round"]), tuple(map(str, record["certificates"])))
+        except (KeyError, TypeError, SfumatoError) as error:
+            raise RefusedError("The coordinator's round cannot be read. Nothing left the centre.") from error
 
 
 def check_agreement(offered: Round, approved: Round, certificates: Sequence[str], verify: Verify | None = None) -> None:
@@ -50,7 +85,7 @@ def check_agreement(offered: Round, approved: Round, certificates: Sequence[str]
             f"The coordinator offers a round that differs from the approved one in {', '.join(changed)}. Nothing left "
             "the centre and nothing was spent. Approve the new round first, if it is acceptable."
         )
-    if len(offered.nonce) < 32:
+    if not isinstance(offered.nonce, str) or len(offered.nonce) < 32:
         raise RefusedError("The round has no fresh number: it could be a replay. Nothing left the centre.")
     own = approved.certificates()
     try:
@@ -69,27 +104,38 @@ def _claims(certificate: Certificate) -> tuple[object, ...]:
 
 @dataclass
 class Charge:
-    """The cost of one round at one centre: reserved before anything is sent, settled when its end is known."""
+    """The cost of one round at one centre: reserved before anything is sent, settled when its end is known.
+
+    `token` belongs to the call that takes part: the ledger hands the reservation back for this token alone, so nobody
+    else who is offered the round can use it or give it back.
+    """
 
     agreed: Round
     name: str
     account: Account | None
-    #: Whether a message that depends on the data has left.
-    sent: bool = False
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
     _open: list[Any] = field(default_factory=list)
+
+    @property
+    def register(self) -> Register:
+        return Register(None if self.account is None else self.account.ledger.path)
 
     def reserve(self) -> None:
         """Sets the cost aside for every kind of unit; raises what the ledger raises, with nothing left reserved."""
         if self.account is None:
             return
+        book, key = self.account.ledger, f"{self.agreed.hash} {self.token}"
         try:
             for event in self.agreed.events:
                 purpose = f"{self.agreed.subject} (several centres)"
-                book = self.account.ledger
-                self._open.append(book.reserve(self.account.dataset, event, purpose=purpose, key=self.agreed.hash))
+                self._open.append(book.reserve(self.account.dataset, event, purpose=purpose, key=key))
         except SfumatoError:
-            self._each("release")
+            self.give_back()
             raise
+
+    def give_back(self) -> None:
+        """Releases what this call reserved: nothing that it pays for has left the centre or ever will."""
+        self._each("release")
 
     def settle(self, outcome: Outcome | None) -> str:
         """Commit, release or keep; the word for it."""
@@ -99,7 +145,8 @@ class Charge:
         return word
 
     def _word(self, outcome: Outcome | None) -> str:
-        if not self.sent:
+        # Taking the step of the masked sum here means that nobody can send it after the release.
+        if self.register.try_claim(self.agreed.hash, self.name, "masked"):
             return "release"
         if outcome is None:
             return "open"
@@ -119,3 +166,87 @@ class Charge:
             for reservation in self._open:
                 getattr(self.account.ledger, word)(reservation)
         self._open = []
+
+
+#: A refusal promises never to unmask, so the two are one step that is taken once.
+_SLOTS = {"refuse": "unmask"}
+
+
+@dataclass
+class Seat:
+    """One centre's place in one round: every transport lets a centre speak through this alone."""
+
+    member: Participant
+    charge: Charge
+
+    @classmethod
+    def take(
+        cls,
+        offer: Offer,
+        approved: Round,
+        name: str,
+        key: Ed25519PrivateKey,
+        cells: np.ndarray,
+        account: Account | None,
+        verify: Verify | None,
+    ) -> tuple[Seat, Message]:
+        """Checks what is offered, reserves its cost, records that the centre takes part; its first message.
+
+        RefusedError, or what the ledger raises: nothing left, and nothing stays reserved.
+        """
+        check_agreement(offer.round, approved, offer.certificates, verify)
+        member = Participant(offer.round, name, key, cells)
+        seat = cls(member, Charge(offer.round, name, account))
+        if seat.has_taken("keys"):
+            seat._claim("keys")  # refuses, before anything is reserved
+        seat.charge.reserve()
+        try:
+            seat._claim("keys")
+        except SfumatoError:
+            seat.charge.give_back()
+            raise
+        return seat, member.keys()
+
+    @classmethod
+    def again(
+        cls, agreed: Round, name: str, key: Ed25519PrivateKey, cells: np.ndarray, account: Account | None, memory: bytes
+    ) -> Seat:
+        """The seat as `memory` left it, for transports that call a centre anew for every message."""
+        known = read_json(memory, dict)
+        member = Participant(agreed, name, key, cells)
+        member.recall(bytes.fromhex(known["member"]))
+        return cls(member, Charge(agreed, name, account, known["token"]))
+
+    def memory(self) -> bytes:
+        """What to keep until the next message: secrets of the round, not the centre's data."""
+        return write_json({"token": self.charge.token, "member": self.member.memory().hex()})
+
+    def has_taken(self, step: str) -> bool:
+        return self.charge.register.holds(self.member.round.hash, self.member.name, _SLOTS.get(step, step))
+
+    def answer(self, kind: Any, body: bytes) -> Message:
+        """The centre's message for one request; on record before it leaves, so that no step is ever said twice."""
+        answer = self._said(kind, body)
+        self._claim(answer.step)
+        return answer
+
+    def _said(self, kind: Any, body: bytes) -> Message:
+        match kind:
+            case "keys":
+                return self.member.shares([Message.from_dict(item) for item in read_json(body, list)])
+            case "parcels":
+                return self.member.masked(read_json(body, dict))
+            case "included":
+                return self.member.agreed(read_json(body, list))
+            case "signatures":
+                return self.member.unmask([Message.from_dict(item) for item in read_json(body, list)])
+            case "refuse":
+                return self.member.refuse()
+        raise MessageError("The coordinator asks for something that is no step of the protocol.")
+
+    def settle(self, outcome: Outcome | None) -> str:
+        """Ends the round for this centre: what it reserved is committed, released or stays open."""
+        return self.charge.settle(outcome)
+
+    def _claim(self, step: str) -> None:
+        self.charge.register.claim(self.member.round.hash, self.member.name, _SLOTS.get(step, step))

@@ -96,5 +96,5 @@ def _largest_sum(
     statistic: Statistic, scale: float, grid: float, centres: int, colluders: int, absences: int, patients: int
 ) -> int:
     honest = max(1, centres - colluders - absences)
-    part = math.ceil(patients * (statistic.largest_entry / grid + 1))
+    part = statistic.largest_part(grid, patients)
     return centres * part + math.ceil(50 * math.sqrt(centres / honest) * scale / grid)

@@ -11,6 +11,7 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -108,5 +109,6 @@ def _end(processes: Mapping[str, BaseProcess]) -> None:
         process.join(timeout=max(0.0, deadline - time.monotonic()))
         if process.is_alive():
             process.kill()
-            process.join()
-        process.close()
+            process.join(timeout=5)
+        with suppress(ValueError):  # one that not even a kill ends is left to the system
+            process.close()

@@ -168,7 +168,7 @@ class Round:
     @property
     def largest_part(self) -> int:
         """The largest number, in cells, that an honest centre's figure can have without noise."""
-        return math.ceil(self.most_patients * (self.statistic.largest_entry / self.grid + 1))
+        return self.statistic.largest_part(self.grid, self.most_patients)
 
     @property
     def largest_sum(self) -> int:
@@ -245,6 +245,11 @@ class Round:
     def hash(self) -> str:
         """Names this attempt; every signature and key includes it."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def agreement(self) -> str:
+        """Names what the institutions agreed on, whatever the attempt."""
+        return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()
 
     def description(self) -> dict[str, Any]:
         """Everything but the nonce: what the institutions agree on."""

@@ -4,25 +4,29 @@ In:   a public description (schema, norm); at a centre, its own rows.
 Out:  the centre's sum in whole cells of the grid; how far one unit moves it; what the noisy total says.
 Not here: noise (mechanisms/shares.py), masks (masks.py).
 
-Each patient's vector is clipped by public bounds and rounded to the grid on its own, so sums are sums of whole numbers:
-exact in any order. Products are clipped as products: noise is put on clipped statistics, never carried through them.
+What each patient adds is clipped by public bounds and rounded to the grid on its own, so sums are sums of whole
+numbers: exact in any order. Products are clipped as products: noise is put on clipped statistics, never carried through
+them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from sfumato.centres.placing import number_of, placed_rows, texts_of
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 
@@ -37,6 +41,11 @@ _ARITHMETIC = 1 + 1e-12
 #: most 2^-12 of the sensitivity for all coordinates together (mechanisms/grid.py).
 _SCALED = 1 + 2.0**-10
 _NUMBERS = 1 << 21
+#: Squares of a million such numbers are still finite.
+_HUGE = 1e150
+#: The rows of one patient are added in floating point; so many keep within _ARITHMETIC.
+MOST_ROWS = 1000
+_log = logging.getLogger("sfumato.centres")
 
 
 @dataclass(frozen=True)
@@ -45,15 +54,28 @@ class Statistic(ABC):
 
     With `centre_norm` a centre's whole vector is scaled down to that L2 length where it is longer: that bounds what one
     centre can change, so that a centre's own figure can be protected as well.
+
+    With `identity`, the column that says whose a row is, one patient may have several rows: at most `rows_per_person`
+    of them count, a fair sample (core/kept_rows.py), and their sum is what one patient adds. Without it every row is
+    taken for a patient of its own: that no patient has two is then the word of whoever plans the round.
     """
 
     kind: ClassVar[str]
 
     centre_norm: float | None = field(default=None, kw_only=True)
+    identity: str | None = field(default=None, kw_only=True)
+    rows_per_person: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.centre_norm is not None:
             positive(self.centre_norm, "centre_norm")
+        most = self.rows_per_person
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MOST_ROWS:
+            raise InputError(f"rows_per_person must be a whole number from 1 to {MOST_ROWS}. Nothing was run.")
+        if self.identity is not None and not isinstance(self.identity, str):
+            raise InputError("identity must be the name of a column. Nothing was run.")
+        if most > 1 and self.identity is None:
+            raise InputError("Several rows a patient need identity: the column that says whose. Nothing was run.")
         self._check()
 
     @abstractmethod
@@ -98,23 +120,74 @@ class Statistic(ABC):
             # Nothing is negative in the vectors of a schema, so replacing one is √2; of either sign, 2.
             replaced = 2.0 if isinstance(self, ClippedSums) else math.sqrt(2)
             return self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0)
-        distance = self._distance(adjacency.relation, law) * _ARITHMETIC
+        distance = self._person_distance(adjacency.relation, law) * _ARITHMETIC
         return distance if self.centre_norm is None else distance * _SCALED
 
-    def cells(self, table: Any, grid: float, most_patients: int) -> np.ndarray:
-        """This centre's sum in whole cells (int64). Raises DataError, quoting nothing, if the rows do not fit."""
+    def _person_distance(self, relation: str, law: Law) -> float:
+        """What one patient adds with up to N rows lies in N times the hull of 0 and one row's vectors."""
+        if self.rows_per_person == 1:
+            return self._distance(relation, law)
+        alone = self._distance("add-remove", law)
+        if relation == "replace-one" and not isinstance(self, Count):  # replacing a row leaves a count as it is
+            alone = max(alone, self._distance(relation, law))
+        return self.rows_per_person * alone
+
+    @property
+    def largest_person(self) -> float:
+        """The largest absolute value in what one patient adds."""
+        return self.rows_per_person * self.largest_entry
+
+    def largest_part(self, grid: float, most_patients: int) -> int:
+        """The largest number, in cells, that a centre's figure can have without noise."""
+        return math.ceil(most_patients * (self.largest_person / grid + 1))
+
+    def cells(
+        self,
+        table: Any,
+        grid: float,
+        most_patients: int,
+        *,
+        people: Sequence[str | None] | None = None,
+        key: bytes = PUBLIC_KEY,
+    ) -> np.ndarray:
+        """This centre's sum in whole cells (int64). No cell makes it fail: centres/placing.py.
+
+        A sum that is larger than `most_patients` patients can make it is cut there, number by number: cutting moves no
+        two neighbours further apart, where a refusal would tell that there is one patient more. The centre's own log
+        says so. `people` says whose each row is where the table has no such column; `key` chooses among the rows of
+        patients with many.
+        """
         rows = self._opened(table)
-        if len(rows) > most_patients:
-            raise DataError(
-                "This centre has more rows than the round allows (most_patients). Nothing was sent. Agree on a larger "
-                "bound, or sample the rows by a public rule."
-            )
         total = np.zeros(self.length, dtype=np.int64)
-        step = max(1, _NUMBERS // max(1, self.length))
-        for start in range(0, len(rows), step):
-            vectors = self._contributions(rows[start : start + step])
+        for vectors in self._vectors(rows, self._owners(table, people, len(rows)), key):
             total += np.rint(vectors * (1 / grid)).astype(np.int64).sum(axis=0)
-        return self._within_centre_norm(total, grid)
+        most = self.largest_part(grid, most_patients)
+        if int(np.abs(total).max(initial=0)) > most:
+            _log.warning("This centre's sum is cut: it has more rows than most_patients. Agree on a larger bound.")
+        return self._within_centre_norm(np.clip(total, -most, most), grid)
+
+    def _owners(self, table: Any, people: Sequence[str | None] | None, rows: int) -> Sequence[str | None] | None:
+        if people is None and self.identity is not None:
+            people = self._identities(table)
+        if people is not None and len(people) != rows:
+            raise DataError("The identities and the rows differ in number. Nothing was sent.")
+        return people
+
+    def _identities(self, table: Any) -> Sequence[str | None]:
+        raise DataError(f"{self.kind}: an array has no column of identities; give people=… Nothing was sent.")
+
+    def _vectors(self, rows: np.ndarray, people: Sequence[str | None] | None, key: bytes) -> Iterator[np.ndarray]:
+        """What the patients add, some at a time, one vector a patient."""
+        step = max(1, _NUMBERS // max(1, self.length * self.rows_per_person))
+        if people is None:
+            for start in range(0, len(rows), step):
+                yield self._contributions(rows[start : start + step])
+            return
+        kept, starts = kept_rows(people, rows, self.rows_per_person, key)
+        ends = np.append(starts[1:], len(kept))
+        for first in range(0, len(starts), step):
+            begin, end = starts[first], ends[min(first + step, len(starts)) - 1]
+            yield np.add.reduceat(self._contributions(rows[kept[begin:end]]), starts[first : first + step] - begin)
 
     def _within_centre_norm(self, total: np.ndarray, grid: float) -> np.ndarray:
         if self.centre_norm is None:
@@ -145,7 +218,11 @@ class OfSchema(Statistic):
             raise SchemaError("A statistic of several centres needs a Schema without norm. Nothing was run.")
 
     def _opened(self, table: Any) -> np.ndarray:
-        return self.schema.encode(table, extra="ignore")
+        return placed_rows(self.schema, table)
+
+    def _identities(self, table: Any) -> Sequence[str | None]:
+        assert self.identity is not None
+        return texts_of(table, self.identity)
 
     @cached_property
     def _kinds(self) -> tuple[int, int]:
@@ -258,10 +335,13 @@ class Histogram(OfSchema):
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         cell = np.zeros(len(rows), dtype=np.int64)
+        listed = np.ones(len(rows))
         for name, domain in self.schema.columns.items():
-            cell = cell * domain.features + rows[:, self.schema.slices[name]].argmax(axis=1)
+            part = rows[:, self.schema.slices[name]]
+            cell = cell * domain.features + part.argmax(axis=1)
+            listed = listed * part.max(axis=1)  # a row with a category that has no place is in no cell
         vectors = np.zeros((len(rows), self.length))
-        vectors[np.arange(len(rows)), cell] = 1.0
+        vectors[np.arange(len(rows)), cell] = listed
         return vectors
 
 
@@ -352,13 +432,13 @@ class ClippedSums(Statistic):
         return self.norm * (2.0 if relation == "replace-one" else 1.0)
 
     def _opened(self, table: Any) -> np.ndarray:
-        try:
-            rows = np.asarray(table, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError("Clipped sums need an array of numbers. Nothing was sent.") from error
-        if rows.ndim != 2 or rows.shape[1] != self.size or not np.isfinite(rows).all():
-            raise DataError(f"Clipped sums need rows of {self.size} finite numbers. Nothing was sent.")
-        return rows
+        found = np.asarray(table)
+        if found.ndim != 2 or found.shape[1] != self.size:
+            raise DataError(f"Clipped sums need rows of {self.size} numbers. Nothing was sent.")
+        if found.dtype.kind not in "fiub":
+            found = np.array([number_of(cell) for cell in found.ravel().tolist()]).reshape(found.shape)
+        # What is no number counts as 0; an infinite one as a very long vector in its direction.
+        return np.clip(np.nan_to_num(found.astype(np.float64), nan=0.0), -_HUGE, _HUGE)
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         lengths = np.linalg.norm(rows, ord=self.order, axis=1)

@@ -4,8 +4,9 @@ In:   the events of a publication, its plan, the proofs it rests on.
 Out:  Certificate, and its JSON on disk.
 Not here: checking one (evidence/verify.py), composing costs (core/compose.py), keeping a budget (run/ledger.py).
 
-A certificate says what is claimed; only `verify` says whether it is true. The digest tells of careless edits, not of
-a forger: whoever can write the file can also write its digest.
+A certificate says what is claimed; only `verify` says whether it is true. `files` binds it to what was published: the
+SHA-256 of each file named there. The digest tells of careless edits, not of a forger: whoever can write the file can
+also write its digest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from sfumato.errors import CertificateError, CertificateVersionError, InputError
 
 __all__ = ["NOT_FOR_PUBLICATION", "SCHEMA_VERSION", "Certificate", "Claims"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: Before this version a certificate named no files.
+_FIRST_WITH_FILES = 2
 NOT_FOR_PUBLICATION = "A random_state was used: this result can be repeated and is not for publication."
 
 _DELTAS = (1e-8, 1e-6, 1e-5)
@@ -120,6 +123,7 @@ class Certificate:
     created: str
     digest: str = field(default="")
     schema_version: int = SCHEMA_VERSION
+    files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def issue(
@@ -162,10 +166,25 @@ class Certificate:
         )
         return replace(unsigned, digest=_hash(unsigned._body()))
 
+    def bound_to(self, files: Mapping[str, str]) -> Certificate:
+        """The same certificate for these files: path, relative to the certificate's folder, to SHA-256 in hex.
+
+        >>> from sfumato.core import REPLACE_ONE, LaplaceEvent
+        >>> noise = LaplaceEvent(1.0, 2.0, adjacency=REPLACE_ONE)
+        >>> one = Certificate.issue(subject="count", events=[noise], proofs=["laplace"])
+        >>> one.bound_to({"result.json": "0" * 64}).files[0][0]
+        'result.json'
+        """
+        named = tuple(sorted((_path(path), _sha256(digest)) for path, digest in files.items()))
+        unsigned = replace(self, files=named, schema_version=SCHEMA_VERSION, digest="")
+        return replace(unsigned, digest=_hash(unsigned._body()))
+
     def _body(self) -> dict[str, Any]:
         """Everything but the digest, as plain JSON values."""
+        bound = {"files": dict(self.files)} if self.schema_version >= _FIRST_WITH_FILES else {}
         return _plain(
             {
+                **bound,
                 "schema_version": self.schema_version,
                 "subject": self.subject,
                 "plan_hash": self.plan_hash,
@@ -314,7 +333,9 @@ def _check_version(record: Any) -> None:
 
 
 def _from_record(record: dict[str, Any]) -> Certificate:
-    _exactly(record, set(Certificate.__dataclass_fields__), "the certificate")
+    names = set(Certificate.__dataclass_fields__)
+    bound = record["schema_version"] >= _FIRST_WITH_FILES
+    _exactly(record, names if bound else names - {"files"}, "the certificate")
     if type(record["publishable"]) is not bool:
         raise CertificateError("publishable must be true or false.")
     stated = record["adjacency"]
@@ -332,7 +353,23 @@ def _from_record(record: dict[str, Any]) -> Certificate:
         publishable=record["publishable"],
         created=_text(record["created"], "created"),
         digest=_text(record["digest"], "digest"),
+        schema_version=record["schema_version"],
+        files=tuple(sorted((_path(path), _sha256(one)) for path, one in record["files"].items())) if bound else (),
     )
+
+
+def _path(value: Any) -> str:
+    """A path below the certificate's folder, written alike on every system."""
+    parts = _text(value, "a file").split("/")
+    if any(part in ("", ".", "..") or "\\" in part for part in parts):
+        raise InputError("A file of a certificate lies below its folder.")
+    return value
+
+
+def _sha256(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+        raise InputError("A file of a certificate is named with its SHA-256 in hex.")
+    return value
 
 
 def _guarantee(record: Any) -> Guarantee:

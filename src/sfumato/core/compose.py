@@ -36,7 +36,7 @@ from sfumato.core.guarantee import (
     _order,
 )
 from sfumato.core.learning_event import ObjectiveDP
-from sfumato.core.loss_distribution import loss_distribution
+from sfumato.core.loss_distribution import drawn_delta, drawn_epsilon, loss_distribution
 from sfumato.core.parts import Part
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
@@ -78,8 +78,11 @@ class ComposedDP(Guarantee):
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
-        if self._has_pair:
-            bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
+        if self.has_loss_distribution:
+            if self._has_box:
+                bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
+            else:
+                bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
             plain = self._plain()
             if plain is not None and epsilon >= plain[0]:
                 bounds.append(plain[1])
@@ -88,18 +91,25 @@ class ComposedDP(Guarantee):
     def epsilon(self, delta: float) -> float:
         delta = probability(delta)
         bounds = [epsilon_from_curve(self._curve, delta)] if self._has_curve else [math.inf]
-        if self._has_pair:
+        if self.has_loss_distribution:
             plain = self._plain()
             if plain is not None and delta >= plain[1]:
                 bounds.append(plain[0])
-            if delta > _FOURIER:
+            if delta > _FOURIER and self._has_box:
+                bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
+            elif delta > _FOURIER:
                 loss = loss_distribution(self.parts)
                 bounds.append(round_up(float(loss.get_epsilon_for_delta(delta - _FOURIER)), 1e-9))
         return max(0.0, min(bounds))
 
     @property
-    def _has_pair(self) -> bool:
+    def has_loss_distribution(self) -> bool:
+        """Whether every act has a law of its own, so that their losses can be added up."""
         return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
+
+    @property
+    def _has_box(self) -> bool:
+        return any(part.kind == "box" for part in self.parts)
 
     @property
     def _has_curve(self) -> bool:
@@ -175,7 +185,9 @@ Composable = Event | Guarantee | Repeated
 
 
 def compose(items: Iterable[Composable]) -> Guarantee:
-    """The guarantee of doing all of `items` on the same data, each chosen freely in the light of the earlier ones.
+    """The guarantee of doing all of `items` on the same data; costs are fixed, acts may depend on earlier outputs.
+
+    Costs that depend on earlier outputs add in fewer ways: see run/ledger_balance.py.
 
     >>> compose([GaussianDP(0.3), GaussianDP(0.4)])
     GaussianDP(adjacency=None, mu=0.5)
@@ -288,7 +300,8 @@ def _single(part: Part, adjacency: Adjacency | None) -> Guarantee:
 class Partition:
     """A split of the records fixed without looking at the data, and by what rule a record finds its part.
 
-    rule "position": by row number or an outside list; a changed record stays in its part.
+    rule "position": by row number or an outside list; a replaced record stays in its part. Adding or removing a row
+    would shift all later ones, so there is no add-remove promise.
     rule "attribute": by a public function of the record itself; a changed record may move to another part.
     """
 
@@ -305,37 +318,103 @@ class Partition:
             raise PrivacyParameterError("Say in words how the partition was fixed without looking at the data.")
 
 
-def parallel(items: Iterable[Composable], partition: Partition, adjacency: Adjacency | None = None) -> Guarantee:
-    """The cost of one act on each part of a public partition: the worst part, or the worst two.
+def parallel(
+    items: Iterable[Composable],
+    partition: Partition,
+    adjacency: Adjacency | None = None,
+    *,
+    inside: Iterable[Composable] | None = None,
+) -> Guarantee:
+    """The cost of one act on each part of a public partition, the acts independent and fixed before any draw.
 
-    With rule "attribute" a record that changes may leave one part and enter another, which changes the size of both:
-    each part's cost must therefore be stated under add-remove. The result is under add-remove too, or, if `adjacency`
-    says replace-one, the worst two parts composed.
+    rule "position", replace-one: the worst part. rule "attribute", add-remove: the worst part. rule "attribute" with
+    `items` under add-remove and `adjacency` replace-one: a record may change inside one part or leave one and enter
+    another, so the worst of all parts' `inside` costs (under replace-one, in the order of `items`) and of all pairs of
+    parts together; without `inside` a change inside a part is charged as two changes of the same act.
 
+    >>> from sfumato.core.adjacency import REPLACE_ONE
     >>> split = Partition("position", "first and second half by row number")
-    >>> parallel([PureDP(1.0), PureDP(0.5)], split)
-    PureDP(adjacency=None, eps=1.0)
+    >>> print(parallel([PureDP(1.0), PureDP(0.5)], split, REPLACE_ONE))
+    1-DP, under replacing one record
     """
     if not isinstance(partition, Partition):
         raise PrivacyParameterError(
             "Parallel composition needs a Partition that was fixed without looking at the data. Nothing was spent."
         )
     given = list(items)
-    stated = _common_adjacency(given)
-    costs = [compose([item]) for item in given]
-    if partition.rule == "attribute":
-        if stated is None or stated.relation != "add-remove":
-            raise PrivacyParameterError(
-                "Where a record's own attribute decides its part, state the cost of each part under add-remove: a "
-                "changed record may leave one part and enter another. Nothing was spent."
-            )
-        if adjacency is not None and adjacency.relation == "replace-one":
-            moved = [item.under(None) for item in costs]
-            costs = [compose([a, b]) for i, a in enumerate(moved) for b in moved[:i]] or moved
-            stated, costs = adjacency, [cost.under(adjacency) for cost in costs]
-    adjacency = stated
-    unique = list(dict.fromkeys(costs))
-    for cost in unique:
-        if all(cost is other or other.implies(cost) for other in unique):
+    stated = _common_adjacency(given) or (adjacency if partition.rule == "position" else None)
+    wanted = adjacency or stated
+    if stated is None or wanted is None:
+        raise PrivacyParameterError(
+            "Say under which adjacency the parts' costs are stated: replacing one record for parts by position, adding "
+            "or removing one for parts by attribute. Nothing was spent."
+        )
+    _check_parallel(partition, stated, wanted)
+    costs = [compose([item]).under(None) for item in given]
+    if partition.rule == "attribute" and wanted.relation == "replace-one":
+        costs = [*_inside(costs, inside, wanted), *_across(costs)]
+    elif inside is not None:
+        raise PrivacyParameterError("`inside` is for parts by attribute under replace-one only. Nothing was spent.")
+    return _worst([cost.under(wanted) for cost in dict.fromkeys(costs)], wanted)
+
+
+def _check_parallel(partition: Partition, stated: Adjacency, wanted: Adjacency) -> None:
+    if partition.rule == "position" and not stated.relation == wanted.relation == "replace-one":
+        raise PrivacyParameterError(
+            "Parts by position have no cost under add-remove: a row that is added or removed moves every later row to "
+            "another place, and with it through all parts. Use replace-one, or parts by attribute. Nothing was spent."
+        )
+    if partition.rule == "attribute" and stated.relation != "add-remove":
+        raise PrivacyParameterError(
+            "Where a record's own attribute decides its part, state the cost of each part under add-remove: a changed "
+            "record may leave one part and enter another. Nothing was spent."
+        )
+    if stated.unit != wanted.unit:
+        raise PrivacyParameterError(
+            f"The parts' costs protect one {stated.unit}, and the promise is about one {wanted.unit}: state both for "
+            "the same unit. Nothing was spent."
+        )
+
+
+def _worst(costs: list[Guarantee], adjacency: Adjacency) -> Guarantee:
+    for cost in costs:
+        if all(cost is other or other.implies(cost) for other in costs):
             return cost
-    return WorstOf(tuple(unique), adjacency=adjacency)
+    return WorstOf(tuple(costs), adjacency=adjacency)
+
+
+def _across(costs: list[Guarantee]) -> list[Guarantee]:
+    """Every two parts together; alike ones once."""
+    kinds = list(Counter(costs).items())
+    pairs = [(one, other) for i, (one, _) in enumerate(kinds) for other, _ in kinds[:i]]
+    pairs += [(one, one) for one, count in kinds if count > 1]
+    return [compose(pair) for pair in pairs]
+
+
+def _inside(costs: list[Guarantee], inside: Iterable[Composable] | None, adjacency: Adjacency) -> list[Guarantee]:
+    """What a change inside each part costs: as stated, or twice the part's own change."""
+    if inside is None:
+        return [_from_parts([_twice(part) for part in _parts(cost)], None) for cost in dict.fromkeys(costs)]
+    given = list(inside)
+    if len(given) != len(costs):
+        raise PrivacyParameterError("`inside` needs one cost for each part, in the same order. Nothing was spent.")
+    if _common_adjacency(given) != adjacency:
+        raise PrivacyParameterError("State the `inside` costs under replacing one record. Nothing was spent.")
+    return [compose([item]).under(None) for item in given]
+
+
+def _twice(part: Part) -> Part:
+    """Two changes of the same act: group privacy for two (docs/proofs/composition.md)."""
+    match part.kind:
+        case "gaussian" | "laplace" | "box":
+            return Part(part.kind, 2 * part.value, part.extra, part.count)
+        case "two-point":
+            failing = round_up((1 + math.exp(min(part.value, 700.0))) * part.extra)
+            if failing < 1:
+                return Part("two-point", 2 * part.value, failing, part.count)
+        case "concentrated":
+            return Part("concentrated", 4 * part.value, 0.0, part.count)
+    raise PrivacyParameterError(
+        "What replacing a record inside a part costs does not follow from this cost under add-remove: state it for "
+        "every part with inside=[…] under replace-one. Nothing was spent."
+    )

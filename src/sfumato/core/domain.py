@@ -23,7 +23,6 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.core.tables import as_column
@@ -190,6 +189,8 @@ class Categories(Domain):
         # Arrow refuses 2**54 as a float although it is one, so the integers are converted here.
         convert = float if pa.types.is_floating(arrow.type) else _unchanged
         listed = pa.array([convert(value) for _, value in expressed], type=arrow.type)
+        from pyarrow import compute as pc
+
         options = pc.SetLookupOptions(value_set=listed, skip_nulls=True)
         found = pc.call_function("index_in", [arrow], options).fill_null(-1).to_numpy()
         # Position -1 is the last entry, so "not found" maps to the -1 appended there.
@@ -303,6 +304,8 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_floating(kind):
         # Adding zero turns -0.0 into 0.0, which Arrow's hash tells apart.
+        from pyarrow import compute as pc
+
         return pc.call_function("add", [column.cast(pa.float64()), pa.scalar(0.0)])
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
         return column.cast(pa.decimal128(kind.precision, kind.scale))

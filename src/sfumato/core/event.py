@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+#: Beyond this the box is far wider than its noise, which its cells could no longer follow.
+STRONGEST_BOX = 1e9
+
+
 @dataclass(frozen=True)
 class Event(ABC):
     """One random act under a stated adjacency. Abstract; the final classes below are records."""
@@ -211,6 +215,11 @@ class BoxEvent(Event):
         positive(self.half_width, "half_width")
         at_least_zero(self.stiffness, "stiffness")
         at_least_zero(self.grid, "grid")
+        if not self.strength <= STRONGEST_BOX:
+            raise PrivacyParameterError(
+                f"stiffness·half_width⁴ must be at most {STRONGEST_BOX:g}: the walls are more than 170 standard "
+                "deviations away. Take a narrower box, or Gaussian noise. Nothing was spent."
+            )
 
     @property
     def shift(self) -> float:
@@ -220,7 +229,10 @@ class BoxEvent(Event):
     @property
     def strength(self) -> float:
         """The stiffness in units of the half width; with `shift` it determines the profile."""
-        return self.stiffness * self.half_width**4
+        try:
+            return self.stiffness * self.half_width**4
+        except OverflowError:
+            return math.inf if self.stiffness else 0.0
 
     def guarantee(self) -> Guarantee:
         from sfumato.core.compose import compose  # the profile is computed where all profiles are

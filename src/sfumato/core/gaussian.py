@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_down, round_up
+from sfumato.core.special import erfcx, log_ndtr, ndtr
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]

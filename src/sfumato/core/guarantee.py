@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, number, positive, probability, round_up
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve, two_point_rdp
+from sfumato.core.special import erfinv, ndtr, ndtri
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP", "Guarantee", "NoGuarantee", "PureDP", "RenyiDP"]
@@ -154,7 +154,12 @@ def _like_input(values: np.ndarray, given: Any) -> Any:
 
 
 def mu_of_pure(eps: float) -> float:
-    """The least μ that every ε-DP act has: where the two curves meet the diagonal. From the small tail, rounded up."""
+    """The least μ that every ε-DP act has, Φ(μ/2) = 1/(1+e^-ε): where the two curves meet the diagonal. Rounded up.
+
+    Small ε by the inverse error function, since Φ⁻¹ near ½ has lost their digits; large ε from the small tail.
+    """
+    if eps < 1:
+        return round_up(2 * math.sqrt(2) * float(erfinv(math.tanh(eps / 2))))
     return round_up(-2 * float(ndtri(math.exp(-eps) / (1 + math.exp(-eps)))))
 
 

@@ -21,12 +21,12 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_up
 from sfumato.core.event import Event
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
 from sfumato.core.guarantee import Guarantee, PureDP, _order
+from sfumato.core.special import log_ndtr, ndtr
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["LossGrid", "ObjectiveDP", "ObjectivePerturbationEvent", "objective_curve", "objective_loss"]

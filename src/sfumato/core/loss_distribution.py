@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from sfumato.core.learning_event import objective_loss
 from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
+from sfumato.core.special import gammaln
 
-__all__ = ["BOX_ROUNDING", "loss_distribution"]
+__all__ = ["drawn_delta", "drawn_epsilon", "loss_distribution"]
 
 
 def _interval(parts: tuple[Part, ...]) -> float:
@@ -93,8 +93,12 @@ def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
 
 #: Cells in which the box law and its shifted copy are compared.
 _BOX_CELLS = 16384
-#: The drawn whole-number weights differ from the law by less than this in total: counted as given away.
-BOX_ROUNDING = 1e-8
+#: Cells lighter than this lie where floating point no longer knows the law: they count as given away.
+_LIGHTEST = 1e-24
+#: The drawn whole-number weights differ from the law by so much relatively, and by so much together absolutely.
+_BOX_RELATIVE, _BOX_ABSOLUTE = 1e-9, 2.0**-44
+#: From here on the absolute part alone, times e^ε, exceeds 1.
+_FARTHEST = 31.0
 
 
 def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[int, float]]:
@@ -110,10 +114,51 @@ def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[i
     width = shift / cells_in_shift
     count = math.ceil(2 / width)
     edges = -1 + width * np.arange(count + 1)
-    masses = np.diff(BoxNoise(1.0, strength).cdf(np.minimum(edges, 1.0)))
-    known = np.flatnonzero(masses > 0)
-    logs = np.log(masses[known] / masses[known].sum()) + math.log1p(-BOX_ROUNDING)
-    here = {int(k): float(v) for k, v in zip(known, logs, strict=True)}
+    masses = BoxNoise(1.0, strength).masses(np.minimum(edges, 1.0))
+    masses = masses / masses.sum()
+    known = np.flatnonzero(masses > _LIGHTEST)
+    here = {int(k): float(v) for k, v in zip(known, np.log(masses[known]), strict=True)}
     moved = {k + cells_in_shift + 1: v for k, v in here.items()}
-    here[-1] = moved[-2] = math.log(BOX_ROUNDING)
+    here[-1] = moved[-2] = math.log(count * _LIGHTEST)
     return moved, here
+
+
+def drawn_delta(parts: tuple[Part, ...], epsilon: float) -> float:
+    """δ(ε) of the acts as drawn, where some are box noise: the whole-number weights are not quite the law.
+
+    If every weight is within a factor 1 ± r of its cell's mass but for a in all, then
+    δ(ε) ≤ (1 + r)·δ_law(ε - 2r) + a·(1 + e^ε); and δ falls with ε, so the best ε' ≤ ε counts (docs/proofs/box.md).
+    """
+    lowest, least = _valley(parts)
+    return min(1.0, _drawn(parts, epsilon) if epsilon <= lowest else least)
+
+
+def drawn_epsilon(parts: tuple[Part, ...], delta: float) -> float:
+    """The smallest ε with `drawn_delta` at most δ; infinite where there is none."""
+    high, least = _valley(parts)
+    if least > delta:
+        return math.inf
+    low = 0.0
+    if _drawn(parts, low) <= delta:
+        return low
+    for _ in range(45):  # up to the valley the bound falls
+        middle = (low + high) / 2
+        low, high = (low, middle) if _drawn(parts, middle) <= delta else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=64)
+def _valley(parts: tuple[Part, ...]) -> tuple[float, float]:
+    """Where the bound is least, and how small: it is convex in e^ε, so golden sections find it."""
+    ratio, low, high = (math.sqrt(5) - 1) / 2, 0.0, _FARTHEST
+    for _ in range(32):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if _drawn(parts, left) <= _drawn(parts, right) else (left, high)
+    return low, _drawn(parts, low)
+
+
+def _drawn(parts: tuple[Part, ...], epsilon: float) -> float:
+    boxes = sum(part.count for part in parts if part.kind == "box")
+    relative, absolute = boxes * _BOX_RELATIVE, boxes * _BOX_ABSOLUTE
+    law = float(loss_distribution(parts).get_delta_for_epsilon(epsilon - 4 * relative))
+    return (1 + 2 * relative) * law + absolute * (1 + math.exp(epsilon))

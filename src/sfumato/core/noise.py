@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.special import ndtr
 
 from sfumato.core.checks import at_least_zero, positive
+from sfumato.core.special import ndtr
 
 __all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise"]
 
@@ -116,6 +115,8 @@ class BoxNoise(Noise):
 
         This is the even Dirichlet basis, so the coefficients fall off exponentially.
         """
+        from scipy.linalg import eigh
+
         strength = self.stiffness / 4 * self.half_width**4
         size = 48 + 4 * math.ceil(strength**0.25)
         frequency = (np.arange(1, size + 1) - 0.5) * math.pi
@@ -139,8 +140,22 @@ class BoxNoise(Noise):
     def density(self, values: Any) -> np.ndarray:
         frequency, vector, _ = self._ground_state
         place = np.asarray(values, dtype=float) / self.half_width
-        state = np.cos(np.multiply.outer(place, frequency)) @ vector
+        heard = np.abs(vector) > 1e-19  # the others are lost in the rounding of the largest
+        state = np.cos(np.multiply.outer(place, frequency[heard])) @ vector[heard]
         return np.where(np.abs(place) < 1, state**2, 0.0) / self.half_width
+
+    def masses(self, edges: np.ndarray) -> np.ndarray:
+        """P[edge < n < next edge] for cells that are narrow beside the law: Gauss' three points of u² in each.
+
+        Differences of `cdf` lose everything below 1e-16; squares keep the tails, down to about 1e-26 of the largest.
+
+        >>> float(BoxNoise(1.0, 5.0).masses(np.linspace(-1, 1, 4097)).sum())
+        1.000000...
+        """
+        middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+        outer = math.sqrt(0.6) * half
+        sides = self.density(middle - outer) + self.density(middle + outer)
+        return half * (5 / 9 * sides + 8 / 9 * self.density(middle))
 
     def cdf(self, values: Any) -> np.ndarray:
         """∫ u² term by term: products of cosines integrate to sines."""

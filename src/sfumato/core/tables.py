@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.errors import DataError, SchemaError
 
@@ -215,6 +214,8 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The same values without dictionary, run-end or view encoding, which many Arrow kernels cannot take."""
     kind = column.type
     if pa.types.is_run_end_encoded(kind):
+        from pyarrow import compute as pc
+
         return _plain(
             pa.chunked_array(
                 [pc.call_function("run_end_decode", [chunk]) for chunk in column.chunks], type=kind.value_type

@@ -7,52 +7,43 @@ Not here: the decisions (plan/make.py). `explain` and `run` walk the same Plan.
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError
+from sfumato.evidence.figures import told_of
+from sfumato.evidence.odds import odds_sentence
+from sfumato.network.rows import absent_of, mean_of
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.told import Told
 
-__all__ = ["REGISTERS", "explain", "odds_sentence"]
+__all__ = ["REGISTERS", "explain"]
 
 REGISTERS = ("analyst", "lawyer", "subject")
 _WIDTH = 100
 
 
-def explain(plan: Plan, reader: str = "analyst") -> str:
-    """The plan for a reader: one of "analyst", "lawyer", "subject" (in any case), or the name of an observer."""
+def explain(plan: Plan, reader: str = "analyst", folder: Path | None = None) -> str:
+    """The plan for a reader: one of "analyst", "lawyer", "subject" (in any case), or the name of an observer.
+
+    With the folder of its release the errors are those of the published numbers, as far as the reader may know them.
+    """
     word = reader.strip().lower()
     observers = sorted({planned.observer for planned in plan.publications})
     if word in REGISTERS:
-        lines = {"analyst": _analyst, "lawyer": _lawyer, "subject": _subject}[word](plan)
+        lines = _lawyer(plan) if word == "lawyer" else {"analyst": _analyst, "subject": _subject}[word](plan, folder)
     elif reader in observers:
-        lines = _for_observer(plan, reader)
+        lines = _for_observer(plan, reader, folder, own=True)
     else:
         raise InputError(
             f"Nobody called {reader!r} observes anything in this plan. Use one of {', '.join(REGISTERS)}, or one of "
             f"the observers: {', '.join(observers)}."
         )
     return "\n".join(lines) + "\n"
-
-
-def odds_sentence(guarantee: Guarantee) -> str:
-    """What a promise means for whoever guesses about one individual."""
-    unit = guarantee.adjacency.unit if guarantee.adjacency else "record"
-    delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else (0.0 if isinstance(guarantee, PureDP) else 1e-6)
-    epsilon = guarantee.epsilon(delta)
-    factor = f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
-    exception = f", except with a probability of at most {delta:.2g}" if delta else ""
-    sure = 50 + 50 * guarantee.advantage()
-    return (
-        f"Whatever somebody believed about one {unit} before, what is published multiplies the odds by at most "
-        f"{factor}{exception}. Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 "
-        f"%, is right in at most {sure:.1f} % of all cases."
-    )
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
@@ -67,10 +58,10 @@ def _promises_for(plan: Plan, observer: str) -> list[Promise]:
     return [promise for promise in plan.promises if observer in promise.observers]
 
 
-def _analyst(plan: Plan) -> list[str]:
+def _analyst(plan: Plan, folder: Path | None) -> list[str]:
     lines = [f"Plan {plan.hash[:12]} of {plan.study}"]
     for observer in sorted({planned.observer for planned in plan.publications}):
-        lines += _for_observer(plan, observer)
+        lines += _for_observer(plan, observer, folder)
     lines += _title("What the ledger will be charged")
     for dataset in plan.datasets:
         lines += _wrapped(f"{dataset}: {plan.cost(dataset)}, as if all observers showed each other everything.")
@@ -81,17 +72,17 @@ def _analyst(plan: Plan) -> list[str]:
     return lines
 
 
-def _for_observer(plan: Plan, observer: str) -> list[str]:
+def _for_observer(plan: Plan, observer: str, folder: Path | None, own: bool = False) -> list[str]:
     lines = _title(f"What {observer} will see")
     for planned in plan.publications:
         if planned.observer == observer:
-            lines += list(_publication(plan, planned))
+            lines += list(_publication(plan, planned, told_of(plan, planned, folder, own=own)))
     lines += _title(f"What {observer} could still learn")
     for promise in _promises_for(plan, observer):
         who = " and ".join(promise.observers)
         together = f" ({who} together)" if len(promise.observers) > 1 else ""
         lines += _wrapped(f"Promised{together}: {promise.asked}. Kept: {promise.kept.describe()}.")
-        lines += _wrapped(odds_sentence(promise.asked), "  ")
+        lines += _wrapped(odds_sentence(promise.asked, promise.kept), "  ")
     for draw in plan.draws:
         if observer in draw.observers:
             lines += _wrapped(_limit(draw), "  ")
@@ -114,28 +105,30 @@ def _limit(draw: AnyDraw) -> str:
     return f"{draw.node}: who estimates it without bias from this draw errs typically by at least {error} (Cramér-Rao)."
 
 
-def _publication(plan: Plan, planned: Planned) -> Iterator[str]:
+def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator[str]:
     yield from _wrapped(
         f"{planned.name}: {planned.strategy}" + (f" on {', '.join(planned.cut)}" if planned.cut else "")
     )
-    if planned.strategy.startswith("random answer"):
-        for seen in planned.seen:
-            yield from _wrapped(
-                f"{seen.node}: one answer each, in {100 * seen.error:.3g} % not the network's own.", "  "
-            )
-        return
-    for seen in planned.seen:
-        each = f" each of {seen.size} numbers" if seen.size > 1 else ""
-        note = f" {seen.note}" if seen.note else ""
-        yield from _wrapped(
-            f"{seen.node}:{each} within ±{seen.half_width:.4g} of the truth in 95 of 100 cases; expected squared error "
-            f"{seen.error:.4g}{' in all' if seen.size > 1 else ''}.{note}",
-            "  ",
-        )
+    for one in told:
+        yield from _wrapped(one.sentence, "  ")
+    for sentence in rows_sentences(plan, planned):
+        yield from _wrapped(sentence, "  ")
+    if any(one.wrong is None for one in told):
+        yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
     yield from _wrapped(f"Why: {planned.reason}", "  ")
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
         yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
+
+
+def rows_sentences(plan: Plan, planned: Planned) -> list[str]:
+    """What the aggregates of a publication are about where people have several rows, each sentence once."""
+    if plan.network is None:
+        return []
+    sums = {node.name: node for node in plan.network.aggregates}
+    said = [mean_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    absent = [absent_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
+    return [sentence for sentence in dict.fromkeys([*said, *absent]) if sentence]
 
 
 def _lawyer(plan: Plan) -> list[str]:
@@ -148,7 +141,12 @@ def _lawyer(plan: Plan) -> list[str]:
             f"The protected unit is one {unit} of {promise.dataset}; the change considered is "
             f"{promise.asked.adjacency}. The promise is {promise.asked.describe()} (requirement {promise.requirement})."
         )
-        lines += _wrapped(odds_sentence(promise.asked))
+        if named := plan.extras.get("instances"):
+            lines += _wrapped(
+                f"What is protected are all values of one {unit} together; the study names {', '.join(named)}, and "
+                "every other value read from a table is protected in the same way."
+            )
+        lines += _wrapped(odds_sentence(promise.asked, promise.kept, "lawyer"))
         shown = [planned.name for planned in plan.publications if planned.observer in promise.observers]
         lines += _wrapped(
             f"It covers everything that this study shows to {who}, taken together ({', '.join(dict.fromkeys(shown))}), "
@@ -164,19 +162,26 @@ def _lawyer(plan: Plan) -> list[str]:
     return lines
 
 
-def _subject(plan: Plan) -> list[str]:
+def _subject(plan: Plan, folder: Path | None) -> list[str]:
     lines = ["If your data are in this study"]
     for planned in plan.publications:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
+        widest = max(told_of(plan, planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
-            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before, typically "
-            f"±{max((seen.half_width for seen in planned.seen), default=0.0):.3g}, so that nobody can tell with "
-            "confidence what your own entry was."
+            f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
+            f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
+            "what your own entry was."
+        )
+    if known := plan.extras.get("personal"):
+        lines += _wrapped(
+            f"· You know {', '.join(known)} of yourself exactly. It is counted as nobody else's knowledge and "
+            "changes no promise."
         )
     for promise in plan.promises:
-        lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {odds_sentence(promise.asked)}", "")
+        sentence = odds_sentence(promise.asked, promise.kept, "subject")
+        lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {sentence}", "")
     lines += _wrapped(
-        "· This holds whatever else somebody knows, and also for what is computed from the results later. It does not "
-        "stop general findings, for example about an illness, from being learned."
+        "· It stays so for what is computed from the results later. It does not stop general findings, for example "
+        "about an illness, from being learned."
     )
     return lines

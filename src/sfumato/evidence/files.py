@@ -1,16 +1,17 @@
-"""Files written whole or not at all.
+"""Files of a release: written whole or not at all, and found by the folder's own index.
 
-In:   a path, text.
-Out:  the file.
+In:   a path, text; the folder of a release.
+Out:  the file; which files hold which publication.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["published_files", "write_whole"]
 
 
 def write_whole(path: Path, text: str) -> Path:
@@ -22,3 +23,19 @@ def write_whole(path: Path, text: str) -> Path:
     finally:
         draft.unlink(missing_ok=True)
     return path
+
+
+def published_files(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Which files hold which publication, as the folder's own index says."""
+    try:
+        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for entry in index:
+            stem = entry["file"].removesuffix("parquet")
+            names = (entry["file"], *(f"{stem}{ending}" for ending in entry.get("documents", ("json",))))
+            present = tuple(dict.fromkeys(f"results/{n}" for n in names if (folder / "results" / n).is_file()))
+            key = (entry["publication"], entry["observer"])
+            found[key] = (*found.get(key, ()), *present)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return found

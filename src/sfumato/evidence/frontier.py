@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core import ApproxDP, GaussianDP, Guarantee
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
+from sfumato.evidence.odds import USUAL_DELTA, stated_point
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.network.network import Network
@@ -28,10 +29,8 @@ from sfumato.plan.draw import Noise
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.request import template_of
 
-__all__ = ["USUAL_DELTA", "Frontier", "frontier_of", "promise_of", "stated_point"]
+__all__ = ["Frontier", "frontier_of", "promise_of"]
 
-#: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
-USUAL_DELTA = 1e-6
 _LAWS = {"gaussian", "laplace"}
 _FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 
@@ -55,18 +54,6 @@ def promise_of(plan: Plan, planned: Planned) -> Promise | None:
     alone = [promise for promise in plan.promises if promise.observers == (planned.observer,)]
     named = [promise for promise in alone if promise.requirement == planned.requirement]
     return next(iter(named or alone), None)
-
-
-def stated_point(guarantee: Guarantee) -> tuple[float, float]:
-    """(ε, δ) as it was promised, or at a usual δ where the promise is a curve.
-
-    >>> stated_point(ApproxDP(0.5, 1e-5)), stated_point(PureDP(1.0))
-    ((0.5, 1e-05), (1.0, 0.0))
-    """
-    delta = USUAL_DELTA
-    if isinstance(guarantee, PureDP | ApproxDP):
-        delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else 0.0
-    return guarantee.epsilon(delta), delta
 
 
 def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) -> Frontier | None:

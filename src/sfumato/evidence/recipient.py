@@ -14,8 +14,11 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import odds_sentence
-from sfumato.evidence.report_facts import published_files, state_of
+from sfumato.evidence.explain import rows_sentences
+from sfumato.evidence.figures import told_of
+from sfumato.evidence.files import published_files, write_whole
+from sfumato.evidence.odds import odds_sentence
+from sfumato.evidence.report_facts import state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
 
@@ -43,8 +46,6 @@ _CORRELATED = (
 
 def write_recipient_readme(plan: Plan, folder: str | Path) -> Path:
     """Write README.txt into the folder of a release."""
-    from sfumato.evidence.files import write_whole
-
     return write_whole(Path(folder) / "README.txt", recipient_text(plan, Path(folder)))
 
 
@@ -53,12 +54,13 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     files = published_files(folder) if folder else {}
     lines = _head(plan, folder)
     for planned in plan.publications:
-        lines += _publication(plan, planned, files.get((planned.name, planned.observer), ()))
+        lines += _publication(plan, planned, files.get((planned.name, planned.observer), ()), folder)
     lines += _title("Using these numbers correctly") + _rules(plan)
     lines += _title("In Python") + _code(plan, files)
     lines += _title("What was promised to the people in the data")
     for promise in plan.promises:
-        lines += _wrapped(f"Towards {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+        who = " and ".join(promise.observers)
+        lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
         "numbers is covered where a line above names you both."
@@ -100,7 +102,7 @@ def _head(plan: Plan, folder: Path | None) -> list[str]:
     return lines
 
 
-def _publication(plan: Plan, planned: Planned, files: tuple[str, ...]) -> list[str]:
+def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: Path | None) -> list[str]:
     lines = _title(f"{planned.name}, for {planned.observer}")
     if files:
         lines += _wrapped(f"Files: {', '.join(files)}", "")
@@ -108,15 +110,15 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...]) -> list[s
     laws: dict[str, list[Seen]] = {}
     for seen in planned.seen:
         laws.setdefault(noise_law(plan, planned, seen), []).append(seen)
+    told = told_of(plan, planned, folder)
     for law, members in laws.items():
-        for seen in members:
-            note = f" {seen.note}" if seen.note else ""
-            many = f", each of {seen.size} numbers" if seen.size > 1 else ""
-            lines += _bullet(
-                f"{seen.node}{many}: standard error {math.sqrt(seen.error / max(seen.size, 1)):.4g}; 95 % interval: "
-                f"value ± {seen.half_width:.4g}.{note}"
-            )
+        nodes = {seen.node for seen in members}
+        for one in told:
+            if one.node in nodes:
+                lines += _bullet(one.sentence)
         lines += _wrapped(law, "  ")
+    for sentence in rows_sentences(plan, planned):
+        lines += _wrapped(sentence, "  ")
     return lines
 
 
@@ -145,8 +147,8 @@ def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
         )
     return (
         "Noise was added to what it is computed from, and the value was computed from the noisy versions. Its error is "
-        "therefore neither exactly Gaussian nor independent of the value; the squared error above was found by "
-        "simulation over the public ranges."
+        "therefore neither exactly Gaussian nor independent of the value: the standard error is to first order, the "
+        "interval the range of the formula over what the noise may have been."
     )
 
 
@@ -156,7 +158,7 @@ def _generic(planned: Planned) -> str:
 
 def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
     kind = _aggregate_kind(plan, seen.node)
-    deviation = math.sqrt(seen.error / max(seen.size, 1))
+    deviation = seen.standard_error
     if kind == "mean" or (kind is None and seen.size == 1 and not _same(seen.error, (deviation_of(draws) or 0.0) ** 2)):
         wide = f"{_kind(draws)} noise of standard deviation {deviation_of(draws):.4g} was added to the sum"
         if draws[0].dimension == 1:
@@ -165,9 +167,9 @@ def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
                 "that standard deviation over the number. The mean was put back into its public range."
             )
         return (
-            f"{wide} and to the count, then divided: a ratio, its error close to Gaussian with standard deviation "
-            f"{deviation:.4g} where the count is as planned, and larger where it is smaller. The mean was put back "
-            "into its public range."
+            f"{wide} and to the count, then divided: a ratio. Its error follows from the drawn count, and its interval "
+            "from both by test inversion (Fieller); where the count cannot be told from 0 the interval is the whole "
+            "range. The mean was put back into its public range."
         )
     if kind == "moment2" or (kind is None and seen.size != draws[0].dimension):
         return (
@@ -201,8 +203,9 @@ def _aggregate_kind(plan: Plan, node: str) -> str | None:
 def _rules(plan: Plan) -> list[str]:
     lines: list[str] = []
     for text in (
-        "Report a number with its interval. The standard errors are those of the noise alone; add the sampling error "
-        "of your own question: total variance = noise variance + sampling variance.",
+        "Report a number with its interval: low and high beside each value hold the truth in 95 of 100 cases; an end "
+        "that is null in a .json file is unbounded. They are for the noise alone, about these people; add the sampling "
+        "error of your own question: total variance = noise variance + sampling variance.",
         "A difference of two numbers has the variance s1² + s2²; a sum of k numbers adds all their variances. A total "
         "of many noisy parts is worse than the same total published once.",
         "Do not set negative counts to zero, round, or drop cells that look odd before you add up or compare: the "
@@ -233,7 +236,7 @@ def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str
     if aggregates or not files:
         lines += [
             f'for row in pq.read_table("{aggregates[0] if aggregates else "results/FILE.parquet"}").to_pylist():',
-            '    print(row["node"], row["part"], row["value"], "±", 1.96 * row["standard_error"])',
+            '    print(row["node"], row["part"], row["value"], "95 %:", row["low"], "to", row["high"])',
         ]
     if individuals and any(act.group is not None for act in drawn_for(plan)):
         lines += [

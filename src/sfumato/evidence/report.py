@@ -27,6 +27,7 @@ from sfumato.evidence.recipient import write_recipient_readme
 from sfumato.evidence.rehearsal import Realised, realised_errors
 from sfumato.evidence.report_facts import gather, noise_labels, state_of
 from sfumato.evidence.verify import verify
+from sfumato.evidence.verify_files import verify_files
 from sfumato.network.draw import draw
 from sfumato.network.network import Network
 from sfumato.network.observations import check_observations
@@ -147,6 +148,12 @@ def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
     if not certificates:
         found.append("there is no certificate")
     found += [f"{path.name} does not hold" for path in certificates if not verify(path).ok]
+    found += [
+        f"{path.name}: {check.field}: {check.sentence}"
+        for path in certificates
+        for check in verify_files(path, complete=True)
+        if not check.ok
+    ]
     return tuple(found)
 
 

@@ -8,7 +8,6 @@ Not here: how the page looks (evidence/templates/report.html), deciding (plan/).
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,15 @@ from markupsafe import Markup
 
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import odds_sentence
-from sfumato.evidence.frontier import Frontier, frontier_of, stated_point
+from sfumato.evidence.figures import told_of
+from sfumato.evidence.files import published_files
+from sfumato.evidence.frontier import Frontier, frontier_of
+from sfumato.evidence.odds import odds_of, odds_sentence, stated_point
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.told import Told
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
 
@@ -36,7 +38,6 @@ __all__ = [
     "Shown",
     "gather",
     "noise_labels",
-    "published_files",
     "state_of",
 ]
 
@@ -55,7 +56,7 @@ class PromiseFacts:
     adjacency: str
     epsilon: float
     delta: float
-    odds: str
+    odds: str  # what happens to them, in words
     sure: float  # per cent of right guesses of the best attacker who starts at 50
     sentence: str
 
@@ -65,6 +66,7 @@ class Shown:
     """One publication as its observer will find it."""
 
     planned: Planned
+    told: tuple[Told, ...]
     files: tuple[str, ...]
     exact: bool
     frontier: Frontier | None
@@ -136,6 +138,7 @@ class Facts:
     findings: tuple[str, ...]
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
+    only_for: str = ""  # the observer from whose draws errors on the page follow, where there is one observer
 
 
 def gather(
@@ -155,7 +158,7 @@ def gather(
         ObserverFacts(
             name,
             f"observer-{number}",
-            tuple(_shown(plan, planned, files, network) for planned in plan.publications if planned.observer == name),
+            tuple(_shown(plan, one, files, network, folder) for one in plan.publications if one.observer == name),
             tuple(_promise(promise) for promise in plan.promises if name in promise.observers),
             _noise(drawn_for(plan, name)),
         )
@@ -177,7 +180,12 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
+        names[0] if folder and len(names) == 1 and _tells_draws(plan) else "",
     )
+
+
+def _tells_draws(plan: Plan) -> bool:
+    return any(seen.basis == "drawn" for planned in plan.publications for seen in planned.seen)
 
 
 def state_of(folder: Path | None) -> str:
@@ -195,6 +203,7 @@ def _state(folder: Path | None, certificates: tuple[Checked, ...]) -> str:
 
 def _promise(promise: Promise) -> PromiseFacts:
     epsilon, delta = stated_point(promise.asked)
+    odds = odds_of(promise.asked, promise.kept)
     adjacency = promise.asked.adjacency
     return PromiseFacts(
         " and ".join(promise.observers),
@@ -205,26 +214,25 @@ def _promise(promise: Promise) -> PromiseFacts:
         str(adjacency) if adjacency else "",
         epsilon,
         delta,
-        _factor(epsilon),
-        50 + 50 * promise.asked.advantage(),
-        odds_sentence(promise.asked),
+        odds.bound,
+        odds.sure,
+        odds_sentence(promise.asked, promise.kept),
     )
 
 
-def _factor(epsilon: float) -> str:
-    if epsilon >= 50:
-        return f"e^{epsilon:.3g}"
-    return f"{math.exp(epsilon):.3g}" if epsilon < 6.9 else f"{math.ceil(math.exp(epsilon)):,}"
-
-
 def _shown(
-    plan: Plan, planned: Planned, files: dict[tuple[str, str], tuple[str, ...]], network: Network | None
+    plan: Plan,
+    planned: Planned,
+    files: dict[tuple[str, str], tuple[str, ...]],
+    network: Network | None,
+    folder: Path | None,
 ) -> Shown:
     frontier = frontier_of(plan, planned, network)
     needed = {*planned.cut, *(seen.node for seen in planned.seen)}
     drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     return Shown(
         planned,
+        told_of(plan, planned, folder),
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,
         frontier,
@@ -255,22 +263,6 @@ def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
         deviation = deviation_of(acts)
         labels[key] = "noise" if deviation is None else f"noise σ = {deviation:.3g}"
     return labels
-
-
-def published_files(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Which files hold which publication, as the folder's own index says."""
-    try:
-        index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
-        found: dict[tuple[str, str], tuple[str, ...]] = {}
-        for entry in index:
-            stem = entry["file"].removesuffix("parquet")
-            names = (entry["file"], *(f"{stem}{ending}" for ending in entry.get("documents", ("json",))))
-            present = tuple(dict.fromkeys(f"results/{n}" for n in names if (folder / "results" / n).is_file()))
-            key = (entry["publication"], entry["observer"])
-            found[key] = (*found.get(key, ()), *present)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return found
 
 
 def _checked(folder: Path) -> tuple[Checked, ...]:
@@ -310,7 +302,7 @@ def _accounts(
                     cost,
                     amount_text(balance.granted),
                     amount_text(balance.spent) if balance.spent else "nothing",
-                    left_text(balance.remaining, balance.granted),
+                    left_text(balance.remaining),
                 )
                 for balance in balances
             ] or [Account(dataset, cost)]

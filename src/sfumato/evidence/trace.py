@@ -16,14 +16,16 @@ from typing import Any
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
 from sfumato.evidence.drawn import Drawn, drawn_for
-from sfumato.evidence.explain import odds_sentence
-from sfumato.evidence.report_facts import published_files
+from sfumato.evidence.figures import told_of
+from sfumato.evidence.files import published_files
+from sfumato.evidence.odds import odds_sentence
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.told import Told
 from sfumato.run.forget import forgotten_names
 
 __all__ = ["Origin", "Trace", "find_result", "study_network", "trace_person", "trace_result", "trace_text"]
@@ -55,12 +57,17 @@ class Trace:
     tables: tuple[Origin, ...]
     acts: tuple[Drawn, ...]
     promises: tuple[Promise, ...]
+    told: tuple[Told, ...] = ()
 
 
 def trace_result(
-    plan: Plan, name: str, observer: str | None = None, network: Network | None = None
+    plan: Plan,
+    name: str,
+    observer: str | None = None,
+    network: Network | None = None,
+    folder: Path | None = None,
 ) -> tuple[Trace, ...]:
-    """One Trace for each observer the publication was made for."""
+    """One Trace for each observer the publication was made for; with a folder, of the numbers published there."""
     found = [p for p in plan.publications if p.name == name and observer in (None, p.observer)]
     if not found:
         known = sorted({planned.name for planned in plan.publications})
@@ -69,10 +76,10 @@ def trace_result(
             "opened."
         )
     graph = network or plan.network
-    return tuple(_trace(plan, planned, graph) for planned in found)
+    return tuple(_trace(plan, planned, graph, folder) for planned in found)
 
 
-def _trace(plan: Plan, planned: Planned, network: Network | None) -> Trace:
+def _trace(plan: Plan, planned: Planned, network: Network | None, folder: Path | None) -> Trace:
     shown = tuple(dict.fromkeys(seen.node for seen in planned.seen))
     behind = _behind(network, (*shown, *planned.cut)) if network else {}
     needed = {*shown, *planned.cut, *behind}
@@ -88,6 +95,7 @@ def _trace(plan: Plan, planned: Planned, network: Network | None) -> Trace:
         _origins(network, behind) if network else (),
         acts,
         tuple(promise for promise in plan.promises if planned.observer in promise.observers),
+        told_of(plan, planned, folder, own=True),
     )
 
 
@@ -177,6 +185,8 @@ def trace_text(trace: Trace) -> str:
     """What `sfumato trace` prints for one publication."""
     lines = [f"{trace.publication}, for {trace.observer}"]
     lines += _wrapped(f"shows {', '.join(trace.shown)}" + (f" ({trace.position})" if trace.position else ""))
+    for told in trace.told:
+        lines += _wrapped(told.sentence)
     if trace.variables:
         lines += _wrapped(f"computed from {', '.join(trace.variables)}")
     for origin in trace.tables:
@@ -259,7 +269,8 @@ def _bounded(plan: Plan, dataset: str) -> Iterator[str]:
     yield from _wrapped("Why the influence on it is bounded:")
     for promise in plan.promises:
         if promise.dataset == dataset:
-            yield from _wrapped(f"· {' and '.join(promise.observers)}: {promise.asked}. {odds_sentence(promise.asked)}")
+            who = " and ".join(promise.observers)
+            yield from _wrapped(f"· {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
     cost = plan.cost(dataset)
     yield from _wrapped(f"· Everybody together: {cost}. {odds_sentence(cost)}")
     yield from _wrapped(

@@ -38,7 +38,7 @@ def run_trace(
     place, name, observer = find_result(result, folder)
     plan = Plan.read(place / "plan.json")
     network = _network(plan, study, data)
-    return "\n".join(trace_text(trace) for trace in trace_result(plan, name, observer, network))
+    return "\n".join(trace_text(trace) for trace in trace_result(plan, name, observer, network, place))
 
 
 def _everything(folder: Path, study: Path | None, data: Path | None) -> str:
@@ -46,7 +46,7 @@ def _everything(folder: Path, study: Path | None, data: Path | None) -> str:
     network = _network(plan, study, data)
     pairs = [(planned.name, planned.observer) for planned in plan.publications]
     return "\n".join(
-        trace_text(trace) for name, observer in pairs for trace in trace_result(plan, name, observer, network)
+        trace_text(trace) for name, observer in pairs for trace in trace_result(plan, name, observer, network, folder)
     )
 
 

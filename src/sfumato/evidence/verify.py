@@ -6,7 +6,7 @@ Not here: issuing and storing certificates (core/certificate.py), composing guar
 Proof: docs/proofs/composition.md
 
 Nothing is taken over from the issuer: the JSON is parsed here, costs are derived from the event records in
-evidence/losses.py, and neither `core.compose` nor the views of a Guarantee are called.
+evidence/losses.py, profiles in evidence/laws.py, and neither `core.compose` nor the views of a Guarantee are called.
 """
 
 from __future__ import annotations
@@ -23,32 +23,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError, VerificationError
+from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
-    Concentrated,
-    Law,
     Part,
+    concentrated,
     event_parts,
     guarantee_parts,
-    law_of,
+    pure_sum,
     required_proofs,
     rule_for,
     same,
+    square_of_mu,
     unrepeated,
+    written,
 )
 
 __all__ = ["Check", "Verification", "verify"]
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSIONS = (1, 2)
 _NOT_FOR_PUBLICATION = "A random_state was used: this result can be repeated and is not for publication."
 _FIELDS = {"adjacency", "claims", "composed", "created", "digest", "events", "guarantee", "notes", "plan_hash"}
 _FIELDS |= {"proofs", "publishable", "schema_version", "subject", "versions"}
+_FIELDS_OF = {1: _FIELDS, 2: _FIELDS | {"files"}}
 _DELTAS = (1e-8, 1e-6, 1e-5)
 _ARITHMETIC = 1e-10  # what floating point may cost δ in this file
+_FAR = 1e4  # an ε beyond every loss that is known
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -89,6 +93,7 @@ class Verification:
         return self.ok
 
 
+@calm_threads()
 def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False) -> Verification:
     """Re-derives every number of `certificate` from its events; with `plan`, also that the plan is the one hashed.
 
@@ -132,12 +137,13 @@ def _read(certificate: Any) -> dict[str, Any]:
 
 
 def _all_checks(record: dict[str, Any], plan: Record | None) -> Iterator[Check]:
-    version = record.get("schema_version", _SCHEMA_VERSION)
-    known = type(version) is int and version == _SCHEMA_VERSION
-    yield Check("schema_version", known, f"Version {version!r}; this verifier knows {_SCHEMA_VERSION}.")
-    strangers = sorted(_FIELDS ^ set(record)) if known else []
+    version = record.get("schema_version", _SCHEMA_VERSIONS[-1])
+    known = type(version) is int and version in _SCHEMA_VERSIONS
+    yield Check("schema_version", known, f"Version {version!r}; this verifier knows 1 and 2.")
+    fields = _FIELDS_OF[version] if known else set()
+    strangers = sorted(fields ^ set(record)) if known else []
     for name in strangers:
-        yield Check(name, False, "The entry is missing." if name in _FIELDS else "No such entry is known.")
+        yield Check(name, False, "The entry is missing." if name in fields else "No such entry is known.")
     if strangers or not known:
         return
     for name, (check, wrong) in _CHECKS.items():
@@ -195,10 +201,7 @@ def _check_composed(record: Record) -> Findings:
         return
     for name in ("composed", "guarantee"):
         yield name, guarantee_from_dict(record[name]).to_dict() == record[name]
-    own = event_parts(record["events"])
-    if len(own) == 1 and own[0].times == 1 and own[0].kind == "laplace":
-        own = (own[0]._replace(kind="two-point"),)  # alone, its cost is stated as ε
-    yield "composed", _all_same(own, guarantee_parts(record["composed"]))
+    yield "composed", _all_same(event_parts(record["events"]), guarantee_parts(record["composed"]))
 
 
 def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
@@ -211,29 +214,26 @@ def _check_guarantee(record: Record) -> Findings:
         case "NoGuarantee":
             holds = isinstance(guarantee["reason"], str)
         case "PureDP":
-            holds = law_of(parts).largest * (1 - 1e-12) <= guarantee["eps"]
+            holds = _is_pure(parts, guarantee["eps"])
+        case "ApproxDP" if guarantee["delta"] == 0:
+            holds = _is_pure(parts, guarantee["eps"])
         case "ApproxDP":
             holds = law_of(parts).delta(guarantee["eps"]) <= guarantee["delta"] * (1 + _ARITHMETIC)
         case "GaussianDP":
-            holds = math.sqrt(math.fsum(map(_square_of_mu, parts))) * (1 - 1e-12) <= guarantee["mu"]
-        case "ZCDP":  # Bun & Steinke 2016, Prop. 1.6 and 3.3
-            bounded = not any(part.kind in ("box", "objective") for part in parts)
-            holds = (
-                bounded
-                and math.fsum(part.times * part.value**2 / 2 for part in parts) * (1 - 1e-12) <= guarantee["rho"]
-            )
+            square = square_of_mu(parts)
+            holds = square is not None and square <= written(guarantee["mu"]) ** 2
+        case "ZCDP":
+            rho = concentrated(parts)
+            holds = rho is not None and rho <= written(guarantee["rho"])
         case _:
             holds = _all_same(parts, guarantee_parts(guarantee))
     yield "guarantee", holds
 
 
-def _square_of_mu(part: Part) -> float:
-    """ε-DP implies the μ whose trade-off curve meets the kink of its own; squares of μ add."""
-    if part.kind in ("box", "objective"):
-        return math.inf
-    tail = math.exp(-part.value) / (1 + math.exp(-part.value))
-    one = part.value if part.kind == "gaussian" else -2 * float(ndtri(tail)) * (1 + 1e-13)
-    return part.times * one**2
+def _is_pure(parts: tuple[Part, ...], epsilon: float) -> bool:
+    """Σε in exact decimals, and no act that may fail: no grid decides about a promise without δ."""
+    plain = pure_sum(parts)
+    return plain is not None and not plain[1] and plain[0] <= written(epsilon)
 
 
 def _check_claims(record: Record) -> Findings:
@@ -241,56 +241,55 @@ def _check_claims(record: Record) -> Findings:
     if not _claims_something(record):
         yield "claims", claims == {"advantage": None, "mu": None, "pairs": []}
         return
-    parts = event_parts(record["events"])
+    # The events imply the guarantee (checked above), and the claims are what the guarantee says of itself.
     match guarantee["kind"]:
         case "ComposedDP":
+            parts = event_parts(record["events"])
             boxes = any(part.kind == "box" for part in parts)  # issuer and verifier cut the box into different cells
-            laws = _Laws(law_of(parts), law_of(parts), 1 + (5e-2 if boxes else 1e-2), _rounding(parts))
+            stated = _Stated(law_of(parts), 1 + (5e-2 if boxes else 1e-2), _rounding(parts))
         case "ZCDP":
-            laws = _Laws(law_of(parts), Concentrated(guarantee["rho"]), 1 + 3e-3)
+            stated = _Stated(Concentrated(guarantee["rho"]), 1 + 3e-3)
+        case "ObjectiveDP":
+            stated = _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-2)
         case _:
-            laws = _Laws(law_of(parts), law_of(guarantee_parts(guarantee)), 1 + 1e-6)
+            stated = _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-6)
     yield "claims", set(claims) == {"advantage", "mu", "pairs"}
-    wanted = {*_DELTAS, *([0.0] if math.isfinite(laws.stated.largest) else []), guarantee.get("delta", _DELTAS[0])}
+    wanted = {*_DELTAS, *([0.0] if math.isfinite(stated.law.largest) else []), guarantee.get("delta", _DELTAS[0])}
     yield "claims.pairs", [sorted(pair) for pair in claims["pairs"]] == [["delta", "epsilon"]] * len(wanted)
     for position, (pair, delta) in enumerate(zip(claims["pairs"], sorted(wanted), strict=True)):
         yield f"claims.pairs[{position}].delta", pair["delta"] == delta
-        yield f"claims.pairs[{position}].epsilon", laws.allow(pair["epsilon"], delta)
-    least, most = max(laws.events.delta(0.0), laws.stated.delta(0.0)), laws.stated.delta(-laws.rounding) * laws.slack
+        yield f"claims.pairs[{position}].epsilon", stated.allows(pair["epsilon"], delta)
+    least, most = stated.law.delta(0.0), stated.law.delta(-stated.rounding) * stated.slack
     yield "claims.advantage", least * (1 - _ARITHMETIC) <= claims["advantage"] <= min(1.0, most)
     if guarantee["kind"] == "GaussianDP":
-        yield "claims.mu", guarantee["mu"] <= claims["mu"] <= guarantee["mu"] * laws.slack
+        yield "claims.mu", guarantee["mu"] <= claims["mu"] <= guarantee["mu"] * stated.slack
     else:
         yield "claims.mu", claims["mu"] is None
 
 
-class _Laws(NamedTuple):
-    """What the events give, what the guarantee states, and how far above it a number may lie and not be stale."""
+class _Stated(NamedTuple):
+    """What the guarantee says, and how far above it a number may lie and not be stale."""
 
-    events: Law
-    stated: Law | Concentrated
+    law: Law | Concentrated
     slack: float
     rounding: float = 0.0
 
-    def allow(self, epsilon: Any, delta: float) -> bool:
-        """Whether (ε, δ) is true of the events, and what the guarantee says: neither less nor noticeably more."""
-        if epsilon == "infinity":
-            return isinstance(self.stated, Law) and self.stated.others.infinite > delta
-        if delta == 0:
-            least = max(self.events.largest, self.stated.largest) * (1 - 1e-12)
-            return least <= epsilon <= self.stated.largest * self.slack
+    def allows(self, epsilon: Any, delta: float) -> bool:
+        """Whether (ε, δ) is what the guarantee says: neither less nor noticeably more."""
         most = delta * (1 + _ARITHMETIC)
-        true = max(self.events.delta(epsilon), self.stated.delta(epsilon)) <= most
-        return (
-            true and epsilon >= 0 and (epsilon == 0 or self.stated.delta(epsilon / self.slack - self.rounding) > most)
-        )
+        if epsilon == "infinity":
+            return self.law.delta(_FAR) > most
+        if delta == 0:
+            return self.law.largest <= epsilon <= self.law.largest * self.slack
+        true = epsilon >= 0 and self.law.delta(epsilon) <= most
+        return true and (epsilon == 0 or self.law.delta(epsilon / self.slack - self.rounding) > most)
 
 
 def _rounding(parts: tuple[Part, ...]) -> float:
     """What an issuer may add to ε who rounds each two-point or box loss up to a grid of at most 1e-4."""
-    reach = [40.0 if part.kind == "box" else part.value for part in parts]
+    reach = [40.0 if part.kind == "box" else part.size for part in parts]
     longest = sum(size * part.times for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
-    finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
+    finest = min(part.size / (400 if part.kind == "two-point" else 50) for part in parts)
     step = max(min(1e-4, finest), longest / 1e6)
     return step * sum(
         1 if part.kind == "two-point" else part.times for part in parts if part.kind in ("two-point", "box")
@@ -312,6 +311,8 @@ def _check_texts(record: Record) -> Findings:
         yield field, _is_words(record[field])
     yield "notes", isinstance(record["notes"], list) and all(map(_is_words, record["notes"]))
     yield "versions", isinstance(record["versions"], dict) and all(map(_is_words, record["versions"].values()))
+    files = record.get("files", {})
+    yield "files", isinstance(files, dict) and all(re.fullmatch(r"[0-9a-f]{64}", str(one)) for one in files.values())
     yield "plan_hash", record["plan_hash"] is None or bool(re.fullmatch(r"[0-9a-f]{64}", str(record["plan_hash"])))
 
 

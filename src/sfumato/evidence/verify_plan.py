@@ -1,6 +1,6 @@
 """A published folder checked against its study: every sensitivity derived again, no optimisation repeated, no data.
 
-In:   a folder written by `sfumato run`, optionally the study (and its public tables).
+In:   a folder written by `sfumato run`, `release` or `coordinate`, optionally the study (and its public tables).
 Out:  Checks, as for a certificate.
 Not here: certificates alone (evidence/verify.py, which knows nothing but core).
 
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.certificate import Certificate
+from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.verify import Check, verify
+from sfumato.evidence.verify_files import verify_files
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
@@ -26,31 +28,37 @@ from sfumato.plan.plan import Plan
 __all__ = ["verify_folder", "verify_plan"]
 
 
+@calm_threads()
 def verify_folder(
     folder: Path, study: Path | None = None, tables: Mapping[str, Any] | None = None
 ) -> tuple[Check, ...]:
-    """All checks of a published folder; with the study also those that need it."""
-    try:
-        plan = Plan.read(folder / "plan.json")
-    except SfumatoError as error:
-        return (Check("plan.json", False, str(error)),)
-    checks = [Check("plan.json", True, f"It is the plan {plan.hash[:12]} and was not changed.")]
+    """All checks of a published folder: certificates, the files they name, the plan; with the study also its own."""
+    checks: list[Check] = []
+    plan: Plan | None = None
+    if (folder / "plan.json").exists() or (folder / "results").exists() or study is not None:
+        try:
+            plan = Plan.read(folder / "plan.json")
+        except SfumatoError as error:
+            return (Check("plan.json", False, str(error)),)
+        checks.append(Check("plan.json", True, f"It is the plan {plan.hash[:12]} and was not changed."))
     files = sorted(folder.glob("certificate*.json"))
     if not files:
         checks.append(Check("certificate.json", False, "There is no certificate here."))
     for path in files:
         checks.extend(_certificate(path, plan))
-    if study is not None:
+    if study is not None and plan is not None:
         checks.extend(verify_plan(plan, network_of(study, tables)))
     return tuple(checks)
 
 
-def _certificate(path: Path, plan: Plan) -> Iterator[Check]:
-    result = verify(path, plan=plan.to_dict())
-    if not result.ok:
-        yield from (Check(f"{path.name}: {field}", False, sentence) for field, _, sentence in result.failures)
+def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:
+    result = verify(path, plan=None if plan is None else plan.to_dict())
+    wrong = [*result.failures, *(check for check in verify_files(path, complete=True) if not check.ok)]
+    if wrong:
+        yield from (Check(f"{path.name}: {field}", False, sentence) for field, _, sentence in wrong)
         return
-    yield Check(path.name, True, f"{Certificate.read(path).guarantee}.")
+    named = "and every file it names is as it was published" if Certificate.read(path).files else "naming no files"
+    yield Check(path.name, True, f"{Certificate.read(path).guarantee}, {named}.")
 
 
 def verify_plan(plan: Plan, network: Network) -> Iterator[Check]:

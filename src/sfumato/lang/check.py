@@ -13,14 +13,16 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sfumato.lang.cells import check_cells
+from sfumato.lang.circles import first_circle
 from sfumato.lang.expressions import cpf_problems
 from sfumato.lang.ground import Derivation, collect, derive, first_failure
-from sfumato.lang.limits import Limits
+from sfumato.lang.instances import check_instances
+from sfumato.lang.limits import Limits, Meter
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called, single_variables
 from sfumato.lang.spec import Dependency, Grounding, Spec
-from sfumato.lang.structure import domain_predicates
 from sfumato.lang.symbolic import symbolic_facts
 from sfumato.lang.term import (
     Compound,
@@ -41,19 +43,23 @@ __all__ = ["check_grounded"]
 
 def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem]:
     """Every problem that shows when the clauses are run."""
-    derivation = derive(spec, symbolic_facts(spec), limits)
+    meter = Meter(limits or Limits())
+    derivation = derive(spec, symbolic_facts(spec), meter)
     if derivation.problems:
         # What could not be derived would show up below as missing: say the cause alone.
         yield from _unanswered(spec, derivation)
         return
-    network = _Network(spec, collect(derivation))
+    network = _Network(spec, collect(derivation), meter)
     yield from _open_answers(network, derivation)
     yield from _meanings(network)
     yield from _expressions(network)
     yield from _cycles(network)
     yield from _observed(network)
-    yield from _ranges(network)
+    yield from check_cells(network, _error)
     yield from _exact(network)
+    yield from check_instances(
+        spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(network, clause)
+    )
 
 
 def _unanswered(spec: Spec, derivation: Derivation) -> Iterator[Problem]:
@@ -77,6 +83,7 @@ class _Network:
 
     spec: Spec
     grounding: Grounding
+    meter: Meter
 
     def __post_init__(self) -> None:
         self.text = {clause.position: clause.text for clause in self.spec.clauses}
@@ -85,16 +92,30 @@ class _Network:
         self.definitions: dict[Term, list[Dependency]] = {}
         for one in self.grounding.dependencies:
             self.definitions.setdefault(one.child, []).append(one)
-        self._domains = domain_predicates(self.spec)
+        self._domains: dict[str, set[str]] = {}
+        for dataset in self.spec.datasets:
+            for goal in goals(dataset.goal):
+                self._domains.setdefault(indicator(goal), set()).add(dataset.name)
         self._touched: dict[str, set[Term]] = {}
         self._declarations: dict[str, list[Clause]] = {}
+        self._meant: dict[str, list[Clause]] = {}
+        self.by_name: dict[str, list[Clause]] = {}
         for clause in self.spec.clauses:
-            if indicator(clause.head) == "random/1":
+            name = indicator(clause.head)
+            self.by_name.setdefault(name, []).append(clause)
+            if name == "random/1":
                 self._declarations.setdefault(indicator(clause.head.arguments[0]), []).append(clause)
+            if name == "depends/3":
+                self._meant.setdefault(indicator(clause.head.arguments[0]), []).append(clause)
         self.needed = self._needed()
 
     def clause(self, position: Position | None) -> str:
         return self.text.get(position, "") if position else ""
+
+    def meant_for(self, variable: Term) -> list[Clause]:
+        """The depends clauses whose child is, or may become, this variable."""
+        near = [*self._meant.get(indicator(variable), []), *self._meant.get("variable", [])]
+        return [clause for clause in near if match(clause.head.arguments[0], variable) is not None]
 
     def names(self) -> Iterator[str]:
         """The derived variables as text, for suggestions."""
@@ -162,11 +183,20 @@ class _Network:
         """Whether a variable belongs to an individual of the dataset, or counts them."""
         if variable in self.aggregates:
             condition = self.aggregates[variable].condition
-            return any(self._domains.get(indicator(goal)) == dataset for goal in goals(condition))
+            return any(dataset in self._domains.get(indicator(goal), ()) for goal in goals(condition))
         for clause in self._declarations.get(indicator(variable), []):
             if match(clause.head.arguments[0], variable) is not None:
-                return any(self._domains.get(indicator(goal)) == dataset for goal in goals(clause.body))
+                return any(dataset in self._domains.get(indicator(goal), ()) for goal in goals(clause.body))
         return False
+
+    def unprotected(self, seen: list[Term], dataset: str) -> str | None:
+        """Another dataset with individuals of another kind behind what is seen; None if there is none."""
+        own = {goal for goal, names in self._domains.items() if dataset in names}
+        for other in self.spec.datasets:
+            theirs = {goal for goal, names in self._domains.items() if other.name in names}
+            if not own & theirs and self.touched(other.name) & set(seen):
+                return other.name
+        return None
 
     def declared_at(self, variable: Term) -> Position | None:
         """The random/1 clause that declares a variable."""
@@ -301,17 +331,13 @@ def _left_open(network: _Network, position: Position | None) -> str:
 def _none(network: _Network, variable: Term) -> Problem:
     """A declared variable without a meaning: an error where something seen depends on it."""
     needed = variable in network.needed
-    covering = [
-        clause
-        for clause in network.spec.clauses
-        if indicator(clause.head) == "depends/3" and match(clause.head.arguments[0], variable) is not None
-    ]
+    covering = network.meant_for(variable)
     if covering:
-        failed = first_failure(network.spec, covering[0], variable, symbolic_facts(network.spec))
+        failed = first_failure(network.spec, covering[0], variable, symbolic_facts(network.spec), network.meter)
         condition = f"the condition {_shown(failed)} fails" if failed is not None else "a condition fails"
         empty = failed is not None and any(part == ListTerm() for part in walk(failed))
         # Rows of a public table are not read here: a condition on them may well hold when they are.
-        public = _asks_public_rows(network.spec, covering[0])
+        public = _asks_public_rows(network, covering[0])
         return _error(
             network,
             "not-checked" if public else "no-cpf",
@@ -322,33 +348,28 @@ def _none(network: _Network, variable: Term) -> Problem:
             "Cover the missing case with a clause of its own.",
             severity="error" if needed and not public else "warning",
         )
-    ranged = any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges)
-    consequence = "" if needed else "; nothing that is seen depends on it"
-    if needed and ranged:
-        consequence = "; its range is enough for a plan, not for a run"
+    consequence = "" if needed else "; nothing can use it"
     return _error(
         network,
         "no-cpf",
         f"{_shown(variable)} is declared and has neither a CPF nor a column{consequence}",
         network.declared_at(variable),
         "Add depends(Child, Parents, CPF), feed it with column(Table, name, Atom), or remove its declaration.",
-        severity="error" if needed and not ranged else "warning",
+        # A network in which nothing is seen yet may be unfinished.
+        severity="error" if network.needed else "warning",
     )
 
 
-def _asks_public_rows(spec: Spec, clause: Clause) -> bool:
+def _asks_public_rows(network: _Network, clause: Clause) -> bool:
     """Whether a clause, or anything it calls, asks for rows of a public table."""
-    public = {name for name, (_, is_public) in spec.table_predicates.items() if is_public}
-    by_name: dict[str, list[Clause]] = {}
-    for one in spec.clauses:
-        by_name.setdefault(indicator(one.head), []).append(one)
+    public = {name for name, (_, is_public) in network.spec.table_predicates.items() if is_public}
     seen: set[str] = set()
     waiting = [indicator(goal) for goal in called(clause.body)]
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            waiting += [indicator(goal) for one in by_name.get(name, []) for goal in called(one.body)]
+            waiting += [indicator(goal) for one in network.by_name.get(name, []) for goal in called(one.body)]
     return bool(seen & public)
 
 
@@ -386,34 +407,16 @@ def _dependency_problems(network: _Network, one: Dependency) -> Iterator[tuple[s
 
 
 def _cycles(network: _Network) -> Iterator[Problem]:
-    finished: set[Term] = set()
-    for start in network.variables:
-        path: dict[Term, None] = {}
-        waiting: list[tuple[Term, bool]] = [(start, False)]
-        while waiting:
-            variable, leaving = waiting.pop()
-            if leaving:
-                path.pop(variable, None)
-                finished.add(variable)
-                continue
-            if variable in path:
-                names = [_shown(one) for one in path]
-                circle = [*names[names.index(_shown(variable)) :], _shown(variable)]
-                definition = network.definitions.get(variable)
-                position = definition[0].position if definition else network.declared_at(variable)
-                yield _error(
-                    network,
-                    "cycle",
-                    f"{_shown(variable)} depends on itself: {' <- '.join(circle)}",
-                    position,
-                    "Break the circle: a Bayesian network has none.",
-                )
-                return
-            if variable in finished:
-                continue
-            path[variable] = None
-            waiting.append((variable, True))
-            waiting += [(parent, False) for parent in network.parents(variable)]
+    circle = first_circle(network.variables, network.parents)
+    if circle:
+        definition = network.definitions.get(circle[0])
+        yield _error(
+            network,
+            "cycle",
+            f"{_shown(circle[0])} depends on itself: {' <- '.join(map(_shown, circle))}",
+            definition[0].position if definition else network.declared_at(circle[0]),
+            "Break the circle: a Bayesian network has none.",
+        )
 
 
 def _observed(network: _Network) -> Iterator[Problem]:
@@ -446,6 +449,16 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 f"Declare it: privacy_requirement({show(requirement)}, Dataset, dp(Epsilon, Delta)).",
             )
+        elif strangers := network.unprotected(covered, datasets[requirement]):
+            reported.add((indicator(variable), position))
+            yield _error(
+                network,
+                "unprotected",
+                f"{_shown(variable)} rests on individuals of {strangers}, whom {show(requirement)} does not protect: "
+                f"it is about {datasets[requirement]}",
+                position,
+                f"Publish it under a requirement on {strangers}: privacy_requirement(Name, {strangers}, Metric).",
+            )
         elif covered[0] not in network.touched(datasets[requirement]):
             reported.add((indicator(variable), position))
             yield _error(
@@ -455,26 +468,6 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 "Publish it without a requirement's help, or check that the right variable and dataset are named.",
                 severity="warning",
-            )
-
-
-def _ranges(network: _Network) -> Iterator[Problem]:
-    """A cell that something seen depends on needs a public range: without one its influence has no bound."""
-    reported = set()
-    for variable in network.needed:
-        name = indicator(variable)
-        if name in reported or not network.column(variable):
-            continue
-        if not any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges):
-            reported.add(name)
-            pattern = next(c.atom for c in network.spec.columns if match(c.atom, variable) is not None)
-            yield _error(
-                network,
-                "no-range",
-                f"{show(pattern)} influences what is seen and has no declared range",
-                network.declared_at(variable),
-                f"Declare what everybody may know: range({show(pattern)}, Low, High), or a list of categories.",
-                expected="a public range, written down without looking at the data",
             )
 
 

@@ -21,10 +21,13 @@ from sfumato.lang.spec import (
     Collusion,
     Column,
     Dataset,
+    EachPerson,
     Forbidden,
     Forgotten,
     Holds,
+    Keep,
     Missing,
+    MissingRule,
     Preference,
     Range,
     Relation,
@@ -33,7 +36,7 @@ from sfumato.lang.spec import (
     Source,
     Weight,
 )
-from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
+from sfumato.lang.term import PARTIAL_LIST, Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
@@ -50,6 +53,7 @@ class Declared:
     ranges: list[Range] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     row_limits: list[RowLimit] = field(default_factory=list)
+    each_person: list[EachPerson] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
@@ -176,27 +180,79 @@ def _range(declared: Declared, clause: Clause) -> None:
         low, high = (_number(end, "an end of a range") for end in clause.head.arguments[1:])
         domain = Interval(low, high)
     else:
-        listed = clause.head.arguments[1]
-        if not isinstance(listed, ListTerm):
-            raise _Wrong("the categories of a range must be a list", listed)
-        domain = Categories(tuple(_scalar(item) for item in listed.items))
+        domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
 
 
+def _categories(listed: Term) -> Categories:
+    """[a, b], or [a, b | other]: whatever is not listed is `other`, which is a category of its own."""
+    values = []
+    while isinstance(listed, Compound) and listed.functor == PARTIAL_LIST:
+        head, listed = listed.arguments
+        values.append(_scalar(head))
+    if isinstance(listed, ListTerm):
+        return Categories((*values, *(_scalar(item) for item in listed.items)))
+    if not values:
+        raise _Wrong("the categories of a range must be a list", listed)
+    other = _scalar(listed)
+    return Categories((*values, other), unknown=other, null=other)
+
+
 def _missing(declared: Declared, clause: Clause) -> None:
     atom, value = clause.head.arguments
+    pattern = _atom(atom, "a random variable")
     content = value.value if isinstance(value, Number) else _name(value, "what stands for an absent cell")
-    declared.missing.append(Missing(_atom(atom, "a random variable"), content, clause.position))
+    rule: MissingRule = "skip" if content == "skip" else "never" if content == "never" else "value"
+    if any(other.atom_pattern == pattern for other in declared.missing):
+        raise _Wrong(f"absent cells of {show(pattern)} are spoken of twice", atom, code="twice")
+    declared.missing.append(Missing(pattern, content if rule == "value" else None, rule, clause.position))
 
 
 def _rows_per_person(declared: Declared, clause: Clause) -> None:
-    table, number = clause.head.arguments
+    table, number, *which = clause.head.arguments
     maximum = _number(number, "the number of rows")
     if not isinstance(maximum, int) or maximum < 1:
         raise _Wrong("the number of rows must be a whole number of at least 1", number)
-    declared.row_limits.append(RowLimit(_name(table, "a table"), maximum, clause.position))
+    keep, column = _which_rows(which[0]) if which else ("sample", None)
+    name = _one_rule(declared, table)
+    declared.row_limits.append(RowLimit(name, maximum, keep, column, clause.position))
+
+
+def _which_rows(which: Term) -> tuple[Keep, str | None]:
+    match which:
+        case Compound(functor="sample", arguments=()):
+            return "sample", None
+        case Compound(functor="first", arguments=(column,)):
+            return "first", _name(column, "a column")
+        case Compound(functor="last", arguments=(column,)):
+            return "last", _name(column, "a column")
+    raise _Wrong(
+        f"{show(which)[:60]} does not say which rows are kept",
+        which,
+        way_out="Write sample, first(column) or last(column).",
+    )
+
+
+def _each_person(declared: Declared, clause: Clause) -> None:
+    table, statistic = clause.head.arguments
+    if _name(statistic, "what a person counts with") != "mean":
+        raise _Wrong(f"a person counts with the mean of her rows, not with {show(statistic)[:60]}", statistic)
+    declared.each_person.append(EachPerson(_one_rule(declared, table), clause.position))
+
+
+def _one_rule(declared: Declared, table: Term) -> str:
+    """The table's name, if nothing was said yet about several rows of one person in it."""
+    name = _name(table, "a table")
+    if any(other.table == name for other in (*declared.row_limits, *declared.each_person)):
+        raise _Wrong(
+            f"several rows of one person in {name} are spoken of twice",
+            table,
+            code="twice",
+            way_out="Keep one line: rows_per_person or each_person.",
+        )
+    return name
 
 
 _NEIGHBOURS = {"add_remove": "add-remove", "replace_one": "replace-one"}
@@ -336,6 +392,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "range": _range,
     "missing": _missing,
     "rows_per_person": _rows_per_person,
+    "each_person": _each_person,
     "adjacency": _adjacency,
     "dataset": _dataset,
     "privacy_requirement": _privacy_requirement,
@@ -362,6 +419,8 @@ def _unknown_missing(declared: Declared) -> Iterable[Problem]:
     """What stands for an absent cell must lie in the variable's range."""
     domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
     for one in declared.missing:
+        if one.rule != "value":
+            continue
         domain = domains.get(indicator(one.atom_pattern))
         inside = (
             isinstance(domain, Interval)

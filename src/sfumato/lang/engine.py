@@ -6,7 +6,7 @@ Not here: which clauses are asked and why (lang/ground.py), which predicates a s
 
 A program can only do logic: this engine is built with the short list of builtins below and nothing that reads, writes,
 loads or asserts exists in it. Predicates of the study carry a prefix inside the engine, so none of ProbLog's special
-names can be met by accident. Every step is counted against Limits; after an exception the engine is thrown away.
+names can be met by accident. Every step is counted by a Meter; after an exception the engine is thrown away.
 
 ProbLog's own `findall` enumerates proofs of uncertain facts (exponential when nested) and its numbers are rounded to
 15 decimals (δ = 1e-16 would become 0): both are replaced here.
@@ -15,14 +15,14 @@ ProbLog's own `findall` enumerates proofs of uncertain facts (exponential when n
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _recursion_limit = sys.getrecursionlimit()
 from problog import logic  # noqa: E402
 from problog.clausedb import ClauseDB  # noqa: E402
 from problog.engine_builtin import (  # noqa: E402
+    StructSort,
     _builtin_atom,
     _builtin_eq,
     _builtin_fail,
@@ -33,11 +33,11 @@ from problog.engine_builtin import (  # noqa: E402
     _builtin_notsame,
     _builtin_number,
     _builtin_same,
-    _builtin_sort,
     _builtin_true,
     _builtin_var,
+    list_elements,
 )
-from problog.engine_stack import BooleanBuiltIn, SimpleBuiltIn, StackBasedEngine  # noqa: E402
+from problog.engine_stack import BooleanBuiltIn, MessageFIFO, SimpleBuiltIn, StackBasedEngine  # noqa: E402
 from problog.engine_unify import UnifyError, unify_value  # noqa: E402
 from problog.errors import ProbLogError  # noqa: E402
 from problog.formula import LogicFormula  # noqa: E402
@@ -45,8 +45,9 @@ from problog.formula import LogicFormula  # noqa: E402
 sys.setrecursionlimit(_recursion_limit)  # ProbLog raises it for the whole process
 
 from sfumato.lang.arithmetic import NotANumber, evaluate  # noqa: E402
-from sfumato.lang.limits import DEEPEST_ANSWER, LimitReached, Limits  # noqa: E402
-from sfumato.lang.term import PARTIAL_LIST, Compound, ListTerm, Number, Term, Text, Variable, substitute, walk  # noqa: E402
+from sfumato.lang.limits import LimitReached, Limits, Meter  # noqa: E402
+from sfumato.lang.term import Compound, ListTerm, Term, Variable, substitute, walk  # noqa: E402
+from sfumato.lang.weighed import LARGEST_TERM, Exact, as_list, from_problog, to_problog, weight  # noqa: E402
 
 __all__ = ["BUILTINS", "LIBRARY", "EngineError", "Program"]
 
@@ -121,6 +122,9 @@ LIBRARY = frozenset(
 
 _PREFIX = "p_"
 _LARGEST_RANGE = 100_000
+_LARGEST_SUM = 10_000
+#: Handing over a clause takes as long as so many steps.
+_STEPS_OF_A_CLAUSE = 20
 
 
 class EngineError(Exception):
@@ -141,9 +145,9 @@ class Program:
         self,
         clauses: Iterable[tuple[Compound, Term | None]],
         empty: Iterable[str] = (),
-        limits: Limits | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        self._limits = limits or Limits()
+        self._meter = meter or Meter(Limits())
         self._clauses = [*clauses]
         defined = {_indicator(head) for head, _ in self._clauses}
         if any(_uses_library(body) for _, body in self._clauses):
@@ -153,7 +157,6 @@ class Program:
             functor, _, arity = name.rpartition("/")
             arguments = tuple(Variable(f"A{i}") for i in range(int(arity)))
             self._clauses.append((Compound(functor, arguments), Compound("fail")))
-        self._watch = _Watch(self._limits)
         self._engine: _Engine | None = None
         self._database: Any = None
         self._target: Any = None
@@ -169,19 +172,18 @@ class Program:
             sys.setrecursionlimit(max(recursion, 5_000))
             if self._engine is None:
                 self._prepare()
-            goal = logic.Term(_PREFIX + query.functor, *(_to_problog(part) for part in query.arguments))
+            goal = logic.Term(_PREFIX + query.functor, *(to_problog(part, self._meter) for part in query.arguments))
             _, results = self._engine._ground(  # type: ignore[union-attr]
                 self._database, goal, self._target, silent_fail=False, assume_prepared=True
             )
             return self._answers(names, results)
         except LimitReached as limit:
-            self._engine = None
-            reason = limit.reason or f"it took longer than {self._limits.seconds:g} s"
-            raise LimitReached(reason, self._watch.predicate) from None
+            tried, self._engine = self._tried(), None
+            raise LimitReached(limit.reason, tried) from None
         except (ProbLogError, RecursionError, NotANumber) as error:
-            self._engine = None
+            tried, self._engine = self._tried(), None
             if isinstance(error, RecursionError):
-                raise LimitReached("its terms are nested too deeply", self._watch.predicate) from None
+                raise LimitReached("its terms are nested too deeply", tried) from None
             raise EngineError(_reason(error)) from None
         except Exception as error:  # ProbLog leaves its own errors as assertion, type and index errors here and there
             self._engine = None
@@ -189,21 +191,27 @@ class Program:
         finally:
             sys.setrecursionlimit(recursion)
 
+    def _tried(self) -> str | None:
+        return self._engine.predicate if self._engine else None
+
     def _prepare(self) -> None:
-        self._engine = _Engine(self._watch)
+        self._engine = _Engine(self._meter)
         self._database = _Database(builtins=self._engine.get_builtins())
         self._database.engine = self._engine
         self._target = LogicFormula()
         for head, body in self._clauses:
-            self._database += _clause(head, body)
+            self._meter.charge(_STEPS_OF_A_CLAUSE)
+            self._database += _clause(head, body, self._meter)
 
     def _answers(self, names: Sequence[str], results: Any) -> list[dict[str, Term]]:
-        if len(results) > self._limits.answers:
-            raise LimitReached(f"it has more than {self._limits.answers} answers")
+        limits = self._meter.limits
+        if len(results) > limits.answers:
+            raise LimitReached(f"it has more than {limits.answers} answers")
         found = []
         for arguments, _ in results:
-            budget = [self._limits.term_size]
-            values = [_from_problog(value, budget) for value in arguments]
+            self._meter.charge(sum(map(weight, arguments)))
+            budget = [limits.term_size]
+            values = [from_problog(value, budget) for value in arguments]
             found.append(_bound(names, values))
         return found
 
@@ -249,88 +257,31 @@ def _library() -> list[tuple[Compound, Term | None]]:
     return _LIBRARY_CLAUSES
 
 
-# --- our terms and ProbLog's -------------------------------------------------------------------------------------
+# --- clauses as ProbLog has them ---------------------------------------------------------------------------------
 
 
-class _Exact(logic.Constant):
-    """A number as it was written: ProbLog's own constants are rounded to 15 decimals."""
-
-    FLOAT_PRECISION = None  # type: ignore[assignment]
-
-
-def _to_problog(term: Term) -> Any:
-    match term:
-        case Number(value=value):
-            return _Exact(value)
-        case Text(value=value):
-            return logic.Constant(f'"{value}"')
-        case Variable(name=name):
-            return logic.Var(name)
-        case ListTerm(items=items):
-            current = logic.Term("[]")
-            for item in reversed(items):
-                current = logic.Term(".", _to_problog(item), current)
-            return current
-    if term.functor == PARTIAL_LIST and len(term.arguments) == 2:
-        return logic.Term(".", *(_to_problog(part) for part in term.arguments))
-    return logic.Term(term.functor, *(_to_problog(part) for part in term.arguments))
+def _clause(head: Compound, body: Term | None, meter: Meter) -> Any:
+    made = logic.Term(_PREFIX + head.functor, *(to_problog(part, meter) for part in head.arguments))
+    return made if body is None else logic.Clause(made, _goal(body, meter))
 
 
-def _from_problog(value: Any, budget: list[int], depth: int = 0) -> Term:
-    budget[0] -= 1
-    if budget[0] < 0:
-        raise LimitReached("an answer is too large")
-    if depth > DEEPEST_ANSWER:
-        raise LimitReached(f"an answer is nested more than {DEEPEST_ANSWER} deep; sum([A, B, C]) is flat")
-    if value is None or isinstance(value, int):
-        return Variable("_" if value is None else f"_{abs(value)}")
-    if isinstance(value, logic.Var):
-        return Variable(value.name)
-    if isinstance(value, logic.Constant):
-        content: Any = value.value
-        return Text(content[1:-1]) if isinstance(content, str) else Number(content)
-    if value.functor == "." and value.arity == 2:
-        return _list_from_problog(value, budget, depth)
-    if value.functor == "[]" and value.arity == 0:
-        return ListTerm()
-    return Compound(str(value.functor), tuple(_from_problog(part, budget, depth + 1) for part in value.args))
-
-
-def _list_from_problog(value: Any, budget: list[int], depth: int) -> Term:
-    items = []
-    while isinstance(value, logic.Term) and value.functor == "." and value.arity == 2:
-        items.append(_from_problog(value.args[0], budget, depth + 1))
-        value = value.args[1]
-    if isinstance(value, logic.Term) and value.functor == "[]":
-        return ListTerm(tuple(items))
-    current = _from_problog(value, budget, depth + 1)
-    for item in reversed(items):
-        current = Compound(PARTIAL_LIST, (item, current))
-    return current
-
-
-def _clause(head: Compound, body: Term | None) -> Any:
-    made = logic.Term(_PREFIX + head.functor, *(_to_problog(part) for part in head.arguments))
-    return made if body is None else logic.Clause(made, _goal(body))
-
-
-def _goal(goal: Term) -> Any:
+def _goal(goal: Term, meter: Meter) -> Any:
     """A goal with the study's predicates prefixed; only And, Or and Not are structure to ProbLog."""
     if not isinstance(goal, Compound):
         raise EngineError("a goal must be a predicate")
     match goal.functor, len(goal.arguments):
         case ",", 2:
-            return logic.And(_goal(goal.arguments[0]), _goal(goal.arguments[1]))
+            return logic.And(_goal(goal.arguments[0], meter), _goal(goal.arguments[1], meter))
         case ";", 2:
-            return logic.Or(_goal(goal.arguments[0]), _goal(goal.arguments[1]))
+            return logic.Or(_goal(goal.arguments[0], meter), _goal(goal.arguments[1], meter))
         case "\\+", 1:
-            return logic.Not("\\+", _goal(goal.arguments[0]))
+            return logic.Not("\\+", _goal(goal.arguments[0], meter))
         case "findall", 3:
             pattern, inner, result = goal.arguments
-            return logic.Term("findall", _to_problog(pattern), _goal(inner), _to_problog(result))
+            return logic.Term("findall", to_problog(pattern, meter), _goal(inner, meter), to_problog(result, meter))
     if _indicator(goal) in BUILTINS:
-        return _to_problog(goal)
-    return logic.Term(_PREFIX + goal.functor, *(_to_problog(part) for part in goal.arguments))
+        return to_problog(goal, meter)
+    return logic.Term(_PREFIX + goal.functor, *(to_problog(part, meter) for part in goal.arguments))
 
 
 # --- ProbLog, held on a leash ------------------------------------------------------------------------------------
@@ -349,10 +300,16 @@ class _Database(ClauseDB):
 
 
 class _Engine(StackBasedEngine):
-    """ProbLog's engine with our builtins alone; each step is counted."""
+    """ProbLog's engine with our builtins alone; whatever it does is charged before it is done.
 
-    def __init__(self, watch: _Watch) -> None:
-        self._watch = watch
+    All its work is messages taken from a queue, lists of terms made for a call or an answer, walks over terms
+    (lang/weighed.py) and over a cycle: each is counted where it happens.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        #: What is being tried.
+        self.predicate: str | None = None
         super().__init__()
 
     def load_builtins(self) -> None:
@@ -373,36 +330,56 @@ class _Engine(StackBasedEngine):
             self.add_builtin(name, 2, boolean(_comparison(holds)))
         self.add_builtin("length", 2, simple(_length))
         self.add_builtin("between", 3, simple(_between))
-        self.add_builtin("sort", 2, simple(_builtin_sort))
+        self.add_builtin("sort", 2, simple(_sort))
         for name, test in _TESTS.items():
             self.add_builtin(name, 1, boolean(test))
 
     def eval(self, node_id: int, **context: Any) -> Any:
-        self._watch.step(self, node_id, context)
-        return super().eval(node_id, **context)
-
-
-class _Watch:
-    """Counts steps, and remembers which predicate is being tried."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._deadline = time.monotonic() + limits.seconds
-        self.steps = 0
-        self.predicate: str | None = None
-
-    def step(self, engine: Any, node_id: int, context: Mapping[str, Any]) -> None:
-        self.steps += 1
+        self.meter.charge(1)
         if node_id >= 0:
             name = getattr(context["database"].get_node(node_id), "functor", None)
             if isinstance(name, str) and name.startswith(_PREFIX) and "$" not in name:
                 self.predicate = name.removeprefix(_PREFIX)
-        if self.steps > self._limits.steps:
-            raise LimitReached(f"it needs more than {self._limits.steps} steps")
-        if engine.pointer > self._limits.depth:
-            raise LimitReached(f"it recurses more than {self._limits.depth} deep")
-        if self.steps % 8 == 0 and time.monotonic() > self._deadline:
-            raise LimitReached
+        if self.pointer > self.meter.limits.depth:
+            raise LimitReached(f"it recurses more than {self.meter.limits.depth} deep")
+        return super().eval(node_id, **context)
+
+    def init_message_stack(self) -> _Messages:
+        return _Messages(self, self.meter)
+
+    def create_context(self, content: Any, define: Any = None, parent: Any = None, state: Any = None) -> Any:
+        self.meter.charge(1 + len(content))
+        return super().create_context(content, define, parent, state)
+
+    def _clone_context(self, context: Any, parent: Any = None, state: Any = None) -> Any:
+        self.meter.charge(1 + len(context))
+        return super()._clone_context(context, parent, state)
+
+    def _fix_context(self, context: Any) -> Any:
+        self.meter.charge(1 + len(context))
+        return super()._fix_context(context)
+
+    def find_cycle(self, child: Any, parent: Any, force: bool = False) -> Any:
+        # The path up to the parent, which is then told of all the answers each node on it already has.
+        current = child
+        while current is not None and current != parent:
+            node = self.stack[current]
+            waiting, known = len(getattr(node, "siblings", ())), len(getattr(node, "results", ()))
+            self.meter.charge(1 + known * (1 + waiting**2))
+            current = node.parent
+        return super().find_cycle(child, parent, force)
+
+
+class _Messages(MessageFIFO):
+    """The engine's queue; a message taken from it is a step."""
+
+    def __init__(self, engine: _Engine, meter: Meter) -> None:
+        super().__init__(engine)
+        self._meter = meter
+
+    def pop(self) -> Any:
+        self._meter.charge(1)
+        return super().pop()
 
 
 # --- builtins ----------------------------------------------------------------------------------------------------
@@ -417,11 +394,8 @@ def _findall(pattern: Any, goal: Any, result: Any, database: Any = None, engine:
     extended += logic.Clause(head, goal)
     opened = head.apply(_Open())
     answers = engine.call(opened, subcall=True, database=extended, target=LogicFormula(), **rest)
-    current = logic.Term("[]")
-    for values, _ in reversed(answers):
-        current = logic.Term(".", values[0], current)
     try:
-        return [(pattern, goal, unify_value(result, current, {}))]
+        return [(pattern, goal, unify_value(result, as_list((values[0] for values, _ in answers), engine.meter), {}))]
     except UnifyError:
         return []
 
@@ -433,23 +407,24 @@ class _Open:
         return None
 
 
-def _is(left: Any, right: Any, **_: Any) -> Any:
+def _is(left: Any, right: Any, engine: Any = None, **_: Any) -> Any:
     try:
-        value = _Exact(evaluate(_arithmetic(right)))
+        value = Exact(_number(right, engine))
         return [(unify_value(left, value, {}), right)]
     except UnifyError:
         return []
 
 
 def _comparison(holds: Any) -> Any:
-    def compare(left: Any, right: Any, **_: Any) -> bool:
-        return holds(evaluate(_arithmetic(left)), evaluate(_arithmetic(right)))
+    def compare(left: Any, right: Any, engine: Any = None, **_: Any) -> bool:
+        return holds(_number(left, engine), _number(right, engine))
 
     return compare
 
 
-def _arithmetic(value: Any) -> Term:
-    return _from_problog(value, [10_000])
+def _number(value: Any, engine: Any) -> int | float:
+    engine.meter.charge(weight(value))
+    return evaluate(from_problog(value, [_LARGEST_SUM]))
 
 
 _COMPARISONS = {
@@ -470,22 +445,35 @@ _TESTS = {
 }
 
 
-def _length(items: Any, number: Any, **_: Any) -> Any:
-    value = _from_problog(items, [_LARGEST_RANGE])
+def _length(items: Any, number: Any, engine: Any = None, **_: Any) -> Any:
+    engine.meter.charge(weight(items))
+    value = from_problog(items, [_LARGEST_RANGE])
     if not isinstance(value, ListTerm):
         raise NotANumber("length/2 needs a list whose end is known")
     try:
-        return [(items, unify_value(number, _Exact(len(value.items)), {}))]
+        return [(items, unify_value(number, Exact(len(value.items)), {}))]
     except UnifyError:
         return []
 
 
-def _between(low: Any, high: Any, value: Any, **_: Any) -> Any:
-    first, last = evaluate(_arithmetic(low)), evaluate(_arithmetic(high))
+def _sort(items: Any, ordered: Any, engine: Any = None, **_: Any) -> Any:
+    engine.meter.charge(weight(items) * weight(items).bit_length())  # so many comparisons of its parts
+    if not isinstance(from_problog(items, [LARGEST_TERM]), ListTerm):
+        raise NotANumber("sort/2 needs a list whose end is known")
+    elements, _end = list_elements(items)
+    try:
+        return [(items, unify_value(ordered, as_list(sorted(set(elements), key=StructSort), engine.meter), {}))]
+    except UnifyError:
+        return []
+
+
+def _between(low: Any, high: Any, value: Any, engine: Any = None, **_: Any) -> Any:
+    first, last = _number(low, engine), _number(high, engine)
     if not isinstance(first, int) or not isinstance(last, int):
         raise NotANumber("between/3 needs two integers")
     if last - first > _LARGEST_RANGE:
         raise NotANumber(f"between/3 is limited to {_LARGEST_RANGE} numbers")
     if isinstance(value, logic.Constant):
         return [(low, high, value)] if isinstance(value.value, int) and first <= value.value <= last else []
-    return [(low, high, _Exact(number)) for number in range(first, last + 1)]
+    engine.meter.charge(max(0, last - first))
+    return [(low, high, Exact(number)) for number in range(first, last + 1)]

@@ -17,6 +17,7 @@ from sfumato.lang.vocabulary import DISTRIBUTIONS, FUNCTIONS
 __all__ = ["cpf_problems"]
 
 _NAMES = ", ".join(sorted({name.split("/")[0] for name in {*FUNCTIONS, *DISTRIBUTIONS} if name[0].isalpha()}))
+_COMPARISONS = frozenset(f"{sign}/2" for sign in ("<", "=<", ">", ">=", "=", "==", "=:=", "\\=", "\\==", "=\\="))
 _ON_LISTS = frozenset(["sum/1", "mean/1", "min/1", "max/1"])
 
 Finding = tuple[str, str, str, str | None]
@@ -51,6 +52,8 @@ def _expression(one: Dependency, term: Term, random: frozenset[str]) -> Iterator
         yield from _discrete(one, term.arguments[0], random)
     elif name == "lookup/2":
         yield from _lookup(one, term, random)
+    elif name == "probability/1":
+        yield from _chance(one, term.arguments[0], random)
     elif name in FUNCTIONS or name in DISTRIBUTIONS:
         for part in term.arguments:
             yield from _expression(one, part, random)
@@ -96,6 +99,21 @@ def _discrete(one: Dependency, items: Term, random: frozenset[str]) -> Iterator[
         yield _finding(
             one, f"the probabilities of {_shown(one.child)} add up to {total:.6g}, not to 1", "Correct them."
         )
+
+
+def _chance(one: Dependency, condition: Term, random: frozenset[str]) -> Iterator[Finding]:
+    """The comparisons inside probability(…)."""
+    name = indicator(condition) if isinstance(condition, Compound) else ""
+    if name in (",/2", ";/2", "\\+/1", "not/1"):
+        for part in condition.arguments:  # type: ignore[union-attr]
+            yield from _chance(one, part, random)
+    elif name in _COMPARISONS:
+        for side in condition.arguments:  # type: ignore[union-attr]
+            word = isinstance(side, Text) or (isinstance(side, Compound) and not side.arguments)
+            if not word or indicator(side) in random:
+                yield from _expression(one, side, random)
+    else:
+        yield _finding(one, f"{_shown(condition)} is not a comparison", "Write probability(rv(P) >= Number).")
 
 
 def _lookup(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator[Finding]:

@@ -12,13 +12,14 @@ meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from sfumato.errors import StudyError
+from sfumato.lang.deadline import check_time
 from sfumato.lang.engine import EngineError, Program
-from sfumato.lang.limits import GENEROUS, LimitReached, Limits, TimeGuard
+from sfumato.lang.limits import GENEROUS, LimitReached, Limits, Meter
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
@@ -31,8 +32,8 @@ from sfumato.lang.spec import (
     Publication,
     Spec,
 )
-from sfumato.lang.term import Compound, ListTerm, Term, indicator, match, substitute, variables
-from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match, substitute, variables, walk
+from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
 
 __all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
 
@@ -71,35 +72,30 @@ class Derivation:
 
 def ground(spec: Spec, facts: Sequence[Term] = (), limits: Limits = GENEROUS) -> Grounding:
     """The Grounding of a study for given facts; a StudyError names the clause that cannot be answered."""
-    derivation = derive(spec, facts, limits)
+    check_time("running the study's clauses")
+    derivation = derive(spec, facts, Meter(limits))
     if derivation.problems:
         raise StudyError("The study cannot be grounded. Nothing was spent.", derivation.problems)
     return collect(derivation)
 
 
-def derive(spec: Spec, facts: Sequence[Term] = (), limits: Limits | None = None) -> Derivation:
+def derive(spec: Spec, facts: Sequence[Term], meter: Meter) -> Derivation:
     """Ask every declaring clause. One that fails is named and the others are still asked."""
     asked = [(number, clause) for number, clause in enumerate(spec.clauses) if _is_asked(clause)]
-    limits = limits or Limits()
     answers: list[Answer] = []
     problems: list[Problem] = []
-    clause: Clause | None = None
-    try:
-        # The step counter names a limit first; the guard is for a single step that does not end.
-        with TimeGuard(limits.seconds + 0.3):
-            program = Program([*_program(spec, asked), *_facts(facts)], empty=_always_defined(spec), limits=limits)
-            for number, clause in asked:
-                try:
-                    found = program.ask(_query(number, clause))
-                except EngineError as error:
-                    problems.append(_engine_problem(clause, str(error)))
-                    continue
-                heads = dict.fromkeys(cast(Compound, substitute(clause.head, answer)) for answer in found)
-                answers += [Answer(clause, head) for head in heads]
-    except LimitReached as limit:
-        if clause is None:
-            raise
-        problems.append(_limit_problem(clause, limit, limits))
+    program = Program([*_program(spec, asked), *_facts(facts)], empty=_always_defined(spec), meter=meter)
+    for number, clause in asked:
+        try:
+            found = program.ask(_query(number, clause))
+        except EngineError as error:
+            problems.append(_engine_problem(clause, str(error)))
+            continue
+        except LimitReached as limit:
+            problems.append(_limit_problem(clause, limit))
+            break  # what is counted is counted for the whole study
+        heads = dict.fromkeys(cast(Compound, substitute(clause.head, answer)) for answer in found)
+        answers += [Answer(clause, head) for head in heads]
     return Derivation(tuple(answers), tuple(problems))
 
 
@@ -110,9 +106,11 @@ def collect(derivation: Derivation) -> Grounding:
     def of(name: str) -> list[tuple[Answer, tuple[Term, ...]]]:
         return [(answer, parts) for answer, parts in arguments if indicator(answer.clause.head) == name]
 
+    declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
+    chances = [(parts[1], answer.clause.position) for answer, parts in of("publish/3") if _is_chance(parts[1])]
     return Grounding(
-        variables=tuple(dict.fromkeys(parts[0] for _, parts in of("random/1"))),
-        dependencies=tuple(_dependencies(derivation)),
+        variables=tuple(declared | dict.fromkeys(what for what, _ in chances)),
+        dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
         publications=tuple(
             dict.fromkeys(Publication(str(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3"))
@@ -128,11 +126,13 @@ def collect(derivation: Derivation) -> Grounding:
     )
 
 
-def first_failure(spec: Spec, clause: Clause, variable: Term, facts: Sequence[Term]) -> Term | None:
+def first_failure(spec: Spec, clause: Clause, variable: Term, facts: Sequence[Term], meter: Meter) -> Term | None:
     """The first condition of a clause that has no solution for its random variable, with what is known by then.
 
-    Only for messages: None where it cannot be said.
+    Only for messages: None where it cannot be said, or where the study's steps are used up.
     """
+    if meter.spent:
+        return None
     bound = match(clause.head.arguments[_BOUND_BY[indicator(clause.head)]], variable)
     conditions = [substitute(goal, bound or {}) for goal in goals(clause.body)]
     names = variables(ListTerm(tuple(conditions)))
@@ -141,7 +141,7 @@ def first_failure(spec: Spec, clause: Clause, variable: Term, facts: Sequence[Te
     ]
     known: dict[str, Term] = {}
     try:
-        program = Program([*_program(spec, ()), *_facts(facts), *prefixes], empty=_always_defined(spec))
+        program = Program([*_program(spec, ()), *_facts(facts), *prefixes], empty=_always_defined(spec), meter=meter)
         for goal, (query, _) in zip(conditions, prefixes, strict=True):
             answers = program.ask(query)
             if not answers:
@@ -200,7 +200,20 @@ def _published_variable(what: Term) -> Term | None:
         return None
     if indicator(what) == "sample/1":
         return what.arguments[0]
+    if indicator(what) == "probability/1":
+        parts = [part for part in walk(what.arguments[0]) if isinstance(part, Compound) and part.arguments]
+        return next((p for p in parts if p.functor[0].isalpha() and indicator(p) not in FUNCTIONS), None)
     return None if indicator(what) in PUBLICATION_FORMS else what
+
+
+def _is_chance(what: Term) -> bool:
+    return isinstance(what, Compound) and indicator(what) == "probability/1"
+
+
+def _chance(what: Term, declared: Mapping[Term, None], position: Position | None) -> Dependency:
+    """A published probability is a variable of its own, whose CPF is what is written."""
+    parents = dict.fromkeys(part for part in walk(what) if part in declared)
+    return Dependency(what, tuple(parents), what, position)
 
 
 def _always_defined(spec: Spec) -> set[str]:
@@ -250,13 +263,12 @@ def _aggregate(answer: Answer) -> AggregateDeclaration:
     return AggregateDeclaration(kind, parts[0], parts[1], parts[2], edges, place)
 
 
-def _limit_problem(clause: Clause, error: LimitReached, limits: Limits) -> Problem:
+def _limit_problem(clause: Clause, error: LimitReached) -> Problem:
     inside = f" in {error.predicate}" if error.predicate else ""
-    reason = error.reason or f"it took longer than {limits.seconds:g} s"
     return Problem(
         "error",
         "limit",
-        f"this clause was stopped{inside}: {reason}",
+        f"this clause was stopped{inside}: {error.reason}",
         clause.position,
         clause.text,
         expected="conditions with finitely many answers",

@@ -1,18 +1,20 @@
-"""Where a study is stopped: steps, depth, answers, size, time.
+"""Where a study is stopped: steps, depth, answers, size. Counted, never timed.
 
 In:   Limits.
-Out:  LimitReached, raised by the engine's step counter or by a TimeGuard.
-Not here: what the engine counts (lang/engine.py), how the clause is named (lang/ground.py).
+Out:  Meter, which the engine charges for everything it does; LimitReached where a limit is passed.
+Not here: what the engine charges (lang/engine.py), how terms are weighed (lang/weighed.py), how the clause is named
+(lang/ground.py).
+
+A clock would refuse the same study on a busy machine and accept it on an idle one, and an interruption from outside may
+land between any two instructions of any library. So everything is counted by the one who does it: a message of the
+engine, a list of terms it makes, each node of a term that is walked.
 """
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["DEEPEST_ANSWER", "GENEROUS", "LimitReached", "Limits", "TimeGuard"]
+__all__ = ["DEEPEST_ANSWER", "GENEROUS", "LimitReached", "Limits", "Meter"]
 
 #: Whoever walks an answer may do so by recursion.
 DEEPEST_ANSWER = 250
@@ -20,18 +22,17 @@ DEEPEST_ANSWER = 250
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Stated in the message, so nobody has to guess. The defaults are those of a check: ProbLog does about 5000 steps
-    in a second, and one symbolic individual needs a few hundred."""
+    """Stated in the message, so nobody has to guess. The defaults are those of a check: the engine does about 300 000
+    steps in a second, and a study's symbolic individuals need a few thousand."""
 
-    seconds: float = 3.0
-    steps: int = 100_000
+    steps: int = 600_000
     depth: int = 10_000
     answers: int = 20_000
     term_size: int = 200_000
 
 
-#: For a plan with rows of public tables more time is fair than for a check.
-GENEROUS = Limits(seconds=60.0, steps=5_000_000, answers=1_000_000)
+#: For a plan with rows of public tables more is fair than for a check.
+GENEROUS = Limits(steps=15_000_000, answers=1_000_000)
 
 
 class LimitReached(BaseException):
@@ -43,48 +44,28 @@ class LimitReached(BaseException):
         self.predicate = predicate
 
 
-class TimeGuard:
-    """Raises LimitReached inside the `with` block when its time is over, wherever the block is at that moment.
+class Meter:
+    """What has been done of what may be done. One for a whole study: many small programs add up.
 
-    A step counter cannot stop a single step that does not end, such as comparing two terms that doubled in size sixty
-    times. Only code made of Python steps is interrupted; there is none other here, because arithmetic is bounded.
-
-    >>> with TimeGuard(60.0):
-    ...     print("done in time")
-    done in time
+    >>> meter = Meter(Limits(steps=10))
+    >>> meter.charge(9)
+    >>> meter.charge(2)
+    Traceback (most recent call last):
+    ...
+    sfumato.lang.limits.LimitReached: it needs more than 10 steps
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._sent = False
-        self._asking = 0
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.steps = 0
 
-    def __enter__(self) -> None:
-        self._asking = threading.get_ident()
-        threading.Thread(target=self._watch, name="sfumato-time-guard", daemon=True).start()
+    @property
+    def spent(self) -> bool:
+        """Whether nothing more may be done."""
+        return self.steps >= self.limits.steps
 
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._over.set()
-        if self._sent:
-            # One that was sent and not yet delivered is taken here, at the first jump of this loop. Withdrawing it
-            # would leave CPython's interpreter on its slow path for good.
-            with suppress(LimitReached):
-                for _jump in range(100):
-                    pass
-
-    def _watch(self) -> None:
-        wait = self._seconds
-        # Again and again: an exception that lands in a finaliser is dropped by Python.
-        while not self._over.wait(wait):
-            with self._lock:
-                if not self._over.is_set():
-                    self._sent = True
-                    _raise_in(self._asking)
-            wait = 0.25
-
-
-def _raise_in(thread: int) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(LimitReached))
+    def charge(self, steps: int) -> None:
+        """Count work before it is done."""
+        self.steps += steps
+        if self.steps > self.limits.steps:
+            raise LimitReached(f"it needs more than {self.limits.steps} steps")

@@ -2,7 +2,7 @@
 
 In:   a path or a text.
 Out:  Spec; StudyError with every problem.
-Not here: the command line (lang/check_command.py).
+Not here: the command line (run/check_command.py); whether it can be planned (run/checking.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from sfumato.errors import StudyError
 from sfumato.lang.check import check_grounded
 from sfumato.lang.declare import declare
-from sfumato.lang.limits import LimitReached, Limits, TimeGuard
+from sfumato.lang.limits import Limits
 from sfumato.lang.problem import Problem, in_order
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
@@ -23,9 +23,6 @@ from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
 
 __all__ = ["examine", "load"]
-
-#: Whatever is in a file, it is answered within this many seconds.
-LONGEST_CHECK = 4.5
 
 _BLOCKING = frozenset(
     ["syntax", "too-long", "refused", "name", "arity", "conditions", "unknown-predicate", "declaration"]
@@ -59,14 +56,7 @@ def examine(
     text, path, problem = _text(path_or_text)
     if problem is not None:
         return None, (problem,)
-    try:
-        with TimeGuard(LONGEST_CHECK):
-            return _examine(text, path, limits)
-    except LimitReached:
-        message = f"checking this study takes longer than {LONGEST_CHECK:g} s"
-        place = Position(Path(path).name if path else "text", 1, 1)
-        way_out = "Write fewer clauses, or let them derive fewer variables: rows belong into a table."
-        return None, (Problem("error", "limit", message, place, way_out=way_out),)
+    return _examine(text, path, limits)
 
 
 def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, tuple[Problem, ...]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -35,11 +35,14 @@ __all__ = [
     "Dataset",
     "Dependency",
     "DpRv",
+    "EachPerson",
     "Forbidden",
     "Forgotten",
     "Grounding",
     "Holds",
+    "Keep",
     "Missing",
+    "MissingRule",
     "Observation",
     "Preference",
     "Publication",
@@ -56,6 +59,10 @@ __all__ = [
 EVERYONE = "everyone"
 
 AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
+
+Keep = Literal["sample", "first", "last"]
+
+MissingRule = Literal["value", "skip", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +104,37 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """missing(RV, Value): what stands for an absent cell."""
+    """missing(RV, Value): what stands for an absent cell, or for one that is not listed.
+
+    missing(RV, skip): people without the cell are left out of what reads it. missing(RV, never), or missing(Table,
+    never) for all cells of a table, is the author's word that it does not happen; `value` is then None.
+    """
 
     atom_pattern: Compound
-    value: float | str | int
+    value: float | str | int | None
+    rule: MissingRule = "value"
     position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """rows_per_person(Table, N): at most N rows of one individual are used."""
+    """rows_per_person(Table, N, Which): at most N rows of one individual are used, and which ones.
+
+    `keep` is "sample" (a keyed hash of the row decides), "first" or "last" (the order of `column` does).
+    """
 
     table: str
     maximum: int
+    keep: Keep = "sample"
+    column: str | None = None
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EachPerson:
+    """each_person(Table, mean): an individual counts once, with the mean of all her rows."""
+
+    table: str
     position: Position | None = field(default=None, compare=False)
 
 
@@ -267,7 +292,7 @@ class Spec:
     >>> from sfumato.lang import load
     >>> spec = load('''
     ...     source(patients, 'patients.parquet').
-    ...     column(patients, id, patient(P)).
+    ...     column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
     ...     column(patients, age, age(P)).
     ...     random(age(P)) :- patient(P).
     ...     range(age(P), 0, 110).
@@ -293,6 +318,7 @@ class Spec:
     ranges: tuple[Range, ...] = ()
     missing: tuple[Missing, ...] = ()
     row_limits: tuple[RowLimit, ...] = ()
+    each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
@@ -324,6 +350,15 @@ class Spec:
             if declared.name == name:
                 return declared
         raise InputError(f"The study has no dataset named {name!r}. Nothing was run and nothing was spent.")
+
+    def missing_of(self, atom: Term) -> Missing | None:
+        """What the study says about absent cells of a variable: about it alone, or about its whole table."""
+        for declared in self.missing:
+            if match(declared.atom_pattern, atom) is not None:
+                return declared
+        tables = {column.table for column in self.columns if match(column.atom, atom) is not None}
+        promised = (one for one in self.missing if one.rule == "never" and not one.atom_pattern.arguments)
+        return next((one for one in promised if one.atom_pattern.functor in tables), None)
 
     def requirement(self, name: Term) -> Requirement:
         """The requirement of that name."""

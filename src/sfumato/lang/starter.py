@@ -62,14 +62,16 @@ def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> st
     ]
     lines += [f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left]
     lines += [
-        f"% rows_per_person({source}, 1).   % needed if somebody may have several rows; the others are left out",
+        f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly",
         "",
         "% --- random variables, and what everybody may know about them",
         "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
-        "% in the table belongs to somebody. What lies outside is clipped.",
+        "% in the table belongs to somebody. What lies outside is clipped. Who has no value is left out (skip); you",
+        "% may write a value that stands for it instead, or never if it is certain that everybody has one.",
     ]
     for column in used:
-        lines += [f"random({names[column.name]}(P)) :- person(P).", _range_line(column, names[column.name])]
+        functor = names[column.name]
+        lines += [f"random({functor}(P)) :- person(P).", _range_line(column, functor), f"missing({functor}(P), skip)."]
     lines += _promise_lines()
     for column in used:
         lines += _publication_lines(column, names[column.name])
@@ -128,7 +130,7 @@ def _promise_lines() -> list[str]:
         "% --- who is protected, from whom, how much",
         "dataset(people, domain(P, person(P))).",
         "% adjacency(people, add_remove).   % if it must stay hidden who is in the table, and how many",
-        "% dp(0.5, 0.000001): odds about one person change by at most e^0.5 = 1.65, except with that probability",
+        "% dp(0.5, 0.000001): odds about one person hardly change by more than e^0.5 = 1.65; explain says how often",
         "privacy_requirement(openness(public), people, dp(fill_in(epsilon), fill_in(delta))).",
         "",
         "% --- what is published. Take out what nobody needs: all lines share one budget.",

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import Column, Relation, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
+from sfumato.lang.spec import Column, Missing, Relation, Spec
+from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
+from sfumato.lang.wishes import check_wishes
 
 __all__ = ["check_structure", "domain_predicates"]
 
@@ -33,7 +34,8 @@ def check_structure(spec: Spec) -> Iterator[Problem]:
     yield from _tables(spec, text)
     yield from _patterns(spec, text)
     yield from _names_of_variables(spec)
-    yield from _names_of_wishes(spec, text)
+    yield from check_wishes(spec)
+    yield from _requirement_names(spec)
     yield from _domains(spec, text)
     yield from _aggregates(spec)
     yield from _leaks(spec)
@@ -56,7 +58,8 @@ def _problem(
 
 def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     known = {source.table for source in spec.sources}
-    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *spec.row_limits, *spec.holds)]
+    rules = (*spec.row_limits, *spec.each_person)
+    users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *rules, *spec.holds)]
     for table, position in users:
         if table not in known:
             yield _problem(
@@ -92,7 +95,29 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
+    yield from _several_rows(spec, text)
     yield from _table_variables(spec, text)
+
+
+def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """A table that says whose its rows are says what is done with several of one person."""
+    people = domain_predicates(spec)
+    said = {rule.table for rule in (*spec.row_limits, *spec.each_person)} | spec.public_tables
+    for column in spec.columns:
+        if indicator(column.atom) in people and column.table not in said:
+            said |= {column.table}
+            others = sum(
+                one.table == column.table and indicator(one.atom) not in spec.random_predicates for one in spec.columns
+            )
+            number = 1 if others == 1 else 10
+            yield _problem(
+                "rows-per-person",
+                f"the table {column.table} does not say how many rows one {column.atom.functor} may have",
+                column.position,
+                text.get(column.position, "") if column.position else "",
+                f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
+                f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
+            )
 
 
 def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -120,9 +145,11 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
 
 def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     random = spec.random_predicates
+    tables = {source.table for source in spec.sources}
     for one in (*spec.ranges, *spec.missing):
         name = indicator(one.atom_pattern)
-        if name not in random:
+        promised = isinstance(one, Missing) and one.rule == "never" and name.removesuffix("/0") in tables
+        if name not in random and not promised:
             yield _problem(
                 "unknown-variable",
                 f"{name} is not a declared random variable",
@@ -169,38 +196,12 @@ def _random_atoms(clause: Clause) -> list[Term]:
 
 
 def _published_atoms(what: Term) -> list[Term]:
-    if not isinstance(what, Compound):
-        return []
+    if not isinstance(what, Compound) or indicator(what) == "probability/1":
+        return []  # what stands inside a probability is checked like a CPF
     if indicator(what) not in PUBLICATION_FORMS:
         return [what]
     inner = what.arguments[:1] if what.functor in ("table", "channel") else what.arguments
     return [atom for part in inner for atom in (part.items if hasattr(part, "items") else (part,))]  # type: ignore[union-attr]
-
-
-def _names_of_wishes(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
-    published = {show(c.head.arguments[0]) for c in spec.clauses if indicator(c.head) == "publish/3"}
-    for one in (*spec.preferences, *spec.forbidden, *spec.weights):
-        if one.publication not in published:
-            yield _problem(
-                "unknown-publication",
-                f"nothing is published under the name {one.publication}",
-                one.position,
-                text.get(one.position, "") if one.position else "",
-                "Correct the name, or add publish(Name, What, Requirement).",
-                nearest(one.publication, published),
-            )
-    observers = {requirement.observer for requirement in spec.requirements}
-    for one in spec.collusions:
-        for observer in sorted(one.observers - observers):
-            yield _problem(
-                "unknown-observer",
-                f"no requirement speaks of the observer {observer}",
-                one.position,
-                text.get(one.position, "") if one.position else "",
-                "Name it in a requirement: privacy_requirement(privacy(observer), Dataset, dp(Epsilon)).",
-                nearest(observer, observers),
-            )
-    yield from _requirement_names(spec)
 
 
 def _requirement_names(spec: Spec) -> Iterator[Problem]:
@@ -223,13 +224,12 @@ def _requirement_names(spec: Spec) -> Iterator[Problem]:
             )
     for requirement in spec.requirements:
         if requirement.position and not any(match(wanted, requirement.name) is not None for wanted in used):
-            yield Problem(
-                "warning",
+            yield _problem(
                 "unused-requirement",
                 f"nothing refers to the requirement {show(requirement.name)}",
                 requirement.position,
                 next((c.text for c in spec.clauses if c.position == requirement.position), ""),
-                way_out="Publish something under it, name an observed variable with dp_rv, or remove it.",
+                "Publish something under it, name an observed variable with dp_rv, or remove it.",
             )
 
 
@@ -273,6 +273,7 @@ def _aggregates(spec: Spec) -> Iterator[Problem]:
                 clause.text,
                 f"Put the dataset's goal into it, for example {next(iter(domains), 'patient/1').split('/')[0]}(P).",
             )
+        yield from _shape(clause)
         for value in [] if name == "count/2" else _published_atoms(Compound("table", (parts[1],))):
             if not isinstance(value, Compound) or indicator(value) not in random:
                 yield _problem(
@@ -283,6 +284,37 @@ def _aggregates(spec: Spec) -> Iterator[Problem]:
                     "Aggregate a variable declared with random/1; put arithmetic into its CPF.",
                     nearest(indicator(value), random),
                 )
+
+
+def _shape(clause: Clause) -> Iterator[Problem]:
+    """One variable where one is meant, a list of numbers where edges are: nothing that stands there is left out."""
+    name, parts = indicator(clause.head), clause.head.arguments
+    kind = clause.head.functor
+    listed = parts[1].items if name != "count/2" and isinstance(parts[1], ListTerm) else None
+    if listed is not None and kind in ("histogram", "sum", "mean") and len(listed) != 1:
+        several = {
+            "histogram": "Declare one histogram for each, or let a variable with a list of categories stand for the "
+            "combinations, and count that.",
+        }.get(kind, f"Declare one {kind} for each of them; moment2 gives the sums of their products.")
+        yield _problem(
+            "several-values",
+            f"a {kind} is about one variable, and {len(listed)} are listed",
+            clause.at(parts[1]),
+            clause.text,
+            several,
+        )
+    if listed is not None and len(set(listed)) < len(listed):
+        yield _problem(
+            "several-values", "a variable is listed twice", clause.at(parts[1]), clause.text, "List each once."
+        )
+    if name == "histogram/4" and not isinstance(parts[3], ListTerm):
+        yield _problem(
+            "declaration",
+            f"the edges of a histogram must be a list of numbers, not {show(parts[3])[:60]}",
+            clause.at(parts[3]),
+            clause.text,
+            "Write them in increasing order: [0, 20, 40].",
+        )
 
 
 def _condition(clause: Clause, condition: Term, random: Iterable[str], defined: set[str]) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ __all__ = [
     "STATIC",
     "STRUCTURAL",
     "UNSPECIFIED",
+    "WAYS",
     "random_predicates",
 ]
 
@@ -41,10 +42,12 @@ STATIC = {
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
-    "range/2": "range(rv(P), [category, category])",
+    "range/2": "range(rv(P), [category, category]) or range(rv(P), [category, category | other])",
     "range/3": "range(rv(P), Low, High)",
-    "missing/2": "missing(rv(P), Value)",
+    "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
+    "rows_per_person/3": "rows_per_person(Table, N, first(column))",
+    "each_person/2": "each_person(Table, mean)",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
@@ -128,9 +131,10 @@ DISTRIBUTIONS = {
     "uniform/2": "uniform(Low, High)",
     "discrete/1": "discrete([value:probability, value:probability])",
     "lookup/2": "lookup([parent(P)], [row([value], CPF)])",
+    "probability/1": "probability(rv(P) >= Number)",
 }
 
-#: What publish/3 may name beside a random variable.
+#: What publish/3 may name beside a random variable or the probability/1 of a condition on one.
 PUBLICATION_FORMS = {
     "sample/1": "sample(rv(P))",
     "table/1": "table([rv(P), rv(P)])",
@@ -139,6 +143,31 @@ PUBLICATION_FORMS = {
     "regression/2": "regression(target(P), [feature(P)])",
     "outliers/1": "outliers([feature(P)])",
     "channel/2": "channel(rv(P), [use])",
+}
+
+_NOISE = {"gaussian": "Gaussian noise", "laplace": "Laplace noise"}
+
+#: What prefer/2 and forbid/2 may name, by what is published. The strategies of plan/ and run/ have these names.
+WAYS: dict[str, dict[str, str]] = {
+    "variable": {
+        "input": "noise on what is read from tables",
+        "output": "noise on what is seen",
+        "cut": "noise on the way from one to the other",
+        "correlated": "one noise vector of the best covariance for linear answers",
+        **_NOISE,
+    },
+    "aggregate": {"central": "noise on the sum", **_NOISE},
+    "sample": {},
+    "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
+    "classifier": {
+        "objective": "objective perturbation",
+        "svm": "a support vector machine",
+        "kernel": "kernel features",
+        "equilibrium": "equilibrium points",
+    },
+    "regression": {"sufficient": "noisy sufficient statistics"},
+    "outliers": {"svdd": "support vector data description"},
+    "channel": {"tailored": "a channel designed for its uses"},
 }
 
 

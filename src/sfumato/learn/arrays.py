@@ -1,12 +1,14 @@
-"""Arrays of other libraries: numpy on the host, torch and CuPy on a device.
+"""Arrays of other libraries: numpy on the host, torch, CuPy and any library of the array API standard on a device.
 
 In:   an array of any of them.
 Out:  the library's namespace, a copy on the host, the few functions whose names differ.
 Not here: arithmetic that only numpy needs. No library is imported here: an array of it can only exist if its owner
       imported it.
 
-The names used elsewhere (abs, clip, cos, exp, full_like, hypot, minimum, sin, sqrt, where, zeros_like, …) mean the same
-in all three. Privacy noise is never drawn on a device: mechanisms take and give numpy arrays.
+The names used elsewhere (abs, clip, cos, exp, full_like, minimum, sin, sqrt, stack, where, zeros_like, …) mean the same
+in all of them; sums, shapes and joins go through the functions below, because methods are no part of the standard. A
+library that has nothing but the standard (array-api-strict) runs this path in the tests of every machine. Privacy noise
+is never drawn on a device: mechanisms take and give numpy arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +21,23 @@ from scipy import special
 
 from sfumato.errors import DataError
 
-__all__ = ["as_matrix", "expit", "in_box", "is_device_array", "namespace", "to_device", "to_host"]
+__all__ = [
+    "all_hold",
+    "as_matrix",
+    "expit",
+    "in_box",
+    "is_device_array",
+    "joined",
+    "largest",
+    "namespace",
+    "place_of_largest",
+    "shaped",
+    "summed",
+    "taken",
+    "to_device",
+    "to_host",
+    "turned",
+]
 
 
 def _library(array: Any) -> str:
@@ -27,14 +45,14 @@ def _library(array: Any) -> str:
 
 
 def is_device_array(array: Any) -> bool:
-    """Whether this is a torch tensor or a CuPy array, wherever it lies.
+    """Whether this is a torch tensor, a CuPy array or another array of the standard, wherever it lies.
 
     >>> is_device_array(np.zeros(3))
     False
     """
-    return (_library(array) == "torch" and hasattr(array, "detach")) or (
-        _library(array) == "cupy" and hasattr(array, "get")
-    )
+    if isinstance(array, np.ndarray | np.generic):
+        return False
+    return (_library(array) == "torch" and hasattr(array, "detach")) or hasattr(type(array), "__array_namespace__")
 
 
 def namespace(array: Any) -> Any:
@@ -43,14 +61,18 @@ def namespace(array: Any) -> Any:
     >>> namespace(np.zeros(3)).__name__
     'numpy'
     """
-    return sys.modules[_library(array)] if is_device_array(array) else np
+    if not is_device_array(array):
+        return np
+    return sys.modules[_library(array)] if _library(array) in ("torch", "cupy") else array.__array_namespace__()
 
 
 def to_host(array: Any) -> np.ndarray:
     """A numpy array of the same numbers."""
     if not is_device_array(array):
         return np.asarray(array)
-    return array.get() if _library(array) == "cupy" else array.detach().cpu().numpy()
+    if _library(array) == "torch":
+        return array.detach().cpu().numpy()
+    return array.get() if _library(array) == "cupy" else np.array(np.from_dlpack(array))
 
 
 def to_device(values: Any, like: Any) -> Any:
@@ -61,7 +83,51 @@ def to_device(values: Any, like: Any) -> Any:
     if _library(like) == "cupy":
         with like.device:
             return library.asarray(values, dtype=library.float64)
-    return library.asarray(np.ascontiguousarray(values), dtype=library.float64, device=like.device)
+    return library.asarray(np.ascontiguousarray(values, dtype=np.float64), dtype=library.float64, device=like.device)
+
+
+def summed(array: Any, axis: int | None = None) -> Any:
+    """Σ along an axis, or of everything."""
+    return namespace(array).sum(array) if axis is None else namespace(array).sum(array, axis=axis)
+
+
+def largest(array: Any, axis: int) -> Any:
+    """The largest number along an axis."""
+    library = namespace(array)
+    return library.amax(array, axis) if _library(array) == "torch" else library.max(array, axis=axis)
+
+
+def place_of_largest(array: Any, axis: int) -> Any:
+    """Where the largest number along an axis stands."""
+    library = namespace(array)
+    return library.argmax(array, axis) if _library(array) == "torch" else library.argmax(array, axis=axis)
+
+
+def all_hold(conditions: Any) -> bool:
+    """Whether every condition holds."""
+    return bool(namespace(conditions).all(conditions))
+
+
+def shaped(array: Any, *shape: int) -> Any:
+    """The same numbers in the same order, cut otherwise."""
+    return namespace(array).reshape(array, shape)
+
+
+def taken(array: Any, places: Any) -> Any:
+    """Some rows, by their places."""
+    library = namespace(array)
+    return array[places] if _library(array) == "torch" else library.take(array, places, axis=0)
+
+
+def turned(array: Any) -> Any:
+    """The last two axes changed places."""
+    return namespace(array).swapaxes(array, -1, -2) if _library(array) == "cupy" else array.mT
+
+
+def joined(arrays: list[Any], axis: int = 0) -> Any:
+    """One after the other."""
+    library = namespace(arrays[0])
+    return (library.concatenate if _library(arrays[0]) == "cupy" else library.concat)(arrays, axis=axis)
 
 
 def expit(values: Any) -> Any:
@@ -74,7 +140,8 @@ def expit(values: Any) -> Any:
         return special.expit(values)
     if _library(values) == "torch":
         return values.sigmoid()
-    return 1 / (1 + namespace(values).exp(-values))  # e^-z may overflow to infinity, whose reciprocal is right
+    with np.errstate(over="ignore"):  # e^-z may overflow to infinity, whose reciprocal is right
+        return 1 / (1 + namespace(values).exp(-values))
 
 
 def as_matrix(array: Any) -> Any:
@@ -83,8 +150,8 @@ def as_matrix(array: Any) -> Any:
     if array.ndim != 2 or 0 in tuple(array.shape):
         raise DataError("X must be a matrix with at least one row and one column. Nothing was spent.")
     matrix = array.detach() if _library(array) == "torch" else array
-    matrix = matrix.double() if _library(array) == "torch" else matrix.astype(library.float64)
-    if not bool(library.isfinite(matrix).all()):
+    matrix = library.asarray(matrix, dtype=library.float64)
+    if not all_hold(library.isfinite(matrix)):
         raise DataError("X contains NaN or infinity. Nothing was spent.")
     return matrix
 

@@ -13,23 +13,23 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
-from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.core.threads import calm_threads
+from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
-from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.bounds import Bounds, price_of_bounds, settle_bounds
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import Minimiser, minimise
+from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, minimise
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
-
-
-#: From so many numbers on the linear algebra may use all cores.
-_MANY_NUMBERS = 20_000_000
 
 
 class NothingLearnedWarning(UserWarning):
@@ -109,6 +105,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         matrix = checked_matrix(self, X, reset=True)
         labels, self.classes_ = checked_labels(y, matrix.shape[0], declared_classes(self.classes))
         seeds = seed_from(self.random_state)
+        self._size(matrix.shape[0])  # refuses before a norm is bought
         bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
         plan = self._plan(epsilon - bounds.epsilon, delta, matrix.shape[0], matrix.shape[1], len(self.classes_))
         self._warn_if_hopeless(plan)
@@ -121,9 +118,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             stretch=self._stretches(),
             nonzeros=budget.nonzeros if budget.law == "laplace" else None,
         )
-        # Blocks are small: threads that wait for each other cost up to forty times what they bring on busy cores.
-        small = matrix.shape[0] * matrix.shape[1] < _MANY_NUMBERS
-        with threadpool_limits(1, user_api="blas") if small else nullcontext():
+        with calm_threads(matrix.shape[0] * matrix.shape[1]):
             self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
         self._store(plan, rows, bounds)
         return self
@@ -144,7 +139,14 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                 "Under adding or removing one record the number of records is private, and the regularisation must "
                 "not depend on it: pass public_size, a rough count known without the data. Nothing was spent."
             )
-        return int(positive(self.public_size, "public_size"))
+        size = int(max(1.0, positive(self.public_size, "public_size")))
+        if rows > MOST_ROWS_PER_SIZE * size:
+            raise DataError(
+                f"The table has more than {MOST_ROWS_PER_SIZE:g} times as many rows as public_size says. The promise "
+                "is made for tables that public_size describes within that factor: state it as the public knows it. "
+                "Nothing was spent."
+            )
+        return size
 
     def _plan(self, epsilon: float, delta: float, rows: int, columns: int, classes: int) -> TrainingPlan:
         width = self._columns(columns) + (self._constant() > 0)
@@ -165,14 +167,22 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return norm
 
     def plan_for(self, X: Any, classes: Any) -> TrainingPlan:
-        """What `fit` would do with a table of this shape: noise, strength, events. Looks at no value."""
+        """What `fit` would do with a table of this shape: noise, strength, and all events. Looks at no value.
+
+        A norm that is bought is one of the events, and leaves the rest of ε for training.
+        """
         epsilon, delta = self._checked_budget()
         columns = self.schema.width if self.schema is not None else X.shape[1]
-        return self._plan(epsilon, delta, X.shape[0], columns, len(classes))
+        bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
+        plan = self._plan(epsilon - bought.epsilon, delta, X.shape[0], columns, len(classes))
+        return replace(plan, events=(*bought.events, *plan.events), proofs=(*bought.proofs, *plan.proofs))
 
     def learn_nothing(self, X: Any, classes: Any) -> PrivateLinearClassifier:
         """A fitted model with coefficients zero, made from the shape of the table alone."""
-        plan = self.plan_for(X, classes)
+        self._publishable = seed_from(self.random_state).publishable
+        epsilon, delta = self._checked_budget()
+        columns = self.schema.width if self.schema is not None else X.shape[1]
+        plan = self._plan(epsilon, delta, X.shape[0], columns, len(classes))
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         bounds = Bounds(float(self.norm or 1.0), "that bound is public")
@@ -215,6 +225,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         self, plan: TrainingPlan, width: int, solve: Callable[[Sequence[np.ndarray]], list[Minimiser]], seeds: Any
     ) -> None:
         """Draw a linear term for each model, let `solve` find the minimisers, hide what the solver left over."""
+        self._publishable = seeds.publishable
         tilts = [np.zeros(width) for _ in range(plan.budget.models)]
         if plan.tilt is not None:
             tilts = [seeds.seeded(plan.tilt)(tilt) / plan.budget.size for tilt in tilts]
@@ -253,7 +264,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             events=[*self.bounds_.events, *self.plan_.events],
             proofs=sorted({*self.bounds_.proofs, *self.plan_.proofs}),
             notes=notes,
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -275,6 +286,17 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
+    def _strength_origin(self) -> str:
+        """Where the strength that was used comes from, as the end of a sentence."""
+        if self.plan_.given is None:
+            return "by the public rule of size, width, epsilon and loss."
+        if self.plan_.regularization <= self.plan_.given * (1 + 1e-9):
+            return "as given."
+        return (
+            f"and not the {self.plan_.given:.3g} that was given: with less, the curvature of one record's loss could "
+            "cost more than half of epsilon, so it was raised to the least that is proved."
+        )
+
     def explain(self) -> str:
         """What was done, what it promises and what it cost in accuracy, in words."""
         check_is_fitted(self, "plan_")
@@ -293,10 +315,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             f"{type(self).__name__}: {self.guarantee_}.",
             f"{how}; the noise is {law} and its expected length in the coefficients is at most {plan.noise_length:.3g} "
             f"for rows of norm 1.",
-            f"Regularisation {plan.regularization:.3g} "
-            + (
-                "by the public rule of size, width, epsilon and loss." if self.regularization == "auto" else "as given."
-            ),
+            f"Regularisation {plan.regularization:.3g} {self._strength_origin()}",
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
             "The intercept is a penalised constant feature."
@@ -308,7 +327,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         if budget.models > 1:
             lines.append(f"{budget.models} one-against-the-rest models share the budget.")
         lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

@@ -29,7 +29,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import DataError, OverspendError, PrivacyParameterError
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
 from sfumato.learn.newton import minimise
@@ -81,8 +81,10 @@ class _KernelSVC(ClassifierMixin, KernelInput):
         self._check()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
+        check_row_count(len(rows))
         labels, self.classes_ = checked_labels(y, len(rows), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         self.gamma_ = self._bandwidth(rows.shape)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
         models = 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -132,7 +134,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
             events=events,
             proofs=sorted({"svm_baselines", "output_perturbation", *(event.proof_id() for event in events)}),
             notes=["the number of records, the box, the labels and the frequencies of the features are public"],
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 

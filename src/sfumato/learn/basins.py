@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from sfumato.learn.arrays import is_device_array, namespace, to_device, to_host
+from sfumato.learn.arrays import (
+    is_device_array,
+    joined,
+    namespace,
+    place_of_largest,
+    summed,
+    to_device,
+    to_host,
+    turned,
+)
 
 __all__ = ["Basins", "follow", "highest", "nearest_points", "public_starts"]
 
@@ -89,24 +98,26 @@ def _follow_on_device(basins: Basins, points: Any) -> Any:
 
     frequencies, shifts, pull = there(basins.frequencies), there(basins.shifts), there(basins.pull)
     places = []
-    for start in range(0, int(points.shape[0]), _DEVICE_CHUNK):
-        place = library.asarray(points[start : start + _DEVICE_CHUNK], dtype=library.float32)
+    number = int(points.shape[0])
+    for start in range(0, number, _DEVICE_CHUNK):
+        place = library.asarray(points[start : min(start + _DEVICE_CHUNK, number), ...], dtype=library.float32)
         speed = library.zeros_like(place)
         for _ in range(_STEPS):
             speed = _MOMENTUM * speed + library.sin(place @ frequencies - shifts) @ pull
             place = place + speed
         places.append(place)
-    return library.concatenate(places)
+    return joined(places)
 
 
 def nearest_points(points: np.ndarray, places: Any) -> np.ndarray:
     """For each place on a device the position of the nearest of `points`, on the host."""
     library = namespace(places)
     there = to_device(points, places)
-    lengths, chosen = (there**2).sum(1) / 2, []
-    for start in range(0, int(places.shape[0]), _DEVICE_CHUNK):
-        part = library.asarray(places[start : start + _DEVICE_CHUNK], dtype=library.float64)
-        chosen.append(to_host((part @ there.T - lengths).argmax(1)))
+    lengths, chosen = summed(there**2, 1) / 2, []
+    number = int(places.shape[0])
+    for start in range(0, number, _DEVICE_CHUNK):
+        part = library.asarray(places[start : min(start + _DEVICE_CHUNK, number), ...], dtype=library.float64)
+        chosen.append(to_host(place_of_largest(part @ turned(there) - lengths, 1)))
     return np.concatenate(chosen)
 
 

@@ -8,8 +8,9 @@ Proof: docs/proofs/permute_and_flip.md (the choice), docs/proofs/output_perturba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -20,11 +21,12 @@ from sfumato.core.checks import positive
 from sfumato.core.event import Event
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import PrivacyParameterError, SchemaError
-from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.arrays import is_device_array, summed, to_host
+from sfumato.learn.rows import canonical, row_norms
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import PermuteAndFlip
 
-__all__ = ["Bounds", "norm_counts", "settle_bounds"]
+__all__ = ["Bounds", "norm_counts", "price_of_bounds", "settle_bounds"]
 
 Counts = Callable[[], tuple[np.ndarray, int]]
 
@@ -32,6 +34,8 @@ Counts = Callable[[], tuple[np.ndarray, int]]
 _CANDIDATES = 2.0 ** (np.arange(-40, 61) / 2)
 #: The bought norm should cover this share of the rows.
 _COVERED = 0.9
+#: Public norms below this, or above its inverse, are refused.
+_LEAST_NORM = 1e-100
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,23 @@ def settle_bounds(
 
     `matrix` may be a function that returns the `norm_counts` of a table that is not at hand.
     """
+    priced = price_of_bounds(norm, schema, epsilon, spend, adjacency)
+    if not priced.events:
+        return priced
+    choose = PermuteAndFlip.for_guarantee(PureDP(priced.epsilon), 1.0, adjacency)
+    covered, rows = cast("Counts", matrix)() if callable(matrix) else norm_counts(matrix)
+    chosen = _CANDIDATES[seeds.seeded(choose)(_scores(covered, rows))]
+    return replace(priced, norm=float(chosen))
+
+
+def price_of_bounds(norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency) -> Bounds:
+    """What a norm will cost, before any row is seen: nothing where it is public; its value is then not known yet."""
     if norm is not None:
         if isinstance(norm, str):
             raise SchemaError(_NO_PUBLIC_BOUND)
-        return Bounds(positive(norm, "norm"), "that bound is public")
+        return Bounds(_usable(positive(norm, "norm")), "that bound is public")
     if schema is not None and schema.norm is not None:
-        return Bounds(schema.norm, "that bound is the schema's")
+        return Bounds(_usable(schema.norm), "that bound is the schema's")
     if spend is None:
         raise SchemaError(_NO_PUBLIC_BOUND)
     price = positive(spend, "spend_on_bounds")
@@ -66,16 +81,23 @@ def settle_bounds(
             f"spend_on_bounds={price:g} leaves nothing of epsilon={epsilon:g} for training. Nothing was spent."
         )
     choose = PermuteAndFlip.for_guarantee(PureDP(price), 1.0, adjacency)
-    covered, rows = cast("Counts", matrix)() if callable(matrix) else norm_counts(matrix)
-    chosen = _CANDIDATES[seeds.seeded(choose)(_scores(covered, rows))]
     origin = f"that bound was chosen privately at epsilon {price:g}"
-    return Bounds(float(chosen), origin, price, (choose.event(),), (choose.proof,))
+    return Bounds(math.nan, origin, price, (choose.event(),), (choose.proof,))
 
 
 _NO_PUBLIC_BOUND = (
     "No public norm: a bound taken from the data would publish its largest row. Pass norm=…, a schema with a norm, or "
     "norm=None with spend_on_bounds=… (a part of epsilon). Nothing was spent."
 )
+
+
+def _usable(norm: float) -> float:
+    if not _LEAST_NORM <= norm <= 1 / _LEAST_NORM:
+        raise SchemaError(
+            f"norm must lie between {_LEAST_NORM:g} and {1 / _LEAST_NORM:g}: beyond, products of rows leave the range "
+            "of floating point. Measure in another unit. Nothing was spent."
+        )
+    return norm
 
 
 def _scores(covered: np.ndarray, rows: float) -> np.ndarray:
@@ -86,9 +108,10 @@ def _scores(covered: np.ndarray, rows: float) -> np.ndarray:
 def norm_counts(matrix: Any) -> tuple[np.ndarray, int]:
     """How many rows are no longer than each candidate norm, and how many there are; they add up over tables."""
     if sparse.issparse(matrix):
-        norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+        norms = row_norms(canonical(matrix))
     elif is_device_array(matrix):
-        norms = np.sqrt(to_host((matrix * matrix).sum(1)))
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(to_host(summed(matrix * matrix, 1)))
     else:
         with np.errstate(over="ignore"):  # an infinite norm is longer than every candidate, which is right
             norms = np.linalg.norm(matrix, axis=1)

@@ -93,6 +93,7 @@ class TrainingPlan:
 
     `tilt` draws b (None for output perturbation); `mask` is added to the solution and hides the solver's residual, or
     the solution itself. `noise_length` is the expected length of the noise in the coefficients where the loss is flat.
+    `given` is the strength that was asked for, None for the public rule; `regularization` is the one that is used.
     """
 
     method: Method
@@ -104,6 +105,7 @@ class TrainingPlan:
     events: tuple[Event | Repeated, ...]
     proofs: tuple[str, ...]
     noise_length: float
+    given: float | None = None
 
     @property
     def masks_jointly(self) -> bool:
@@ -130,7 +132,8 @@ def plan_training(
         strength = float(regularization)
     else:
         raise PrivacyParameterError("regularization must be 'auto' or a number greater than 0. Nothing was spent.")
-    return (_objective if method == "objective" else _output)(budget, loss, strength)
+    plan = (_objective if method == "objective" else _output)(budget, loss, strength)
+    return plan if regularization == "auto" else replace(plan, given=strength)
 
 
 def automatic_strength(budget: Budget, loss: Loss, method: Method = "objective") -> float:
@@ -252,9 +255,7 @@ def _mask(
         joint = sensitivity * math.sqrt(budget.models) * (1 + 1e-14)
         noise = Gaussian.for_guarantee(GaussianDP(mu), joint, budget.adjacency, dimension=budget.models * budget.width)
         return replace(noise, scale=max(noise.scale * (1 + 1e-12), reach * 2.0**-30))
-    # A residual leaves a thousandth of its share, so that a verifier's grid finds the sum below ε with room to spare.
-    slack = 1e-3 if epsilon_share < 1 else 1e-12
-    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - slack))
+    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - 1e-12))
     noise = NormGamma.for_guarantee(promise, sensitivity, budget.adjacency, dimension=budget.width)
     return replace(noise, scale=max(noise.scale, reach * 2.0**-30))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.learn.arrays import namespace, to_device, to_host
+from sfumato.learn.arrays import namespace, shaped, summed, taken, to_device, to_host, turned
 from sfumato.learn.rows import BLOCK
 
 __all__ = ["DeviceFeatures", "Features", "device_class_sums", "weighted_gram"]
@@ -38,7 +38,14 @@ class DeviceFeatures:
 
     def __getitem__(self, rows: Any) -> Any:
         """Some rows stay on the device; a single one comes to the host."""
-        return to_host(self.matrix[rows]) if isinstance(rows, int | np.integer) else DeviceFeatures(self.matrix[rows])
+        if isinstance(rows, int | np.integer):
+            return to_host(self.matrix[int(rows), ...])
+        if isinstance(rows, slice):
+            return DeviceFeatures(self.matrix[slice(*rows.indices(len(self))), ...])
+        places = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        library = namespace(self.matrix)
+        chosen = places if library is np else library.asarray(places, device=self.matrix.device)
+        return DeviceFeatures(taken(self.matrix, chosen))
 
     def astype(self, kind: Any) -> DeviceFeatures:
         library = namespace(self.matrix)
@@ -57,7 +64,7 @@ class DeviceFeatures:
     def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
         """Σ weight·row·rowᵀ for weights ≥ 0, in the matrix's precision, on the host."""
         scaled = self.matrix * namespace(self.matrix).sqrt(self._there(weights))[:, None]
-        return to_host(scaled.T @ scaled)
+        return to_host(turned(scaled) @ scaled)
 
 
 #: What the solvers of the host multiply with vectors. `Any`: numpy's types do not know the products above.
@@ -79,9 +86,9 @@ def device_class_sums(features: Any, codes: Any, classes: int) -> np.ndarray:
     total = np.zeros((classes, int(features.shape[1])))
     whole = rows // BLOCK * BLOCK
     if whole:
-        stack = features[:whole].reshape(whole // BLOCK, BLOCK, -1)
-        chosen = members[:, :whole].reshape(classes, whole // BLOCK, BLOCK).swapaxes(0, 1)
-        total += to_host((chosen @ stack).sum(0))
+        stack = shaped(features[:whole, :], whole // BLOCK, BLOCK, -1)
+        chosen = library.moveaxis(shaped(members[:, :whole], classes, whole // BLOCK, BLOCK), 0, 1)
+        total += to_host(summed(chosen @ stack, 0))
     if whole < rows:
-        total += to_host(members[:, whole:] @ features[whole:])
+        total += to_host(members[:, whole:] @ features[whole:, :])
     return total

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.learn.arrays import namespace, to_device, to_host
-from sfumato.learn.rows import _SHORTEST, BLOCK
+from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_device, to_host, turned
+from sfumato.learn.rows import _FAR, _SHORTEST, BLOCK
 
 __all__ = ["DeviceRows"]
 
@@ -31,13 +31,13 @@ class DeviceRows:
     def __init__(
         self, matrix: Any, norm: float, constant: float = 0.0, *, stretch: bool = False, nonzeros: int | None = None
     ) -> None:
-        self.matrix, self.constant = matrix, constant
+        self.constant = constant
         self.library = library = namespace(matrix)
         self.rows, self.columns = (int(size) for size in matrix.shape)
         self.width = self.columns + (constant > 0)
         share = math.sqrt(1 - constant * constant) * (1 - (self.columns + 16) * 2.0**-52)
         self.largest = share / norm
-        norms = self._norms()
+        self.matrix, norms = self._tamed(matrix, norm)
         # A row of zeros has an infinite share/norm; the clip makes it `largest`, as the minimum does on the host.
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             self.factor = library.clip(share / norms, None, self.largest)
@@ -46,23 +46,30 @@ class DeviceRows:
             lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + 16 * 2.0**-52)
             self._stretch = 1 / library.clip(lengths, _SHORTEST, None)
         if nonzeros is not None:
-            sums = (abs(matrix).sum(1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
+            sums = (summed(abs(self.matrix), 1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
             sums = sums if self._stretch is None else sums * self._stretch
             excess = library.clip(math.sqrt(nonzeros) / library.clip(sums, 1e-300, None), None, 1.0)
             self._stretch = excess if self._stretch is None else self._stretch * excess
 
-    def _norms(self) -> Any:
+    def _tamed(self, matrix: Any, norm: float) -> tuple[Any, Any]:
+        """The matrix with rows longer than 1e100 shortened to `norm`, and the rows' norms; see learn/rows.py."""
         library = self.library
-        squares = library.empty_like(self.matrix[:, 0])
+        squares = library.empty_like(matrix[:, 0])
         with np.errstate(over="ignore"):
             for part in self._parts():
-                squares[part] = (self.matrix[part] ** 2).sum(1)
-        if bool(((squares > 1e-280) & (squares < 1e280)).all()):
-            return library.sqrt(squares)
+                squares[part] = summed(matrix[part, ...] ** 2, 1)
+        if all_hold((squares > 1e-280) & (squares < 1e200)):
+            return matrix, library.sqrt(squares)
         # Under- and overflow of the squares: by the largest entry of each row, as on the host.
-        largest = library.clip(abs(self.matrix), 1e-300, None).max(1)
-        largest = largest.values if hasattr(largest, "values") else largest
-        return largest * library.sqrt(((self.matrix / largest[:, None]) ** 2).sum(1))
+        peaks = largest(library.clip(abs(matrix), 1e-300, None), 1)
+        unit = library.sqrt(summed((matrix / peaks[:, None]) ** 2, 1))
+        norms = peaks * unit
+        far = ~(norms <= _FAR)
+        if all_hold(~far):
+            return matrix, norms
+        short = matrix / peaks[:, None] * (norm / library.clip(unit, 1.0, None))[:, None]  # zeros stay
+        lengths = library.full_like(norms, norm * (1 + 16 * 2.0**-52))
+        return library.where(far[:, None], short, matrix), library.where(far, lengths, norms)
 
     def times(self, vector: Any) -> Any:
         """One number per row, on the device: ⟨row, vector⟩."""
@@ -90,8 +97,8 @@ class DeviceRows:
         inner: Any = 0.0  # added up on the device: waiting for it after each part would take longer than the sum
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            scaled = stack * factors[part].reshape(blocks, -1, 1)
-            inner = inner + (scaled.swapaxes(1, 2) @ scaled).sum(0)
+            scaled = stack * shaped(factors[part], blocks, -1, 1)
+            inner = inner + summed(turned(scaled) @ scaled, 0)
         total[: self.columns, : self.columns] = to_host(inner)
         if self.constant:
             cross = self._pull_given(weights * self.factor)
@@ -108,21 +115,21 @@ class DeviceRows:
         total: Any = 0.0
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            total = total + (weights[part].reshape(blocks, 1, -1) @ stack).sum(0)[0]
+            total = total + summed(shaped(weights[part], blocks, 1, -1) @ stack, 0)[0, :]
         return to_host(total)
 
     def _stacked(self, part: slice) -> tuple[Any, int]:
         """The rows of a part as whole blocks, or as one if they are fewer than a block."""
-        rows = self.matrix[part]
+        rows = self.matrix[part, ...]
         blocks = max(1, rows.shape[0] // BLOCK)
-        return rows.reshape(blocks, rows.shape[0] // blocks, self.columns), blocks
+        return shaped(rows, blocks, rows.shape[0] // blocks, self.columns), blocks
 
     def _block_sums(self, weights: Any) -> list[float]:
         sums = []
         for part in self._parts():
             _, blocks = self._stacked(part)
-            sums.append(weights[part].reshape(blocks, -1).sum(1))
-        return to_host(self.library.concatenate(sums)).tolist()
+            sums.append(summed(shaped(weights[part], blocks, -1), 1))
+        return to_host(joined(sums)).tolist()
 
     def _parts(self) -> Iterator[slice]:
         """Runs of whole blocks, then the rest."""

@@ -25,11 +25,12 @@ from sfumato.core.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, calm_threads, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
@@ -126,9 +127,11 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._check()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
+        check_row_count(int(rows.shape[0]))
         labels = to_host(y) if is_device_array(y) else y
-        labels, self.classes_ = checked_labels(labels, len(rows), declared_classes(self.classes))
+        labels, self.classes_ = checked_labels(labels, int(rows.shape[0]), declared_classes(self.classes))
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
         self.support_._fit_rows(rows, self.support_._promise(), components, seeds)
@@ -201,9 +204,9 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         assert frequencies is not None  # the features were used in Phase I
         self._basins = Basins(frequencies, self.support_.centre_)
         if self.as_published:
-            start, most = rows, len(rows)
+            start, most = rows, int(rows.shape[0])
         else:
-            start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(len(rows))
+            start, most = public_starts(_STARTS, *self._start_box(rows.shape[1])), self._cells(int(rows.shape[0]))
         reached, radius = follow(self._basins, start), float(self.merge_radius)
         self.points_ = highest(self._basins, to_host(reached), radius, most, cubes=self.as_published)
 
@@ -244,10 +247,10 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         if self.publish == "support":
             with calm_threads():
                 return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
-        nearest = self._home(rows, int(self.n_neighbors)).reshape(len(rows), -1)
-        votes = np.zeros((len(rows), len(self.classes_)))
+        nearest = self._home(rows, int(self.n_neighbors)).reshape(int(rows.shape[0]), -1)
+        votes = np.zeros((int(rows.shape[0]), len(self.classes_)))
         for column in self.point_labels_[nearest].T:
-            votes[np.arange(len(rows)), column] += 1
+            votes[np.arange(len(votes)), column] += 1
         return self.classes_[votes.argmax(axis=1)]
 
     def _events(self) -> list[Event]:
@@ -266,7 +269,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             if self.as_published
             else sorted({"svdd", "equilibrium", *(e.proof_id() for e in self._events())}),
             notes=["the number of records, the box, the labels and the starting points are public"],
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -281,7 +284,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         ]
         if isinstance(self.guarantee_, ApproxDP | PureDP):
             lines.append(self.support_.explain().splitlines()[1])
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

@@ -19,12 +19,15 @@ from scipy import sparse
 
 from sfumato.core.checks import positive
 from sfumato.errors import InputError
-from sfumato.learn.arrays import is_device_array, namespace, to_device
+from sfumato.learn.arrays import is_device_array, joined, namespace, to_device
 from sfumato.learn.device_rows import DeviceRows
-from sfumato.learn.rows import UnitRows
+from sfumato.learn.rows import UnitRows, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
 
 __all__ = ["FourierFeatures"]
+
+#: Rows without a public norm are shortened to this, so that their phases are finite.
+_LONGEST = 1e100
 
 
 class FourierFeatures:
@@ -51,7 +54,13 @@ class FourierFeatures:
             self.frequencies = self._generator.normal(scale=math.sqrt(2 * self.gamma), size=shape)
         if is_device_array(matrix):
             return self._on_device(matrix)
-        factor = UnitRows(matrix, self._norm).factor * self._norm if self._norm is not None else 1.0
+        factor: Any = 1.0
+        if self._norm is not None:
+            rows = UnitRows(matrix, self._norm)
+            matrix, factor = rows.matrix, rows.factor * self._norm
+        else:
+            matrix = canonical(matrix)
+            matrix, _ = tamed(matrix, row_norms(matrix), _LONGEST)
         phases = matrix @ self.frequencies
         phases = np.asarray(phases.todense() if sparse.issparse(phases) else phases) * np.reshape(factor, (-1, 1))
         features = np.empty((matrix.shape[0], 2 * self.pairs))
@@ -61,8 +70,9 @@ class FourierFeatures:
         return features
 
     def _on_device(self, matrix: Any) -> Any:
-        phases = matrix @ to_device(self.frequencies, matrix)
+        rows = DeviceRows(matrix, _LONGEST if self._norm is None else self._norm)
+        phases = rows.matrix @ to_device(self.frequencies, matrix)
         if self._norm is not None:
-            phases *= (DeviceRows(matrix, self._norm).factor * self._norm)[:, None]
+            phases = phases * (rows.factor * self._norm)[:, None]
         library = namespace(matrix)
-        return library.concatenate([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)
+        return joined([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import Budget
@@ -46,15 +45,13 @@ __all__ = [
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
-    "calm_threads",
+    "check_row_count",
     "even_components",
     "noise_for",
 ]
 
-#: From here on a second BLAS thread pays.
-_MANY_NUMBERS = 20_000_000
 #: Rounding of features and sums, in units of the sensitivity: enough for ten million records (docs/proofs).
-ARITHMETIC = 1e-5
+ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
 
@@ -170,14 +167,15 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         classes = len(self.classes_)
         for_spread = self._settle(promise, rows.shape, classes)
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
-                part = slice(start, start + BLOCK)
-                total += self._statistics(self.features_(rows[part]), labels[part], classes)
+                part = slice(start, min(start + BLOCK, int(rows.shape[0])))
+                total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
         self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
         self.guarantee_ = promise
         return self
@@ -233,6 +231,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         """A fitted model whose sums are zero, made from the shape of the table alone."""
         self._of_shape(X, classes)
         seeds = seed_from(self.random_state)
+        self._publishable = seeds.publishable
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
         self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
         return self
@@ -267,8 +266,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _scores(self, table: Any) -> np.ndarray:
         check_is_fitted(self, "weights_")
         rows = self._rows(table, reset=False)
-        parts = (slice(start, start + BLOCK) for start in range(0, rows.shape[0], BLOCK))
-        return np.concatenate([self._apply(to_host(self.features_(rows[part]))) for part in parts])
+        number = int(rows.shape[0])
+        parts = (slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK))
+        return np.concatenate([self._apply(to_host(self.features_(rows[part, ...]))) for part in parts])
 
     def _apply(self, features: np.ndarray) -> np.ndarray:
         """Scores of rows with these features, one column for each class."""
@@ -292,7 +292,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             events=list(self._events()),
             proofs=sorted({"kernel_mean", *(event.proof_id() for event in self._events())}),
             notes=notes,
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -307,7 +307,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             + self._origin()
             + " All that follows is computed from the noisy sums.",
         ]
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 
@@ -319,14 +319,6 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     @abstractmethod
     def _what(self) -> str:
         """What was released, as the beginning of a sentence."""
-
-
-def calm_threads(numbers: int = 0) -> Any:
-    """One BLAS thread, unless there are many numbers: threads on busy cores wait for each other longer than they save.
-
-    A choice of speed; no result depends on it beyond rounding.
-    """
-    return threadpool_limits(1, user_api="blas") if numbers < _MANY_NUMBERS else nullcontext()
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.table import checked_matrix, refuse_extras
+from sfumato.learn.table import checked_matrix, refuse_extras, without_values
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = ["PrivateLinearRegression"]
 #: 4 apart, and the inner product (x·x')² + yy'(x·x') can be as low as -1/4.
 _REPLACED, _ADDED = 4.5, 2.0
 #: Rounding of the sums, in units of the sensitivity: enough for ten million records (docs/proofs).
-_ARITHMETIC = 1e-5
+_ARITHMETIC = 2e-5
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
@@ -120,6 +120,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         low, high = self._target_bounds()
         middle, half = (low + high) / 2, (high - low) / 2
         noise = self._noise(epsilon - bounds.epsilon, delta, rows.width)
+        self._publishable = seeds.publishable
         gram, product = _unpacked(seeds.seeded(noise)(_packed(*sums)), rows.width)
         self.regularization_ = self._strength(noise, rows.width)
         weights = _solve(gram, product, self.regularization_)
@@ -171,7 +172,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             subject="PrivateLinearRegression by perturbed sufficient statistics",
             events=[*self.bounds_.events, self.noise_.event()],
             proofs=sorted({*self.bounds_.proofs, "sufficient_statistics", self.noise_.proof}),
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -198,10 +199,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 def _checked_targets(y: Any, rows: int) -> np.ndarray:
     if y is None:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
-    try:
-        column = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{error} Nothing was spent.") from error
+
+    def read() -> np.ndarray:
+        return column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True).astype(np.float64)
+
+    column = without_values("y", read)
     if column.shape[0] != rows:
         raise DataError(f"X has {rows} rows and y has {column.shape[0]} values. Nothing was spent.")
     if not np.isfinite(column).all():

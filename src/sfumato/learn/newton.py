@@ -6,8 +6,8 @@ Not here: what the tolerance costs (learn/calibration.py).
 Proof: docs/proofs/objective_perturbation.md, "What the solver owes"
 
 Objective: (1/size) Σ loss(y_i⟨x_i, f⟩) + ½·strength·‖f‖² + ⟨tilt, f⟩. It is strongly convex, so Newton's method with a
-line search on the directional derivative always arrives. There is no limit on iterations: giving up would itself be an
-answer that depends on the data.
+line search on the directional derivative arrives; that it does was never seen to take a hundred steps. A limit of 500
+keeps a run from going on for ever should floating point break the theorem: no model is published then.
 """
 
 from __future__ import annotations
@@ -19,18 +19,29 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
+from sfumato.errors import DataError
 from sfumato.learn.losses import Loss
 from sfumato.learn.rows import BLOCK, UnitRows
 
-__all__ = ["Minimiser", "attainable_tolerance", "farthest_solution", "minimise"]
+__all__ = [
+    "MOST_ROWS_PER_SIZE",
+    "MOST_STEPS",
+    "Minimiser",
+    "attainable_tolerance",
+    "farthest_solution",
+    "minimise",
+    "not_arrived",
+]
 
 _UNIT = 2.0**-53
 #: More features than this are solved by conjugate gradients instead of a Cholesky factor.
 _DENSE_FEATURES = 3000
 #: A kept Hessian serves as long as each step divides the gradient by at least this.
 _GOOD_STEP = 8.0
+#: Newton steps after which a run ends without a model.
+MOST_STEPS = 500
 #: The longest tilt and the most rows that `attainable_tolerance` provides for, in expected lengths and in `size`.
-_LONGEST_TILT, _MOST_ROWS = 100.0, 10.0
+_LONGEST_TILT, MOST_ROWS_PER_SIZE = 100.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -62,14 +73,14 @@ def attainable_tolerance(size: float, width: int, curvature: float, strength: fl
     times the rounding error there leaves room to arrive. Under add-remove `size` is a public guess of the number of
     rows; ten times as many are provided for.
     """
-    rows = round(_MOST_ROWS * size)
+    rows = round(MOST_ROWS_PER_SIZE * size)
     reach = farthest_solution(strength, tilt)
     return 4 * _rounding(rows, size, width, curvature, strength, reach, _LONGEST_TILT * tilt)
 
 
 def farthest_solution(strength: float, tilt: float) -> float:
     """A public bound of the norm of every solution whose tilt is at most 100 expected lengths."""
-    return math.sqrt(4 * _MOST_ROWS / strength) + 2 * _LONGEST_TILT * tilt / strength
+    return math.sqrt(4 * MOST_ROWS_PER_SIZE / strength) + 2 * _LONGEST_TILT * tilt / strength
 
 
 def minimise(
@@ -87,8 +98,10 @@ def minimise(
     point, solve = np.zeros(rows.width), None
     margins, steps, last = np.zeros(rows.rows), 0, np.inf
     gradient = problem.gradient(point, margins)
-    while True:
+    for _ in range(2 * MOST_STEPS):
         norm = float(np.linalg.norm(gradient))
+        if not math.isfinite(norm):
+            break
         bound = norm * (1 + (rows.width + 4) * _UNIT) + problem.rounding(point)
         if bound <= tolerance and problem.is_fresh:
             return Minimiser(point, bound, steps)
@@ -103,6 +116,15 @@ def minimise(
         length = problem.step(point, margins, direction, change, gradient)
         point, margins, last = point + length * direction, margins + length * change, norm
         gradient, steps = problem.gradient(point, margins), steps + 1
+    raise not_arrived()
+
+
+def not_arrived() -> DataError:
+    """That the solver did not reach its tolerance; nothing of what it found is shown."""
+    return DataError(
+        "Training did not reach the accuracy that its privacy rests on, so no model is published. Check public_size, "
+        "norm and regularization: they may be far from what the table is like."
+    )
 
 
 def _factor(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -111,12 +133,13 @@ def _factor(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
     The factor only proposes steps, so this costs steps and no accuracy; an error would be an output that depends on the
     data.
     """
-    extra = 0.0
-    while True:
+    extra, finite = 0.0, bool(np.isfinite(hessian).all())
+    for _ in range(40 if finite else 0):
         try:
             return cho_factor(hessian + extra * np.eye(len(hessian)), overwrite_a=True, check_finite=False)
         except LinAlgError:
             extra = max(10 * extra, 1e-8 * float(np.trace(hessian)) / len(hessian))
+    raise not_arrived()
 
 
 class _Problem:

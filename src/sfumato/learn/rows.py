@@ -7,7 +7,8 @@ Not here: who chose the bound (learn/bounds.py), tables with names (learn/encode
 A row longer than `norm` is shortened to it. Shorter rows are left alone or, with `stretch`, lengthened to norm 1 with
 their constant: the sign of a linear score does not change by that, and no part of the noise is paid for nothing.
 Both are functions of the record and of public numbers only. The factors are kept beside the matrix, so no scaled copy
-is ever made.
+is made, with one exception: rows so long that a product with them could overflow are shortened in a copy first. A
+sparse matrix is brought to its canonical form, in a copy if need be: entries that are stored twice are one number.
 """
 
 from __future__ import annotations
@@ -19,11 +20,80 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "UnitRows"]
+__all__ = ["BLOCK", "UnitRows", "canonical", "row_norms", "tamed"]
 
 #: Rows summed at a time: bounds rounding error and scratch memory.
 BLOCK = 2048
 _SHORTEST = 2.0**-40
+#: Rows longer than this are shortened before anything is multiplied with them.
+_FAR = 1e100
+
+
+def canonical(matrix: Any) -> Any:
+    """A CSR matrix in which no entry is stored twice; the caller's is left alone. Dense matrices as they are.
+
+    >>> twice = sparse.csr_array((np.array([1e20, -1e20]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
+    >>> canonical(twice).nnz, twice.nnz
+    (1, 2)
+    """
+    if not sparse.issparse(matrix):
+        return matrix
+    given = matrix.tocsr()
+    # A fresh object looks for itself whether entries repeat; the given one may carry a flag that says they do not.
+    fresh = sparse.csr_array((given.data, given.indices, given.indptr), shape=given.shape)
+    if not fresh.has_canonical_format:
+        fresh = fresh.copy()
+        fresh.sum_duplicates()
+    return fresh
+
+
+def row_norms(matrix: Any) -> np.ndarray:
+    """Euclidean lengths of the rows; squares that would under- or overflow are taken of a scaled row."""
+    with np.errstate(over="ignore", under="ignore"):
+        if sparse.issparse(matrix):
+            squares = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", matrix, matrix)
+        norms = np.sqrt(squares)
+        odd = np.flatnonzero(~((squares > 1e-280) & (squares < 1e280)))
+        if odd.size:
+            part = matrix[odd]
+            largest, unit = _scaled(part)
+            norms[odd] = largest * unit
+    return norms
+
+
+def _scaled(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The largest entry of each row, and the row's length in units of it."""
+    if sparse.issparse(matrix):
+        largest = np.asarray(abs(matrix).max(axis=1).todense()).ravel()
+        safe = np.where(largest > 0, largest, 1.0)
+        scaled = matrix.data / np.repeat(safe, np.diff(matrix.indptr))
+        places = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return largest, np.sqrt(np.bincount(places, scaled * scaled, matrix.shape[0]))
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    scaled = matrix / np.where(largest > 0, largest, 1.0)[:, None]
+    return largest, np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+
+
+def tamed(matrix: Any, norms: np.ndarray, length: float) -> tuple[Any, np.ndarray]:
+    """The matrix with rows longer than 1e100 shortened to `length`, in a copy if there are any; and the new norms.
+
+    So every product of a row with coefficients is finite, whatever finite numbers somebody's row holds.
+    """
+    far = np.flatnonzero(~(norms <= _FAR))
+    if not far.size:
+        return matrix, norms
+    matrix, norms = matrix.copy(), norms.copy()
+    largest, unit = _scaled(matrix[far])
+    if sparse.issparse(matrix):
+        for row, most, units in zip(far, largest, unit, strict=True):
+            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            matrix.data[part] = matrix.data[part] / most * (length / units)
+    else:
+        matrix[far] = matrix[far] / largest[:, None] * (length / unit)[:, None]
+    norms[far] = length * (1 + 16 * 2.0**-52)
+    return matrix, norms
 
 
 class UnitRows:
@@ -37,13 +107,14 @@ class UnitRows:
     def __init__(
         self, matrix: Any, norm: float, constant: float = 0.0, *, stretch: bool = False, nonzeros: int | None = None
     ) -> None:
-        self.matrix, self.constant = matrix, constant
+        self.constant = constant
         self.rows, self.columns = matrix.shape
         self.width = self.columns + (constant > 0)
         # Squares, their sum, the root and the quotient err by less than columns + 8 units in the last place.
         share = math.sqrt(1 - constant * constant) * (1 - (self.columns + 16) * 2.0**-52)
         self.largest = share / norm
-        norms = self._norms()
+        matrix = canonical(matrix)
+        self.matrix, norms = tamed(matrix, row_norms(matrix), norm)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             self.factor = np.minimum(self.largest, share / norms)
             self._stretch = None
@@ -53,16 +124,6 @@ class UnitRows:
                 self._stretch = 1 / np.maximum(lengths, _SHORTEST)
             if nonzeros is not None:
                 self._clip_sums(nonzeros)
-
-    def _norms(self) -> np.ndarray:
-        if sparse.issparse(self.matrix):
-            return np.sqrt(np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel())
-        squares = np.einsum("ij,ij->i", self.matrix, self.matrix)
-        norms = np.sqrt(squares)
-        for row in np.flatnonzero(~((squares > 1e-280) & (squares < 1e280))):  # under- and overflow of the squares
-            largest = float(np.abs(self.matrix[row]).max())
-            norms[row] = largest and largest * np.linalg.norm(self.matrix[row] / largest)
-        return norms
 
     def _clip_sums(self, nonzeros: int) -> None:
         """Shorten rows whose L1 norm exceeds √nonzeros; none does that has so few entries and norm 1."""
@@ -95,9 +156,11 @@ class UnitRows:
         for part in self._blocks():
             total[: self.columns] += self.matrix[part].T @ scaled[part]
         if self.constant:
-            sums = [float(weights[part].sum()) for part in self._blocks()]
-            total[-1] = self.constant * math.fsum(sums)
+            total[-1] = self.constant * self._sum(weights)
         return total
+
+    def _sum(self, weights: np.ndarray) -> float:
+        return math.fsum(float(weights[part].sum()) for part in self._blocks())
 
     def gram(self, weights: np.ndarray, precision: type = np.float32) -> np.ndarray:
         """Σ weight·row·rowᵀ for weights ≥ 0; in single precision where only directions are taken from it."""
@@ -106,14 +169,21 @@ class UnitRows:
         total = np.zeros((self.width, self.width))
         inner = total[: self.columns, : self.columns]
         if sparse.issparse(self.matrix):
-            scaled = sparse.diags_array(weights * self.factor**2) @ self.matrix
-            inner += (self.matrix.T @ scaled).toarray()
+            # Directions may be summed at a stroke; sums that are published go by blocks like all others.
+            whole = [slice(0, self.rows)] if precision is np.float32 else self._blocks()
+            roots = np.sqrt(weights) * self.factor  # factors may be as large as 1e100: never squared alone
+            for part in whole:
+                scaled = sparse.diags_array(roots[part]) @ self.matrix[part]
+                inner += (scaled.T @ scaled).toarray()
         else:
             self._dense_gram(inner, np.sqrt(weights) * self.factor, precision)
         if self.constant:
-            total[: self.columns, -1] = self.constant * (self.matrix.T @ (weights * self.factor))
+            scaled = weights * self.factor
+            for part in self._blocks():
+                total[: self.columns, -1] += self.matrix[part].T @ scaled[part]
+            total[: self.columns, -1] *= self.constant
             total[-1, : self.columns] = total[: self.columns, -1]
-            total[-1, -1] = self.constant**2 * weights.sum()
+            total[-1, -1] = self.constant**2 * self._sum(weights)
         return total
 
     def exact_gram(self) -> np.ndarray:

@@ -14,6 +14,7 @@ own; the best is kept. The price does not grow with the number of candidates.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,9 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
+from sfumato.core.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.core.guarantee import ApproxDP, PureDP
-from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
+from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
 from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
@@ -99,17 +101,26 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
             self._random_stopping(X, labels, candidates, epsilon, delta, seeds)
         else:
             raise InputError("scheme must be 'split' or 'random_stopping'. Nothing was spent.")
-        promise = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-        self.guarantee_ = promise.under(self._adjacency)
         return self
+
+    def _promise(self, tried: Sequence[Any]) -> Guarantee:
+        """(ε, δ), if every model that was tried keeps its share of it; none if one of them promises nothing.
+
+        The choice looks at all of them, so one model without a guarantee leaves none to the whole.
+        """
+        for model in tried:
+            stated = getattr(model, "guarantee_", None)
+            if not isinstance(stated, Guarantee) or isinstance(stated, NoGuarantee):
+                reason = stated.reason if isinstance(stated, NoGuarantee) else "it states none"
+                return NoGuarantee(f"a model that was tried promises nothing: {reason}")
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return (ApproxDP(epsilon, delta) if delta else PureDP(epsilon)).under(self._adjacency)
 
     def _candidates(self) -> list[dict[str, Any]]:
         candidates = list(ParameterGrid(self.grid))
         for name in ("epsilon", "delta", "adjacency", "random_state", "classes"):
             if any(name in candidate for candidate in candidates):
                 raise PrivacyParameterError(f"{name} is not searched: it belongs to the promise. Nothing was spent.")
-        if getattr(self.estimator, "norm", 1.0) is None:
-            raise PrivacyParameterError("A search needs a public norm: norm=None is not priced. Nothing was spent.")
         if not isinstance(self._adjacency, Adjacency):
             raise PrivacyParameterError("The estimator needs an adjacency. Nothing was spent.")
         return candidates
@@ -146,18 +157,21 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
         right = [float(np.sum(model.predict(held_out) == labels[scoring])) for model in models]
         choose = PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
         best = seeds.seeded(choose)(right)
+        self.guarantee_ = self._promise(models)
         self._keep(models[best], candidates[best], len(candidates), choose.event())
 
     def _random_stopping(
         self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
     ) -> None:
         price = self._price(X, candidates, epsilon, delta)
-        best, best_score = None, -math.inf
+        best, best_score, models = None, -math.inf, []
         bits = Bits(seeds.next())
         runs = (poisson if delta else geometric)(self._runs, bits)
         for _ in range(runs):
             candidate = candidates[int(bits.below(len(candidates), 1)[0])]
             model = self._model(candidate, price.epsilon, delta, seeds).fit(X, labels)
+            _check_drawn(model, self._events(candidate, price.epsilon, X))
+            models.append(model)
             score = seeds.seeded(price.scorer)(float(np.sum(model.predict(X) == labels)))
             if score > best_score:
                 best, best_score = (model, candidate), score
@@ -165,6 +179,7 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
             nothing = self._model(candidates[0], price.epsilon, delta, seeds)
             best = (nothing.learn_nothing(X, self.classes_), candidates[0])
         self.run_epsilon_ = price.epsilon
+        self.guarantee_ = self._promise(models)
         self._keep(*best, runs, price.scorer.event())
 
     @property
@@ -176,35 +191,54 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
 
     def _price(self, X: Any, candidates: list[dict[str, Any]], epsilon: float, delta: float) -> _Price:
         """What one run may cost: the largest (ε₁, δ) for which the best of all runs stays within the budget."""
-        adjacency, silent = self._adjacency, Seeds(None)
-        size = self._model(candidates[0], epsilon, delta, silent).plan_for(X, self.classes_).budget.size
+        adjacency = self._adjacency
+        size = self._plan(candidates[0], epsilon, X).budget.size
         if delta == 0:
             one = epsilon / 3 * (1 - 1e-12)
             score = min(_SCORE_PRECISION / size, one / 10)
             return _Price(one - score, Laplace.for_guarantee(PureDP(score), 1.0, adjacency, dimension=1))
         scale = max(size / _SCORE_PRECISION, 10 / gaussian_mu(epsilon, delta))
         scorer = Gaussian(scale, 1.0, adjacency, dimension=1)
-        low, high = 0.0, epsilon
+        least = max(self._for_bounds(candidate) for candidate in candidates)
+        low, high = least, epsilon
         for _ in range(16):
             middle = (low + high) / 2
             low, high = (
                 (middle, high) if self._affords(middle, X, candidates, epsilon, delta, scorer) else (low, middle)
             )
-        if low == 0:
+        if low == least:
+            bought = f" that each pay {least:g} for a norm" if least else ""
             raise PrivacyParameterError(
-                f"epsilon={epsilon:g} and delta={delta:g} do not pay for {self._runs} runs. Nothing was spent."
+                f"epsilon={epsilon:g} and delta={delta:g} do not pay for {self._runs} runs{bought}. Nothing was spent."
             )
         return _Price(low, scorer)
+
+    def _for_bounds(self, candidate: dict[str, Any]) -> float:
+        """What a run with this candidate pays for its norm before it trains."""
+        model = self._model(candidate, 1.0, 0.0, Seeds(None))
+        schema = getattr(model, "schema", None)
+        public = getattr(model, "norm", 1.0) is not None or (schema is not None and schema.norm is not None)
+        return 0.0 if public else float(getattr(model, "spend_on_bounds", None) or 0.0)
 
     def _affords(
         self, one: float, X: Any, candidates: list[dict[str, Any]], epsilon: float, delta: float, scorer: Gaussian
     ) -> bool:
-        events = {
-            self._model(candidate, one, delta, Seeds(None)).plan_for(X, self.classes_).events
-            for candidate in candidates
-        }
+        events = {self._events(candidate, one, X) for candidate in candidates}
         costs = [RunCost.of(each, scorer.event().guarantee().mu) for each in events]  # type: ignore[attr-defined]
         return max(poisson_epsilon(cost, delta, self._runs) for cost in costs) <= epsilon
+
+    def _events(self, candidate: dict[str, Any], one: float, X: Any) -> tuple[Event | Repeated, ...]:
+        """All that a run with this candidate draws, by the model's own account before it sees a row."""
+        return tuple(self._plan(candidate, one, X).events)
+
+    def _plan(self, candidate: dict[str, Any], one: float, X: Any) -> Any:
+        model = self._model(candidate, one, float(self.delta), Seeds(None))
+        if not hasattr(model, "plan_for"):
+            raise PrivacyParameterError(
+                f"scheme='random_stopping' needs to know before a run what it will draw, and {type(model).__name__} "
+                "does not say. Use scheme='split'. Nothing was spent."
+            )
+        return model.plan_for(X, self.classes_)
 
     def _keep(self, model: Any, candidate: dict[str, Any], tried: int, scoring: Any) -> None:
         self.best_estimator_, self.best_params_ = model, candidate
@@ -219,7 +253,6 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "best_estimator_")
         from sfumato.core.certificate import NOT_FOR_PUBLICATION, Certificate
-        from sfumato.errors import UnprovedError
 
         if self.scheme != "split":
             raise UnprovedError(
@@ -227,6 +260,14 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
                 "verifier: guarantee_ states it, no certificate does."
             )
         chosen = self.best_estimator_.certificate_
+        if isinstance(self.guarantee_, NoGuarantee):
+            return Certificate.issue(
+                subject=f"PrivateSearch by parts, chosen: {chosen.subject}",
+                events=[],
+                proofs=[],
+                publishable=chosen.publishable,
+                guarantee=self.guarantee_,
+            )
         return Certificate.issue(
             subject=f"PrivateSearch by parts, chosen: {chosen.subject}",
             events=chosen.events,
@@ -261,6 +302,15 @@ class PrivateSearch(ClassifierMixin, BaseEstimator):
             else "a random number of runs on all rows was made and the best noisy score kept"
         )
         return f"PrivateSearch: {self.guarantee_}, the choice included; {how}. Chosen: {self.best_params_}."
+
+
+def _check_drawn(model: Any, priced: tuple[Event | Repeated, ...]) -> None:
+    """What the fit drew, by its own certificate, is what the price of the run was computed from."""
+    if tuple(model.certificate_.events) != priced:
+        raise UnprovedError(
+            "A run drew other noise than its price was computed from, so the search has no proof. No model is "
+            "published."
+        )
 
 
 def _length(X: Any) -> int:

@@ -25,6 +25,11 @@ class Seeds:
     def __init__(self, entropy: int | None) -> None:
         self._sequence = None if entropy is None else np.random.SeedSequence(entropy)
 
+    @property
+    def publishable(self) -> bool:
+        """Whether nobody can repeat the draws: what a certificate says is decided here, at the draw."""
+        return self._sequence is None
+
     def next(self) -> int | None:
         if self._sequence is None:
             return None

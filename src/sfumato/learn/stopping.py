@@ -21,7 +21,9 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from sfumato.core.event import Event, GaussianEvent, Repeated
+from sfumato.core.guarantee import PureDP
 from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent, objective_loss
+from sfumato.core.renyi import two_point_rdp
 from sfumato.errors import UnprovedError
 from sfumato.mechanisms.bits import Bits
 
@@ -29,34 +31,46 @@ __all__ = ["RunCost", "geometric", "poisson", "poisson_epsilon"]
 
 _ORDERS = 1 + np.geomspace(0.02, 1000, 150)
 _CELLS = 64
+#: More ε-DP acts than this in a run are not added up one by one.
+_MOST_PURE = 6
+_ROUNDING = 3e-4
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """One run: Gaussian acts of total `mu` and, before them, `objective` (Gaussian objective perturbation)."""
+    """One run: Gaussian acts of total `mu`, `objective` (Gaussian objective perturbation), `pure` acts by their ε."""
 
     mu: float
     objective: ObjectiveDP | None = None
+    pure: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, events: Iterable[Event | Repeated], score_mu: float) -> RunCost:
         """The cost of these events and of a score with Gaussian noise."""
-        squares, objective = [score_mu**2], None
+        squares, objective, pure = [score_mu**2], None, []
         for item in events:
             event, count = (item.event, item.count) if isinstance(item, Repeated) else (item, 1)
             if isinstance(event, GaussianEvent):
                 squares.append(count * event.mu**2)
             elif isinstance(event, ObjectivePerturbationEvent) and event.noise == "gaussian" and objective is None:
                 objective = ObjectiveDP(event.moved, event.shift, count)
+            elif isinstance(cost := event.guarantee(), PureDP) and len(pure) + count <= _MOST_PURE:
+                pure += [cost.eps] * count
             else:
                 raise UnprovedError(f"A {type(event).__name__} has no place in a run of random stopping yet.")
-        return cls(math.sqrt(math.fsum(squares)), objective)
+        return cls(math.sqrt(math.fsum(squares)), objective, tuple(pure))
 
     def rdp(self, alpha: float) -> float:
-        return alpha * self.mu**2 / 2 + (self.objective.rdp(alpha) if self.objective else 0.0)
+        others = self.objective.rdp(alpha) if self.objective else 0.0
+        return alpha * self.mu**2 / 2 + others + math.fsum(two_point_rdp(epsilon, alpha) for epsilon in self.pure)
 
     def deltas(self, epsilons: np.ndarray) -> np.ndarray:
         """δ at each ε; several models are counted with their Rényi curve, which is looser and much faster."""
+        if self.pure and not (self.objective and self.objective.count > 1):
+            # The worst ε-DP act loses ε with odds e^ε : 1, else gains it; losses are rounded up as core's grid rounds.
+            first, rest, near = self.pure[0], RunCost(self.mu, self.objective, self.pure[1:]), epsilons - _ROUNDING
+            lost = 1 / (1 + math.exp(-first))
+            return lost * rest.deltas(near - first) + (1 - lost) * rest.deltas(near + first)
         if self.objective is None:
             return _gaussian(self.mu, epsilons)
         if self.objective.count > 1:

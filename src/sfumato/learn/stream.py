@@ -20,7 +20,7 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier, intercept_share, positive_codes
 from sfumato.learn.bounds import Bounds, settle_bounds
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import checked_box
+from sfumato.learn.kernel_base import check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
 from sfumato.learn.linear import PrivateLinearRegression, _checked_targets
 from sfumato.learn.rows import UnitRows
@@ -81,6 +81,7 @@ def _fit_classifier(estimator: Any, passes: Passes) -> Any:
     estimator.classes_ = np.asarray(classes)
     columns = _remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
+    estimator._size(passes.rows)  # refuses before a norm is bought
     bounds = _bounds(estimator, passes, epsilon, seeds)
     plan = estimator._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
     estimator._warn_if_hopeless(plan)
@@ -121,6 +122,7 @@ def _fit_classifier(estimator: Any, passes: Passes) -> Any:
 def _fit_regression(estimator: Any, passes: Passes) -> Any:
     epsilon, _ = positive(estimator.epsilon, "epsilon"), probability(estimator.delta)
     low, high = estimator._target_bounds()
+    check_row_count(passes.rows)
     columns = _remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
     bounds = _bounds(estimator, passes, epsilon, seeds)
@@ -134,6 +136,7 @@ def _fit_regression(estimator: Any, passes: Passes) -> Any:
 def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     promise = estimator._budget()
     estimator._check()
+    check_row_count(passes.rows)
     if estimator.gamma == "spread":
         raise InputError(
             "gamma='spread' pairs rows by their position, which a table in parts does not have. Pass a number, or "
@@ -144,6 +147,7 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     estimator.classes_ = np.asarray(classes)
     columns = _remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
+    estimator._publishable = seeds.publishable
     estimator._settle(promise, (passes.rows, columns), len(classes))
     estimator.spread_ = None
     estimator._aim()

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from sfumato.errors import InputError
-from sfumato.learn.newton import _GOOD_STEP, _UNIT, Minimiser, _factor, _rounding
+from sfumato.learn.newton import _GOOD_STEP, _UNIT, MOST_STEPS, Minimiser, _factor, _rounding, not_arrived
 
 __all__ = ["LENGTHS", "Answer", "Objective", "Question", "minimise_together", "newton"]
 
@@ -93,13 +93,16 @@ def newton(objective: Objective) -> Generator[Asked, Answer, Minimiser]:
     """Yields (point, whether the Hessian is wanted, a direction or None), takes an Answer, returns the Minimiser.
 
     A Hessian is kept as long as each step divides the gradient by 8 or more. A full step that does not shrink the
-    derivative along it is shortened by one further pass, which looks at all of LENGTHS. It never gives up.
+    derivative along it is shortened by one further pass, which looks at all of LENGTHS. It ends after MOST_STEPS,
+    without a model.
     """
     point, solve, last, steps, shortened = np.zeros(objective.width), None, np.inf, 0, False
     answer = yield point, True, None
     gradient = objective.gradient(point, answer.pulled)
-    while True:
+    for _ in range(MOST_STEPS):
         norm = float(np.linalg.norm(gradient))
+        if not np.isfinite(norm):
+            break
         bound = objective.bound(point, norm)
         if bound <= objective.tolerance:
             return Minimiser(point, bound, steps)
@@ -124,6 +127,7 @@ def newton(objective: Objective) -> Generator[Asked, Answer, Minimiser]:
             if length == 1.0:
                 lengths = _lengths(objective, point, direction, (yield point, False, direction).pulled, allowed)
         point, last, steps, shortened = following, norm, steps + 1, length < 1
+    raise not_arrived()
 
 
 def _lengths(

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
-from sfumato.learn.arrays import in_box, is_device_array, namespace, to_device
+from sfumato.learn.arrays import in_box, is_device_array, namespace, summed, to_device, to_host
 from sfumato.learn.bounds import norm_counts
 from sfumato.learn.device_features import device_class_sums
 from sfumato.learn.device_rows import DeviceRows
@@ -102,7 +102,7 @@ class MarginSums:
             if question.direction is not None:
                 change = signs * rows.times(to_device(question.direction, matrix))
                 slopes = (self.loss.slope(margins + float(length) * change) for length in LENGTHS)
-                sums.append(np.array([float((slope * change).sum()) for slope in slopes]))
+                sums.append(np.array([float(summed(slope * change)) for slope in slopes]))
                 continue
             sums.append(rows.pull(signs * self.loss.slope(margins)))
             if question.hessian:
@@ -159,10 +159,11 @@ class ClassSums:
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
         sums, counts = np.zeros((self.classes, 2 * self.features.pairs)), np.zeros(self.classes)
         for start in range(0, matrix.shape[0], _FEATURE_ROWS):
-            codes = target[start : start + _FEATURE_ROWS]
-            features = self.features(in_box(matrix[start : start + _FEATURE_ROWS], self.box))
+            end = min(start + _FEATURE_ROWS, int(matrix.shape[0]))
+            codes = target[start:end]
+            features = self.features(in_box(matrix[start:end, ...], self.box))
             sums += device_class_sums(features, codes, self.classes)
-            counts += [float((codes == code).sum()) for code in range(self.classes)]
+            counts += [np.count_nonzero(to_host(codes) == code) for code in range(self.classes)]
         return [sums, counts]
 
 

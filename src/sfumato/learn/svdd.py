@@ -20,11 +20,12 @@ from sfumato.core.checks import positive
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.kernel_base import KernelInput, calm_threads, even_components, noise_for
+from sfumato.learn.kernel_base import KernelInput, check_row_count, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
@@ -91,18 +92,21 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         promise = self._promise()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
+        check_row_count(int(rows.shape[0]))
         self._fit_rows(rows, promise, components, seed_from(self.random_state))
         return self
 
     def _fit_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
-        self.cap_ = self._cap(len(rows), components)
+        self._publishable = seeds.publishable
+        number = int(rows.shape[0])
+        self.cap_ = self._cap(number, components)
         self.gamma_ = self._bandwidth(rows.shape)
         # The mean needs no solver, so nothing is left over.
-        tolerance = 0.0 if is_mean(len(rows), self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
+        tolerance = 0.0 if is_mean(number, self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
         self.sensitivity_ = 2 * self.cap_ + 2 * math.sqrt(tolerance)
         self.noise_ = noise_for(promise, self.sensitivity_, components)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
-        with calm_threads(len(rows) * components):
+        with calm_threads(number * components):
             features = self.features_(rows)
             there = DeviceFeatures(features) if is_device_array(features) else features
             found = nearest_to_origin(there, self.cap_, tolerance)
@@ -149,8 +153,9 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         """How typical each row is: ⟨centre, features⟩, at most 1."""
         check_is_fitted(self, "centre_")
         rows = self._rows(X, reset=False)
-        parts = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
-        return np.concatenate([to_host(self.features_(rows[part])) @ self.centre_ for part in parts])
+        number = int(rows.shape[0])
+        parts = (slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK))
+        return np.concatenate([to_host(self.features_(rows[part, ...])) @ self.centre_ for part in parts])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """score_samples - offset_: negative for outliers."""
@@ -172,7 +177,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             events=[self.noise_.event()],
             proofs=sorted({"svdd", self.noise_.proof}),
             notes=["the number of records, the box and the frequencies of the features are public"],
-            publishable=self.random_state is None,
+            publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
@@ -186,7 +191,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             f"Noise of standard deviation {math.sqrt(self.noise_.error()):.3g} was added to each of "
             f"{len(self.centre_)} coordinates, and the result projected to the unit ball.",
         ]
-        if self.random_state is not None:
+        if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
 

@@ -6,8 +6,8 @@ Not here: privacy (learn/svdd.py), features (learn/features.py).
 Proof: docs/proofs/svdd.md, "The gap"
 
 Interior point steps in feature space: the n×n kernel matrix is never formed, a step costs n·width². Should rounding
-stop them early, exchanges of weight between two rows go on until the gap is certified: giving up would tell something
-about the data.
+stop them early, exchanges of weight between two rows go on until the gap is certified; after 100,000 of them, which was
+never seen, the run ends and no centre is published.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sfumato.learn.device_features import Features, weighted_gram
+from sfumato.learn.newton import not_arrived
 from sfumato.learn.rows import BLOCK
 
 __all__ = ["LEAST_TOLERANCE", "HullPoint", "centre_of", "certified_gap", "exchange", "is_mean", "nearest_to_origin"]
@@ -27,6 +28,8 @@ __all__ = ["LEAST_TOLERANCE", "HullPoint", "centre_of", "certified_gap", "exchan
 #: Below this, rounding of sums over rows would blur the certificate.
 LEAST_TOLERANCE = 1e-10
 _MOST_STEPS = 100
+#: Hundreds of exchanges after which a run ends without a centre.
+_MOST_ROUNDS = 1000
 #: Where the multipliers begin.
 _FIRST = 0.1
 #: From so many numbers on, single precision is worth its copy.
@@ -232,7 +235,7 @@ def _longest(*pairs: np.ndarray) -> float:
 def exchange(features: Features, weights: np.ndarray, cap: float, tolerance: float, steps: int = 0) -> HullPoint:
     """Moves weight from the row of highest score to the one of lowest, exactly, until the gap is certified."""
     weights = weights.copy()
-    while True:
+    for _ in range(_MOST_ROUNDS):
         scores = features @ (weights @ features)
         for _ in range(100):
             giver = int(np.argmax(np.where(weights > 0, scores, -np.inf)))
@@ -250,3 +253,4 @@ def exchange(features: Features, weights: np.ndarray, cap: float, tolerance: flo
         gap = certified_gap(features, weights, cap)
         if gap <= tolerance:
             return HullPoint(centre_of(features, weights), weights, gap, steps)
+    raise not_arrived()

@@ -7,7 +7,8 @@ Not here: public bounds (learn/bounds.py), one-hot encoding (learn/encoder.py).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,8 +17,9 @@ from sklearn.utils.validation import _check_n_features, column_or_1d, validate_d
 
 from sfumato.errors import DataError
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.rows import canonical
 
-__all__ = ["checked_labels", "checked_matrix", "declared_classes", "refuse_extras"]
+__all__ = ["checked_labels", "checked_matrix", "declared_classes", "refuse_extras", "without_values"]
 
 
 def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
@@ -34,16 +36,64 @@ def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
 
 
 def _validated(estimator: Any, table: Any, reset: bool) -> Any:
-    try:
-        matrix: Any = validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
-    except (ValueError, TypeError) as error:
-        if isinstance(error, TypeError):
-            raise
-        # scikit-learn's texts name shapes and kinds, never values.
-        raise DataError(f"{error} Nothing was spent.") from error
+    def read() -> Any:
+        return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+
+    matrix = canonical(without_values("X", read))
     if sparse.issparse(matrix) and matrix.nnz and not np.isfinite(matrix.data).all():
         raise DataError("X contains NaN or infinity. Nothing was spent.")
     return matrix
+
+
+Read = TypeVar("Read")
+
+#: How scikit-learn's messages begin that name shapes, kinds or public names, and no value.
+_ABOUT_SHAPES = (
+    "Found array with",
+    "Found input variables",
+    "Input ",
+    "X has ",
+    "X does not ",
+    "The feature names should match",
+    "Feature names",
+    "y should be a 1d array",
+    "Unknown label type",
+    "Supported target types",
+    "This ",
+    "Sparse data was passed",
+    "Dense data was passed",
+)
+
+
+def without_values(what: str, read: Callable[[], Read]) -> Read:
+    """What `read` returns; its errors about `what` in words of our own, since other libraries quote the cell.
+
+    The new error is raised after the handler, so that not even its context holds the old one.
+    """
+    kind: type[Exception] = DataError
+    try:
+        return read()
+    except ValueError as error:
+        words = _words(what, str(error))
+    except TypeError as error:
+        kind = TypeError
+        words = str(error) if str(error).startswith(_ABOUT_SHAPES) else _words(what, str(error))
+    raise kind(f"{words} Nothing was spent.")
+
+
+def _words(what: str, text: str) -> str:
+    if text.startswith("Expected 2D array"):
+        return (
+            "Expected 2D array, got another shape instead. Reshape your data either using array.reshape(-1, 1) if your "
+            "data has a single feature or array.reshape(1, -1) if it contains a single sample."
+        )
+    if text.startswith("Complex data not supported"):
+        return "Complex data not supported."
+    if text.startswith(_ABOUT_SHAPES):
+        return text
+    if "argument must be" in text:
+        return f"{what} holds an object that is no number: the argument must be a string or a number in every cell."
+    return f"{what} holds a cell that is not a number: clean it, or declare a schema."
 
 
 def declared_classes(classes: Any) -> np.ndarray | None:
@@ -64,17 +114,19 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
     """
     if labels is None:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
-    try:
+
+    def read() -> np.ndarray:
         column = column_or_1d(labels.to_numpy() if hasattr(labels, "to_numpy") else labels, warn=True)
         if declared is None:  # with declared classes nothing may depend on which labels occur, not even a warning
             check_classification_targets(column)
-    except ValueError as error:
-        raise DataError(f"{error} Nothing was spent.") from error
+        return column
+
+    column = without_values("y", read)
     if column.shape[0] != rows:
         raise DataError(f"X has {rows} rows and y has {column.shape[0]} labels. Nothing was spent.")
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise DataError("y contains NaN or infinity. Nothing was spent.")
-    found, positions = np.unique(column, return_inverse=True)
+    found, positions = _different(column)
     if declared is None:
         if found.size < 2:
             raise DataError(
@@ -82,14 +134,31 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
                 "with classes=[…] if others are possible. Nothing was spent."
             )
         return positions, found
-    places = np.searchsorted(declared, found)
-    known = (places < declared.size) & (declared[np.minimum(places, declared.size - 1)] == found)
+    places = _places(declared, found)
+    known = places < declared.size
     if not known.all():
         raise DataError(
             f"y holds more classes than the {declared.size} declared in classes=. Declare them all, or map unknown "
             "labels to a declared one first. Nothing was spent."
         )
     return places[positions], declared
+
+
+def _different(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels that occur, sorted, and which one each row has; labels of different kinds have no order."""
+    try:
+        return np.unique(column, return_inverse=True)
+    except TypeError:
+        pass
+    raise DataError(
+        "y mixes labels of different kinds, such as words and numbers. Write them all as one kind. Nothing was spent."
+    )
+
+
+def _places(declared: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Where each label stands in the declared list, or the list's length for a stranger."""
+    places = {label: place for place, label in enumerate(declared.tolist())}
+    return np.array([places.get(label, declared.size) for label in found.tolist()], dtype=np.intp)
 
 
 def refuse_extras(given: dict[str, Any]) -> None:

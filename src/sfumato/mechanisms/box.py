@@ -120,12 +120,17 @@ class Box(Mechanism):
 
 @lru_cache(maxsize=256)
 def _cumulative(half_width: float, stiffness: float, grid: float) -> tuple[np.ndarray, int]:
-    """Whole-number weights of the cells -m … m, summed up: P[noise <= k cells]·2^62, increasing to 2^62 exactly."""
+    """Whole-number weights of the cells -m … m, summed up: P[noise <= k cells]·2^62, increasing to 2^62 exactly.
+
+    Each weight is its cell's mass to the nearest whole number; what is left over goes to the middle cell. In all that
+    is less than the 2^-44 that is charged for it (docs/proofs/box.md).
+    """
     reach = math.floor(half_width / grid)
-    edges = (np.arange(-reach, reach) + 0.5) * grid
-    chances = BoxNoise(half_width, stiffness).cdf(edges)
-    cumulative = np.maximum.accumulate(np.rint(chances * 2.0**_WEIGHT_BITS).astype(np.int64))
-    return np.append(np.clip(cumulative, 0, 1 << _WEIGHT_BITS), 1 << _WEIGHT_BITS), reach
+    edges = (np.arange(-reach, reach + 2) - 0.5) * grid
+    masses = BoxNoise(half_width, stiffness).masses(np.clip(edges, -half_width, half_width))
+    weights = np.rint(masses / math.fsum(masses) * 2.0**_WEIGHT_BITS).astype(np.int64)
+    weights[reach] += (1 << _WEIGHT_BITS) - int(weights.sum())
+    return np.cumsum(weights), reach
 
 
 def _draw(half_width: float, stiffness: float, grid: float, size: int, bits: Bits) -> np.ndarray:

@@ -4,10 +4,13 @@ In:   a channel, the values it published, a use (and, for regression, a public t
 Out:  Estimate: mean, moment, histogram or regression coefficients, with confidence intervals and the naive number.
 Not here: drawing anything private. All of this is post-processing: it costs no privacy and needs no permission.
 
-Means by decoding: weights v_y with Σ_y P[y|x] v_y ≈ u(x), exact where the channel allows it; the interval includes the
-largest remaining difference. Histograms by maximum likelihood (EM). Regression by calibration: E[y|z] = θ·E[φ(x)|z], so
-the target is regressed on the conditional means of the features, which knows how much each output is worth; the naive
-regression on use(z) is pulled towards zero. Within a bin, values count as spread evenly.
+Means by decoding: weights v_y with Σ_y P[y|x] v_y ≈ u(x). Of a channel with bias="unbiased" this is exact for its uses,
+for every record and whatever the others are; the answer's method says "unbiased" then. Other channels lose what their
+outputs do not tell: the method says "least bias", and the interval includes the largest remaining difference, but not
+what values within one bin differ by beyond an even spread. Histograms by maximum likelihood (EM). Regression by
+calibration: E[y|z] = θ·E[φ(x)|z], so the target is regressed on the conditional means of the features, which knows how
+much each output is worth; the naive regression on use(z) is pulled towards zero. Within a bin, values count as spread
+evenly.
 Reference: Carroll, Ruppert, Stefanski & Crainiceanu 2006, Ch. 4 (regression calibration).
 """
 
@@ -43,7 +46,8 @@ _TILT = 2.0
 class Estimate:
     """A number or several, an interval for each, and what one would get by taking the published values at face value.
 
-    `bias` is what the channel cannot tell and is part of the interval: for means the worst over all possible records,
+    `method` is "unbiased" only where the value is: see above. `bias` is what the channel cannot tell and is part of the
+    interval: for means the worst over all possible records,
     for coefficients how far they move when the histogram behind them leans on other priors.
     """
 
@@ -94,8 +98,16 @@ def bin_means(channel: TailoredNoise, uses: Sequence[Use]) -> np.ndarray:
 
 
 def bin_points(channel: TailoredNoise, uses: Sequence[Use]) -> np.ndarray:
-    """Values of the uses at points spread evenly within each bin: bins, points, uses."""
+    """Values of the uses at points spread evenly within each bin: bins, points, uses.
+
+    Of a channel with knots: at points as likely as the knot is drawn for them.
+    """
     points = channel.edges[:-1, None] + np.diff(channel.edges)[:, None] * _WITHIN
+    grid = channel.table.grid
+    if grid.points is not None and grid.positions is not None:
+        hat = np.where(_WITHIN < 0.5, np.sqrt(2 * _WITHIN) - 1, 1 - np.sqrt(2 - 2 * _WITHIN))
+        places = np.clip(np.arange(len(grid.inputs))[:, None] + hat, 0, len(grid.inputs) - 1)
+        points = np.interp(places, grid.positions, grid.points)
     low, high, guard = channel.domain.low, channel.domain.high, channel.guard or 0.0
     return np.stack([use(use.moved(points, low, high, guard)) for use in uses], axis=2)
 
@@ -196,28 +208,47 @@ def _decoder(probabilities: np.ndarray, wanted: np.ndarray, shares: np.ndarray, 
 
 def _mean(channel: TailoredNoise, counts: np.ndarray, use: Use, method: Method, confidence: float) -> Estimate:
     total = counts.sum()
-    wanted = bin_means(channel, [use])[:, 0]
+    wanted, missed = _wanted(channel, use)
     if not np.isfinite(wanted).all():
         raise InputError(f"The use {use.name!r} has no mean in one of the bins: give the channel a guard distance.")
-    if method == "likelihood":
-        histogram = likeliest_histogram(channel.probabilities, counts, channel.table.prior)
-        shares, value = histogram @ channel.probabilities, float(histogram @ wanted)
-    else:
-        shares, value = (counts + 0.5) / (total + 0.5 * len(counts)), math.nan
+    # Decoding weights fitted to the counts themselves would follow their noise, and then no longer be unbiased: they
+    # are fitted to the smoothest histogram that explains the counts.
+    histogram = likeliest_histogram(channel.probabilities, counts, channel.table.prior, careful=method == "unbiased")
+    shares, value = histogram @ channel.probabilities, float(histogram @ wanted)
     decoder = _decoder(channel.probabilities, wanted, shares, total)
+    bias = decoder.bias + missed
     value = float(counts @ decoder.values / total) if method == "unbiased" else value
-    reach = float(-ndtri((1 - confidence) / 2)) * math.sqrt(decoder.variance / total) + decoder.bias
+    reach = float(-ndtri((1 - confidence) / 2)) * math.sqrt(decoder.variance / total) + bias
     lowest, highest = float(wanted.min()), float(wanted.max())
+    exact = bias <= 1e-6 * (highest - lowest)
     return Estimate(
         value,
         float(np.clip(value - reach, lowest, highest)),
         float(np.clip(value + reach, lowest, highest)),
-        float(counts @ use(channel.outputs) / total),
-        method,
+        float(counts @ channel.face_values(use) / total),
+        method if method == "likelihood" or exact else "least bias",
         (use.name,),
         int(total),
-        decoder.bias,
+        bias,
     )
+
+
+def _wanted(channel: TailoredNoise, use: Use) -> tuple[np.ndarray, float]:
+    """What each row of the channel stands for, and how far a record's use can be from that on average.
+
+    Between knots a record is treated as a mixture of two, and its mean is on the line between their values. How far the
+    use is from that line on average over each piece is given to the knots at its ends: what is left has either sign.
+    """
+    grid = channel.table.grid
+    if grid.points is None or grid.positions is None:
+        return bin_means(channel, [use])[:, 0], 0.0
+    numbers, knots, values = np.arange(len(grid.inputs)), use(grid.inputs), use(grid.points)
+    off = values - np.interp(grid.positions, numbers, knots)
+    piece = np.minimum(grid.positions.astype(np.int64), len(knots) - 2)
+    means = np.bincount(piece, weights=off) / np.bincount(piece)
+    ends = np.concatenate([means[:1], means, means[-1:]])
+    knots = knots + (ends[1:] + ends[:-1]) / 2
+    return knots, float(np.abs(values - np.interp(grid.positions, numbers, knots)).max())
 
 
 # Regression.

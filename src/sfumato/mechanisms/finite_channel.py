@@ -9,6 +9,7 @@ Proof: docs/proofs/tailored_noise.md
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -108,10 +109,11 @@ class FiniteChannel(Mechanism):
         return picked.reshape(len(outputs), -1).sum(axis=1)
 
     def _states(self, values: Any) -> np.ndarray:
-        try:
+        states = None
+        with suppress(ValueError):
             states = np.asarray(values)
-        except ValueError as error:
-            raise DataError("States must form a regular array. Nothing was drawn.") from error
+        if states is None:  # raised here, so that its context holds no error that quotes a value
+            raise DataError("States must form a regular array. Nothing was drawn.")
         if states.size == 0 or not np.issubdtype(states.dtype, np.integer):
             raise DataError("A finite channel takes the numbers of states. Nothing was drawn.")
         if states.min() < 0 or states.max() >= len(self.weights):

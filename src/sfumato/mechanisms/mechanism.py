@@ -9,6 +9,7 @@ docs/proofs/, and its row in tests/laws/; discovery fails if one is missing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -67,12 +68,11 @@ class Mechanism(ABC):
 
 def finite_array(values: Any, name: str = "values") -> np.ndarray:
     """`values` as a non-empty float64 array without NaN or infinity."""
-    try:
+    array = None
+    with suppress(TypeError, ValueError):
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"{name} must be numbers in a regular array. Nothing was drawn and nothing was spent."
-        ) from error
+    if array is None:  # raised here, so that not even its context holds numpy's error, which quotes the value
+        raise DataError(f"{name} must be numbers in a regular array. Nothing was drawn and nothing was spent.")
     if array.size == 0:
         raise DataError(f"{name} is empty. Nothing was drawn and nothing was spent.")
     if not np.isfinite(array).all():

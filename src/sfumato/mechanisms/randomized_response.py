@@ -10,6 +10,7 @@ Reference: Warner 1965; Kairouz, Bonawitz & Ramage 2016 (k answers).
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -110,10 +111,11 @@ class RandomizedResponse(Mechanism):
         return same * math.log(self.keep / self.move)
 
     def _codes(self, values: Any) -> np.ndarray:
-        try:
+        codes = None
+        with suppress(ValueError):
             codes = np.asarray(values)
-        except ValueError as error:
-            raise DataError("Category codes must form a regular array. Nothing was drawn.") from error
+        if codes is None:  # raised here, so that its context holds no error that quotes a value
+            raise DataError("Category codes must form a regular array. Nothing was drawn.")
         if codes.size == 0 or not np.issubdtype(codes.dtype, np.integer):
             raise DataError("Randomised response takes category codes as whole numbers. Nothing was drawn.")
         if codes.min() < 0 or codes.max() >= self.categories:

@@ -50,9 +50,12 @@ class TailoredNoise(Mechanism):
 
     `uses`: names ("identity", "log", "inverse", "tan", "sqrt", "power:-2", …), functions, or pairs (use, weight).
     `prior`: None (uniform on the domain), a public density, or a public probability for each bin.
-    `outputs`: how many, or which. `bias`: "soft" adds the squared bias to the squared error, "none" does not,
-    "unbiased" forbids it (outputs then reach beyond the domain). `binning`: equal "width", equal width on the scale
-    of the first use ("transformed"), "quantile" of the public prior, PublicEdges or PrivateQuantiles.
+    `outputs`: how many, or which. `bias`: "soft" adds the squared bias to the squared error, "none" does not: channels
+    for outputs that are used as they stand. "unbiased" is for means: the mean of each use is kept exactly, also within
+    bins (values between two knots are treated as one or the other at random; with several uses within a few thousandths
+    of a step), outputs reach beyond the domain, and each record serves one of the uses. `binning`: equal "width",
+    equal width on the scale of the first use ("transformed"), "quantile" of the public prior, PublicEdges or
+    PrivateQuantiles; an unbiased channel has knots at such edges, or in equal steps of all its uses together.
     `guard`: how near a singular point of a use values may come.
 
     >>> channel = TailoredNoise(Interval(0.01, 1), 2.0, uses=["identity", "log"])
@@ -149,13 +152,20 @@ class TailoredNoise(Mechanism):
     def mean_squared_errors(self, use: Any = None) -> np.ndarray:
         """E[(use(output) - use(input))²] for each input."""
         use = self.uses[0] if use is None else as_use(use)
-        before, after = use(self.inputs), use(self.outputs)
+        before, after = use(self.inputs), self.face_values(use)
         return (self.probabilities * (after[None, :] - before[:, None]) ** 2).sum(axis=1)
 
     def biases(self, use: Any = None) -> np.ndarray:
         """E[use(output)] - use(input) for each input."""
         use = self.uses[0] if use is None else as_use(use)
-        return self.probabilities @ use(self.outputs) - use(self.inputs)
+        return self.probabilities @ self.face_values(use) - use(self.inputs)
+
+    def face_values(self, use: Any) -> np.ndarray:
+        """The use of each output taken as it stands; where it has none there, of the domain's nearest end."""
+        use = as_use(use)
+        if use.least is not None and self.outputs.min() <= use.least:
+            return use(np.clip(self.outputs, self.domain.low, self.domain.high))
+        return use(self.outputs)
 
     def predicted_error(self, use: Any = None) -> float:
         """Mean squared error of a use for a value drawn from the prior, uniform inside its bin: for plans.
@@ -165,7 +175,7 @@ class TailoredNoise(Mechanism):
         True
         """
         use = self.uses[0] if use is None else as_use(use)
-        (mean, square), after = self.within_bins(use), use(self.outputs)
+        (mean, square), after = self.within_bins(use), self.face_values(use)
         expected = self.probabilities @ after**2 - 2 * mean * (self.probabilities @ after) + square
         return float(expected @ self.table.prior)
 
@@ -196,10 +206,12 @@ class TailoredNoise(Mechanism):
         return self._send(np.broadcast_to(finite_array(value), (trials, *np.shape(value))))
 
     def log_likelihood(self, outputs: np.ndarray, value: Any) -> np.ndarray:
-        rows = self.table.grid.rows_of(finite_array(value))
+        below, share = self.table.grid.between(finite_array(value))
+        columns, above = self.columns_of(outputs), np.minimum(below + 1, len(self.inputs) - 1)
+        chances = (1 - share) * self.probabilities[below, columns] + share * self.probabilities[above, columns]
         with np.errstate(divide="ignore"):
-            logs = np.log(self.probabilities)
-        return np.maximum(logs[rows, self.columns_of(outputs)], -700.0).reshape(len(outputs), -1).sum(axis=1)
+            logs = np.log(chances)
+        return np.maximum(logs, -700.0).reshape(len(outputs), -1).sum(axis=1)
 
     def columns_of(self, published: Any) -> np.ndarray:
         """The column of each published value; refuses a value that this channel cannot have published."""
@@ -213,7 +225,7 @@ class TailoredNoise(Mechanism):
         flat, bits = values.reshape(-1), self._bits()
         result = np.empty(flat.size)
         for start in range(0, flat.size, _CHUNK):  # pieces that stay in the cache
-            rows = self.table.grid.rows_of(flat[start : start + _CHUNK])
+            rows = self.table.grid.drawn_rows(flat[start : start + _CHUNK], bits)
             self.outputs.take(self.table.alias.draw(rows, bits), out=result[start : start + _CHUNK])
         return result.reshape(values.shape)
 

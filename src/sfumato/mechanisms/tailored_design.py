@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 from sfumato.core.domain import Interval
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError, SchemaError
-from sfumato.mechanisms.tailored_grid import Binning, Grid, Prior, make_grid, prior_of
+from sfumato.mechanisms.tailored_grid import Binning, Grid, Prior, make_grid, make_knots, prior_of
 from sfumato.mechanisms.tailored_relaxed import MOST_INPUTS, relaxed_channel
 from sfumato.mechanisms.tailored_repair import LARGEST_EPSILON, TOTAL, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored_sampling import AliasTable, alias_table
@@ -94,22 +95,76 @@ class WeightsKey:
 
 
 @lru_cache(maxsize=64)
+@calm_threads()
 def design(wish: Wish) -> ChannelTable:
     """Solve, merge what is rare, repair, certify."""
     start = time.perf_counter()
     checked_uses(wish.uses, wish.domain.low, wish.domain.high, wish.guard)
-    grid = make_grid(wish.domain, wish.uses, wish.bins, wish.binning, wish.prior, wish.guard)
+    if wish.bias == "unbiased":
+        grid = make_knots(wish.domain, wish.uses, wish.bins, wish.binning, wish.guard)
+    else:
+        grid = make_grid(wish.domain, wish.uses, wish.bins, wish.binning, wish.prior, wish.guard)
     prior = prior_of(grid, wish.prior)
-    outputs = _outputs(wish, grid)
-    _affordable(len(grid.inputs), len(outputs), wish.delta)
-    costs, moments = _problem(wish, grid.inputs, prior, outputs)
-    solution = _solution(wish, costs, moments)
-    probabilities, kept = merged(solution.probabilities)
+    if wish.bias == "unbiased" and len(wish.uses) > 1 and not isinstance(wish.outputs, tuple):
+        return _several(wish, grid, prior, start)
+    found = _Part.of(wish, grid, prior)
+    weights = private_weights(found.probabilities, wish.epsilon, wish.delta)
+    cost = _cost(found.costs, found.moments, found.kept, weights / float(TOTAL))
+    gap = max(0.0, cost - found.bound) / max(abs(cost), 1e-6 * float(np.abs(found.costs).max()))
+    _check_success(wish, found.moments, found.kept, weights / float(TOTAL), gap)
+    return ChannelTable(wish, grid, prior, found.outputs, weights, cost, gap, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A solved channel before its weights are whole numbers."""
+
+    probabilities: np.ndarray
+    outputs: np.ndarray
+    costs: np.ndarray
+    moments: Moments | None
+    kept: np.ndarray
+    bound: float
+
+    @classmethod
+    def of(cls, wish: Wish, grid: Grid, prior: np.ndarray) -> _Part:
+        outputs = _outputs(wish, grid)
+        _affordable(len(grid.inputs), len(outputs), wish.delta)
+        costs, moments = _problem(wish, grid.inputs, prior, outputs)
+        solution = _solution(wish, costs, moments)
+        probabilities, kept = merged(solution.probabilities)
+        return cls(probabilities, outputs[kept], costs[:, kept], moments, kept, solution.bound)
+
+
+def _several(wish: Wish, grid: Grid, prior: np.ndarray, start: float) -> ChannelTable:
+    """Unbiased for several uses: each record goes through the best channel of one of them, drawn by their weights.
+
+    An output tells which; whoever estimates one use learns from the others' outputs as well (channel_estimate.py).
+    """
+    parts = [_Part.of(replace(wish, uses=(use,)), grid, prior) for use in wish.uses]
+    total = sum(use.weight for use in wish.uses)
+    shares = [use.weight / total for use in wish.uses]
+    probabilities = np.hstack([share * part.probabilities for share, part in zip(shares, parts, strict=True)])
+    outputs = np.concatenate([part.outputs for part in parts])
+    order = np.argsort(outputs, kind="stable")
+    outputs, probabilities = _told_apart(outputs[order]), probabilities[:, order]
     weights = private_weights(probabilities, wish.epsilon, wish.delta)
-    cost = _cost(costs[:, kept], moments, kept, weights / float(TOTAL))
-    gap = max(0.0, cost - solution.bound) / max(abs(cost), 1e-6 * float(np.abs(costs).max()))
-    _check_success(wish, moments, kept, weights / float(TOTAL), gap)
-    return ChannelTable(wish, grid, prior, outputs[kept], weights, cost, gap, time.perf_counter() - start)
+    gaps = []
+    for use, share, part in zip(wish.uses, shares, parts, strict=True):
+        cost = _cost(part.costs, part.moments, part.kept, part.probabilities)
+        gaps.append((share, cost, max(0.0, cost - part.bound) / max(abs(cost), 1e-6 * float(np.abs(part.costs).max()))))
+        _check_success(replace(wish, uses=(use,)), part.moments, part.kept, part.probabilities, gaps[-1][2])
+    cost, gap = sum(share * cost for share, cost, _ in gaps), max(gap for _, _, gap in gaps)
+    return ChannelTable(wish, grid, prior, outputs, weights, cost, gap, time.perf_counter() - start)
+
+
+def _told_apart(outputs: np.ndarray) -> np.ndarray:
+    """Rising values: where two channels have the same output, the second one's is the next number that there is."""
+    apart = outputs.copy()
+    for place in range(1, len(apart)):
+        if apart[place] <= apart[place - 1]:
+            apart[place] = np.nextafter(apart[place - 1], math.inf)
+    return apart
 
 
 def _check_success(
@@ -202,8 +257,8 @@ def _wide_outputs(wish: Wish, inputs: np.ndarray, count: int | None) -> np.ndarr
     use = wish.uses[0]
     if len(wish.uses) > 1 or use.inverse is None:
         raise InputError(
-            "bias='unbiased' finds its outputs by itself for one use that can be undone (identity, log, inverse, tan, "
-            "odd powers). Give outputs=[…] that reach beyond the domain, or take bias='soft'."
+            "bias='unbiased' finds its outputs by itself for uses that can be undone (identity, log, inverse, tan, odd "
+            "powers). Give outputs=[…] that reach beyond the domain, or take bias='soft'."
         )
     scale = np.sort(use(inputs))
     middle, half = (scale[0] + scale[-1]) / 2, (scale[-1] - scale[0]) / 2

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_channel", "write_channel"]
 
-_FORMAT, _VERSION = "sfumato channel", 1
+_FORMAT, _VERSION = "sfumato channel", 2
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -47,6 +47,7 @@ def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
         "inputs": channel.inputs.tolist(),
         "outputs": channel.outputs.tolist(),
         "prior": channel.table.prior.tolist(),
+        "knots": _knots(channel.table.grid),
         "design": {
             "epsilon": channel.epsilon,
             "delta": channel.delta,
@@ -66,6 +67,23 @@ def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _knots(grid: Grid) -> dict[str, list[float]] | None:
+    if grid.points is None or grid.positions is None:
+        return None
+    return {"points": grid.points.tolist(), "positions": grid.positions.tolist()}
+
+
+def _grid(record: dict[str, Any], edges: np.ndarray, inputs: np.ndarray) -> Grid:
+    knots = record["knots"]
+    if knots is None:
+        return Grid(edges, inputs)
+    points, positions = (np.array(knots[name], dtype=float) for name in ("points", "positions"))
+    rising = np.all(np.diff(points) > 0) and np.all(np.diff(positions) >= 0) and len(points) == len(positions) > 1
+    if not rising or len(inputs) < 2 or positions[0] < 0 or positions[-1] > len(inputs) - 1:
+        raise CertificateError("The knots of the channel file do not fit together. Nothing was drawn.")
+    return Grid(edges, inputs, points, positions)
 
 
 def read_channel(path: str | os.PathLike[str]) -> TailoredNoise:
@@ -149,7 +167,7 @@ def _table(record: dict[str, Any], event: ChannelEvent, bins: tuple[Any, ...]) -
         else PublicEdges(tuple(edges.tolist()), source="a channel file"),
         wanted["guard"],
     )
-    return ChannelTable(wish, Grid(edges, inputs), prior, outputs, weights, wanted["cost"], wanted["gap"], 0.0)
+    return ChannelTable(wish, _grid(record, edges, inputs), prior, outputs, weights, wanted["cost"], wanted["gap"], 0.0)
 
 
 def _use(name: str, weight: float) -> Use:

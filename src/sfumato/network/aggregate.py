@@ -87,7 +87,8 @@ class AggregateNode:
 
     `values` are the nodes added up, `bounds` their public bounds, `rows` the most rows one person may have, `everybody`
     whether each individual contributes exactly one row whatever the data say, `cuts` or `levels` the bins of a
-    histogram.
+    histogram. `expected` says that random variables decide who counts, or are multiplied or sorted into bins: then
+    every row adds its expected contribution (network/expected.py), a mean of contributions that are possible.
     """
 
     name: str
@@ -103,6 +104,7 @@ class AggregateNode:
     levels: tuple[Level, ...] = ()
     row_table: str | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
+    expected: bool = False
 
     level = "aggregate"
 
@@ -157,13 +159,15 @@ class AggregateNode:
         """
         if not all(entry.bounded for entry in self.entries):
             return None
+        # An expected contribution to a count is a probability, which needs a grid of its own.
+        one = Grid.of(Bounds(0.0, 1.0)) if self.expected else Grid(0.0, 1.0, 1, 1)
         match self.kind:
             case "mean":
-                return Grid.of(self.entries[0], centred=True), Grid(0.0, 1.0, 1, 1)
+                return Grid.of(self.entries[0], centred=True), one
             case "count":
-                return (Grid(0.0, 1.0, 1, 1),)
+                return (one,)
             case "histogram":
-                return (Grid(0.0, 1.0, 0, 1),) * self.size
+                return (one if self.expected else Grid(0.0, 1.0, 0, 1),) * self.size
         centred = self.kind == "sum" and self.everybody
         return tuple(Grid.of(entry, centred) for entry in self.entries)
 
@@ -217,8 +221,9 @@ class AggregateNode:
         return _largest(moves)
 
     def _edges(self) -> list[tuple[Fraction, Fraction]]:
-        """The entries' ends on the grid, exactly."""
-        return [grid.edges for grid in self.grids or ()]
+        """The entries' ends on the grid, exactly; a row that counts, counts one."""
+        edges = [grid.edges for grid in self.grids or ()]
+        return [*edges[:-1], (Fraction(1), Fraction(1))] if self.kind in ("count", "mean") else edges
 
     def _corners(self) -> list[tuple[Fraction, ...]]:
         edges = self._edges()

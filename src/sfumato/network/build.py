@@ -153,8 +153,10 @@ def _check_directions(own: Mapping[str, Draft], shared: Mapping[str, Draft], agg
                 f"{draft.name} belongs to nobody and depends on {personal}, a variable of each individual.",
                 "Use an aggregate (count, sum, mean, moment2, histogram): it bounds what one individual contributes.",
             )
+    # What is computed from an aggregate is as much everybody's as the aggregate itself, through however many steps.
+    everybodys = {*aggregates, *_descendants(shared, aggregates)}
     for draft in own.values():
-        summary = next((parent for parent in draft.parents if parent in aggregates), None)
+        summary = next((parent for parent in draft.parents if parent in everybodys), None)
         if summary is not None:
             raise refusal(
                 draft.position,
@@ -205,7 +207,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
     _check_nobodys(shared.values())
     groups = [group for done in passes for group in _groups(spec, done, shared)]
     declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
-    aggregates = aggregates_of(spec, declared, groups, masks)
+    aggregates = aggregates_of(spec, declared, groups, masks, tuple(shared.values()))
     after = finish(
         {n: d for n, d in shared_drafts.items() if n in later},
         shared,
@@ -268,6 +270,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     observed: dict[DpRv, None] = {}
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
+    instances: dict[str, None] = {}
     for done in passes:
         mask = done.mask
         observed.update(
@@ -275,7 +278,14 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         )
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
+        instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
-    return replace(network, zones=zones, publications=tuple(publications), personal=tuple(personal))
+    return replace(
+        network,
+        zones=zones,
+        publications=tuple(publications),
+        personal=tuple(personal),
+        instances=tuple(instances),
+    )

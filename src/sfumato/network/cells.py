@@ -6,9 +6,8 @@ Not here: joining cells of many tables (network/evaluate.py).
 
 Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
 number is declared; a number outside its range is clipped; a category that is not listed
-takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows give
-one cell, the smallest placed value counts (for categories: the one listed first). A table with rows_per_person(Table,
-N) first keeps of each person the first N rows in the order of the declared columns' values, from left to right.
+takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows of a
+person give one cell, the first in the order of network/rows.py counts, or the mean of all with each_person.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ from sfumato.network.expression import Level, sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import NUMBERS, TEXT, Layout, TableRoom, layout_of, plain_type
+from sfumato.network.rows import RANK
+from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
 
-__all__ = ["Cell", "cell_of", "equals", "final_value", "kept_rows", "placed", "where"]
+__all__ = ["Cell", "cell_of", "equals", "final_value", "flag", "merged", "placed", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
@@ -83,22 +83,6 @@ def equals(column: str, level: Level) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE) = {sql_number(float(level))}, FALSE)"
 
 
-def kept_rows(room: TableRoom, layout: Layout, person: str) -> str:
-    """The table, or what is left of it when each person keeps at most a declared number of rows."""
-    if layout.row_limit is None:
-        return room.names[layout.table]
-    # People are told apart by the text of their identifier everywhere, so here too.
-    table, who = room.names[layout.table], f"{sql_name(person)}::VARCHAR"
-    order = ", ".join(sql_name(column) for column in layout.columns)
-    # Only people with too many rows are sorted: 1.6 s for 6 million rows, where a window over everybody takes 2.9 s.
-    crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {layout.row_limit}"
-    return (
-        f"(SELECT * FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN ({crowded}) UNION ALL "
-        f"(SELECT * FROM {table} WHERE {who} IN ({crowded}) QUALIFY "
-        f"row_number() OVER (PARTITION BY {who} ORDER BY {order}) <= {layout.row_limit}))"
-    )
-
-
 def placed(node: Node, column: str, kind: str) -> str:
     """SQL for a raw cell put into its domain: a number, or the position of a category; NULL when absent."""
     raw = sql_name(column)
@@ -116,6 +100,19 @@ def _as_number(raw: str, kind: str) -> str:
     if plain_type(kind) == TEXT:
         return f"coalesce(TRY_CAST({raw} AS DOUBLE), TRY_CAST({raw} AS BOOLEAN)::DOUBLE)"
     return f"TRY_CAST({raw} AS DOUBLE)"
+
+
+def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> str:
+    """SQL for one value out of all kept rows of a person that satisfy `chosen`; NULL when there is none."""
+    value, only = placed(node, column, kind), "" if chosen == "TRUE" else f" FILTER (WHERE {chosen})"
+    if layout.public:
+        return f"min({value}){only}"
+    if layout.each_person and not isinstance(node.domain, Categories):
+        inside = f"avg({value}){only}"
+        if isinstance(node.domain, Interval):  # rounding may carry a mean out of the range
+            inside = f"least(greatest({inside}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
+        return f"(CASE WHEN count({value}){only} > 0 THEN {inside} END)"  # absent cells take no part in a mean
+    return f"arg_min_null({value}, {sql_name(RANK)}){only}"
 
 
 def final_value(node: Node, column: str) -> str:

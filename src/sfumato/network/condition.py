@@ -4,6 +4,7 @@
     ├── Comparison   two expressions
     ├── LevelIs      a categorical variable has one of these levels
     ├── Member       a table relates the individual to given things
+    ├── Present      the individual's cell is neither absent nor unlisted
     ├── Not, Every, Some
     └── (Every(()) holds for everybody)
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +29,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.expression import Expression, Level, sql_level, sql_name
 
-__all__ = ["Comparison", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Some"]
+__all__ = ["Comparison", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Present", "Some"]
 
 Operator = Literal["<", "<=", ">", ">=", "=", "!="]
 Flags = NDArray[np.bool_]
@@ -153,6 +155,33 @@ class Member(Condition):
 
 
 @dataclass(frozen=True, slots=True)
+class Present(Condition):
+    """The variable's cell holds something: missing(RV, skip) leaves out who has none."""
+
+    variable: str
+
+    @property
+    def key(self) -> str:
+        """A name for its column of flags."""
+        return f"{self.variable} is there"
+
+    def references(self) -> frozenset[str]:
+        return frozenset((self.variable,))
+
+    def members(self) -> frozenset[Member]:
+        return frozenset()
+
+    def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
+        return np.asarray(values[self.key], dtype=bool)
+
+    def to_sql(self, columns: Mapping[str, str]) -> str:
+        return sql_name(columns[self.key])
+
+    def __str__(self) -> str:
+        return self.key
+
+
+@dataclass(frozen=True, slots=True)
 class Not(Condition):
     """The contrary."""
 
@@ -191,9 +220,7 @@ class Every(Condition):
         return frozenset().union(*(part.members() for part in self.parts))
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
-        return np.logical_and.reduce(
-            [np.asarray(True), *np.broadcast_arrays(*(p.evaluate(values) for p in self.parts))]
-        )
+        return reduce(np.logical_and, (part.evaluate(values) for part in self.parts), np.asarray(True))
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
         return f"({' AND '.join(part.to_sql(columns) for part in self.parts)})" if self.parts else "TRUE"
@@ -204,7 +231,7 @@ class Every(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Some(Condition):
-    """At least one part holds."""
+    """At least one part holds; without parts: nobody."""
 
     parts: tuple[Condition, ...]
 
@@ -215,10 +242,10 @@ class Some(Condition):
         return frozenset().union(*(part.members() for part in self.parts))
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
-        return np.logical_or.reduce(np.broadcast_arrays(*(part.evaluate(values) for part in self.parts)))
+        return reduce(np.logical_or, (part.evaluate(values) for part in self.parts), np.asarray(False))
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
-        return f"({' OR '.join(part.to_sql(columns) for part in self.parts)})"
+        return f"({' OR '.join(part.to_sql(columns) for part in self.parts)})" if self.parts else "FALSE"
 
     def __str__(self) -> str:
-        return " or ".join(f"({part})" for part in self.parts)
+        return " or ".join(f"({part})" for part in self.parts) or "nobody"

@@ -2,7 +2,7 @@
 
 In:   a CPF as the logic engine left it, and which terms are random variables.
 Out:  Expression.
-Not here: what an expression means (network/expression.py), conditions of aggregates (network/condition.py).
+Not here: what an expression means (network/expression.py), goals of aggregates (network/goals.py).
 """
 
 from __future__ import annotations
@@ -12,21 +12,36 @@ from collections.abc import Callable, Sequence
 
 from sfumato.core.tables import nearest
 from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, Text, Variable, show
+from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Not, Operator, Some
 from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Reference
-from sfumato.network.functions import FUNCTIONS
+from sfumato.network.functions import FUNCTIONS, INFERRED
+from sfumato.network.indicator import Chance
 from sfumato.network.refusal import refusal
 
-__all__ = ["Naming", "conjuncts", "expression_of", "level_of"]
+__all__ = ["OPERATORS", "Naming", "conjuncts", "expression_of", "level_of"]
 
 #: The node a term stands for, or None when it is no random variable.
 Naming = Callable[[Term], str | None]
 
+#: How comparisons are written in a study.
+OPERATORS: dict[str, Operator] = {
+    "<": "<",
+    "=<": "<=",
+    ">": ">",
+    ">=": ">=",
+    "=": "=",
+    "==": "=",
+    "=:=": "=",
+    "\\=": "!=",
+    "\\==": "!=",
+    "=\\=": "!=",
+}
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 _LAWS = {"bernoulli": 1, "normal": 2, "poisson": 1, "exponential": 1, "uniform": 2}
 _LISTS = {"sum", "mean", "max", "min"}
 _LARGEST_EXPONENT = 64
 _DEEPEST = 200
-_WORDS = sorted({*FUNCTIONS, *_LAWS, "discrete", "lookup"} - {"negate"})
+_WORDS = sorted({*FUNCTIONS, *_LAWS, "discrete", "lookup", "probability"} - INFERRED)
 
 
 def expression_of(term: Term, naming: Naming, position: Position | None = None) -> Expression:
@@ -75,6 +90,8 @@ class _Converter:
             raise refusal(
                 self.position, f"The expression is nested deeper than {_DEEPEST}.", "Use intermediate variables."
             )
+        if isinstance(term, Compound) and term.functor == "probability" and len(term.arguments) == 1:
+            return Chance(self._condition(term.arguments[0], depth + 1))
         name = self.naming(term)
         if name is not None:
             return Reference(name)
@@ -116,7 +133,7 @@ class _Converter:
                 raise self._no(
                     f"{term.functor} of an empty list.", "Give the case without parents a clause of its own."
                 )
-        function = FUNCTIONS.get(term.functor) if term.functor != "negate" else None
+        function = FUNCTIONS.get(term.functor) if term.functor not in INFERRED else None
         if function is None:
             raise self._no(
                 f"{show(term)} is neither a declared random variable nor a function{nearest(term.functor, _WORDS)}.",
@@ -172,6 +189,33 @@ class _Converter:
                 return Lookup(names, tuple(self._row(row, len(names), depth) for row in rows))
         raise self._no("lookup takes two lists.", "Write lookup([Parent, …], [row([Level, …], CPF), …]).")
 
+    def _condition(self, term: Term, depth: int) -> Condition:
+        """What stands inside probability(…)."""
+        match term:
+            case Compound(functor=",", arguments=(left, right)):
+                return Every((self._condition(left, depth), self._condition(right, depth)))
+            case Compound(functor=";", arguments=(left, right)):
+                return Some((self._condition(left, depth), self._condition(right, depth)))
+            case Compound(functor="\\+" | "not", arguments=(inner,)):
+                return Not(self._condition(inner, depth))
+            case Compound(functor=functor, arguments=(left, right)) if functor in OPERATORS:
+                return self._comparison(OPERATORS[functor], left, right, depth)
+        raise self._no(f"{show(term)} is not a comparison.", "Write probability(o(P) >= 4), or sex(P) = f inside it.")
+
+    def _comparison(self, operator: Operator, left: Term, right: Term, depth: int) -> Condition:
+        for variable, constant in ((left, right), (right, left)):
+            name = self.naming(variable)
+            if name is not None and self._is_word(constant):
+                if operator not in ("=", "!="):
+                    raise self._no(f"{name} is a category and has no order.", "Compare it with = or \\=.")
+                found = LevelIs(name, (level_of(constant, self.position),))
+                return found if operator == "=" else Not(found)
+        return Comparison(operator, self.convert(left, depth), self.convert(right, depth))
+
+    def _is_word(self, term: Term) -> bool:
+        lone = isinstance(term, Compound) and not term.arguments and term.functor not in _CONSTANTS
+        return isinstance(term, Text) or (lone and self.naming(term) is None)
+
     def _parent(self, term: Term) -> str:
         name = self.naming(term)
         if name is None:
@@ -186,10 +230,7 @@ class _Converter:
 
     def _row_law(self, cpf: Term, depth: int) -> Expression:
         """A lone category in a row is the law that always gives it."""
-        lone = isinstance(cpf, Text) or (
-            isinstance(cpf, Compound) and not cpf.arguments and cpf.functor not in _CONSTANTS
-        )
-        if lone and self.naming(cpf) is None:
+        if self._is_word(cpf):
             return Distribution("discrete", (Constant(1.0),), (level_of(cpf, self.position),))
         return self.convert(cpf, depth)
 

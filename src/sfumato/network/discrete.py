@@ -2,7 +2,7 @@
 
 In:   the laws of these variables, and an expression that refers to them.
 Out:  the expression with them summed out: Σ over their levels of probability times value.
-Not here: variables with a column (their level is known), laws over numbers (their expectation stands for them).
+Not here: variables with a column (their level is known), random numbers (network/inference.py).
 
 The sum runs over all combinations of the unobserved categorical ancestors (Pr(x) = Π Pr(x_i | Pa(x_i)), thesis
 §2.8.2.6), so parents that share an ancestor are treated as the dependent variables they are.
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sfumato.errors import SchemaError
+from sfumato.network.algebra import ONE, ZERO, folded, times, total
 from sfumato.network.expression import (
     Call,
     Constant,
@@ -24,13 +25,12 @@ from sfumato.network.expression import (
     Power,
     Reference,
 )
+from sfumato.network.indicator import Indicator, settled
 
-__all__ = ["Latent", "bind", "probabilities", "summed_out"]
+__all__ = ["Latent", "bind", "level_probability", "states", "summed_out"]
 
 #: Combinations of levels one variable's inference may run over.
 _MOST_STATES = 20_000
-_ONE = Constant(1.0)
-_ZERO = Constant(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,9 @@ def summed_out(expression: Expression, latents: Mapping[str, Latent]) -> Express
     >>> print(summed_out(Power(Reference("coin") + Constant(1.0), 2), {"coin": coin}))
     1.75
     """
-    total: Expression = _ZERO
-    for weight, state in _states(expression.references(), latents):
-        total = _plus(total, _times(weight, _folded(bind(expression, state))))
-    return total
-
-
-def probabilities(latent: Latent, latents: Mapping[str, Latent]) -> tuple[Expression, ...]:
-    """The probability of each level, as expressions of observed variables."""
-    totals: list[Expression] = [_ZERO] * len(latent.levels)
-    for weight, state in _states(latent.law.references(), latents):
-        for place, level in enumerate(latent.levels):
-            totals[place] = _plus(totals[place], _times(weight, _probability(bind(latent.law, state), level)))
-    return tuple(totals)
+    return total(
+        times(weight, folded(bind(expression, state))) for weight, state in states(expression.references(), latents)
+    )
 
 
 def bind(expression: Expression, state: Mapping[str, Level]) -> Expression:
@@ -83,6 +73,8 @@ def bind(expression: Expression, state: Mapping[str, Level]) -> Expression:
             return Distribution(kind, tuple(bind(part, state) for part in arguments), levels)
         case Lookup():
             return _bind_lookup(expression, state)
+        case Indicator(condition=condition):
+            return Indicator(settled(condition, state, lambda part: bind(part, state)))
     return expression
 
 
@@ -98,7 +90,7 @@ def _bind_lookup(table: Lookup, state: Mapping[str, Level]) -> Expression:
     return Lookup(tuple(table.parents[place] for place in kept), tuple(fitting))
 
 
-def _states(needed: frozenset[str], latents: Mapping[str, Latent]) -> Iterator[tuple[Expression, dict[str, Level]]]:
+def states(needed: frozenset[str], latents: Mapping[str, Latent]) -> Iterator[tuple[Expression, dict[str, Level]]]:
     """Every combination of levels of the unobserved ancestors that is not impossible, with its probability."""
     order = _ancestors(needed, latents)
     size = 1
@@ -109,13 +101,13 @@ def _states(needed: frozenset[str], latents: Mapping[str, Latent]) -> Iterator[t
             f"{order[-1].name}: exact inference would run over {size} combinations of levels (at most {_MOST_STATES}). "
             "Give some of its ancestors a column, or fewer levels. Nothing was run and nothing was spent."
         )
-    waiting: list[tuple[Expression, dict[str, Level]]] = [(_ONE, {})]
+    waiting: list[tuple[Expression, dict[str, Level]]] = [(ONE, {})]
     for latent in order:
         waiting = [
-            (_times(weight, chance), state | {latent.name: level})
+            (times(weight, chance), state | {latent.name: level})
             for weight, state in waiting
             for level in latent.levels
-            if (chance := _probability(bind(latent.law, state), level)) != _ZERO
+            if (chance := level_probability(bind(latent.law, state), level)) != ZERO
         ]
     yield from waiting
 
@@ -134,38 +126,20 @@ def _ancestors(needed: frozenset[str], latents: Mapping[str, Latent]) -> list[La
     return list(found.values())
 
 
-def _probability(law: Expression, level: Level) -> Expression:
+def level_probability(law: Expression, level: Level) -> Expression:
     """How likely a law makes a level, all its unobserved parents being bound."""
     match law:
         case Distribution(kind="discrete", levels=levels, arguments=arguments):
-            return _folded(arguments[levels.index(level)]) if level in levels else _ZERO
+            return folded(arguments[levels.index(level)]) if level in levels else ZERO
         case Distribution(kind="bernoulli", arguments=(chance,)):
             if level not in (0, 1):
-                return _ZERO
-            return _folded(chance if level == 1 else Call("-", (_ONE, chance)))
+                return ZERO
+            return folded(chance if level == 1 else Call("-", (ONE, chance)))
         case Lookup(parents=parents, rows=rows):
-            return Lookup(parents, tuple((key, _probability(part, level)) for key, part in rows))
+            return Lookup(parents, tuple((key, level_probability(part, level)) for key, part in rows))
         case Constant(value=value):
-            return _ONE if value == level else _ZERO
+            return ONE if value == level else ZERO
     raise SchemaError(
         f"{law} is not a law over finitely many levels. Write discrete([Level: Probability, …]), bernoulli(P) or a "
         "lookup of those. Nothing was run and nothing was spent."
     )
-
-
-def _folded(expression: Expression) -> Expression:
-    return expression if expression.references() else Constant(float(expression.evaluate({})))
-
-
-def _times(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return Constant(a.value * b.value)
-    if _ZERO in (a, b):
-        return _ZERO
-    return b if a == _ONE else a if b == _ONE else a * b
-
-
-def _plus(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return Constant(a.value + b.value)
-    return b if a == _ZERO else a if b == _ZERO else a + b

@@ -18,14 +18,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.core.domain import Categories
 from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
-from sfumato.network.cells import Cell, cell_of, final_value, flag, kept_rows, placed, where
-from sfumato.network.condition import Member
-from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.cells import Cell, cell_of, final_value, flag, merged, placed, where
+from sfumato.network.condition import Member, Present
+from sfumato.network.expected import expected_entries, expected_total
+from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Group, Network, Node
+from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import Layout, TableRoom, layout_of
 from sfumato.network.totals import AggregateValue, number_of, totals
@@ -70,8 +74,11 @@ class Values:
         return self.individuals[dataset][ID].to_numpy()
 
 
-def evaluate(network: Network, tables: Mapping[str, Any]) -> Values:
-    """Forward inference over `tables` (table name -> path, Arrow table or data frame)."""
+def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+    """Forward inference over `tables` (table name -> path, Arrow table or data frame).
+
+    `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data.
+    """
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
@@ -84,7 +91,8 @@ def evaluate(network: Network, tables: Mapping[str, Any]) -> Values:
         rows: dict[str, pa.Table] = {}
         parts: dict[str, list[AggregateValue]] = {}
         for dataset in fed:
-            _People(network, room, dataset, people, shared).fill(individuals, rows, parts)
+            key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
+            _People(network, room, dataset, people, shared, key).fill(individuals, rows, parts)
         found = {node.name: AggregateValue.sum(node, parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
         late = [node for node in network.shared if _after(network, node)]
@@ -166,9 +174,16 @@ class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
     def __init__(
-        self, network: Network, room: TableRoom, dataset: Dataset, people: frozenset[str], shared: Mapping[str, Any]
+        self,
+        network: Network,
+        room: TableRoom,
+        dataset: Dataset,
+        people: frozenset[str],
+        shared: Mapping[str, Any],
+        row_key: bytes,
     ) -> None:
         self.network, self.room, self.dataset, self.people, self.shared = network, room, dataset, people, shared
+        self.row_key = row_key
         self.spec = network.spec
         self.groups = [group for group in network.groups if group.dataset == dataset.name]
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
@@ -179,9 +194,18 @@ class _People:
                 self.nodes.setdefault(node.name, node)
         members = {m.key: m for a in self.aggregates for m in a.condition.members()}
         self.members: dict[str, Member] = dict(sorted(members.items()))
-        names = [*self.nodes, *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels), *self.members, *shared]
+        #: Where absent cells are skipped, a flag says for whom there is one.
+        self.flags = {node.name: Present(node.name).key for node in self.nodes.values() if node.skip}
+        names = [
+            *self.nodes,
+            *self.flags.values(),
+            *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels),
+            *self.members,
+            *shared,
+        ]
         #: The engine folds the case of names and the study does not, so columns are numbered.
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
+        self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
 
     def fill(
         self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[AggregateValue]]
@@ -222,18 +246,22 @@ class _People:
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
         chosen = []
-        for node in self._sourced(layout.table):
+        sourced = self._sourced(layout.table)
+        for node in sourced:
             cell = cell_of(self.spec, node, self.people)
-            kept = f" FILTER (WHERE {where(cell.matches)})" if cell.matches else ""
-            chosen.append(f"min({placed(node, cell.column, kinds[cell.column])}){kept} AS {self.columns[node.name]}")
+            value = merged(node, layout, cell.column, kinds[cell.column], where(cell.matches))
+            chosen.append(f"{value} AS {self.columns[node.name]}")
         chosen += [
             f"{flag(member)} AS {self.columns[key]}"
             for key, member in self.members.items()
             if member.table == layout.table and member.person == person
         ]
         listed = "".join(f", {part}" for part in chosen)
+        # Every row takes part in a mean, in any order; of categories there is no mean.
+        ordered = not layout.each_person or any(isinstance(node.domain, Categories) for node in sourced)
+        kept = kept_rows(self.room, layout, person, self.row_key, ordered)
         return (
-            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept_rows(self.room, layout, person)} "
+            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept} "
             f"WHERE {sql_name(person)} IS NOT NULL GROUP BY 1"
         )
 
@@ -249,29 +277,69 @@ class _People:
 
     def _evaluated(self, group: Group, row_table: str | None) -> pa.Table:
         """The group's individuals (or their rows in one table) with every node computed, as an Arrow table."""
-        cells = [
-            f"{final_value(node, self.columns[node.name])} AS {self.columns[node.name]}" for node in self._cells(group)
-        ]
+        cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
         flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
         fixed = [f"{_literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
         query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
         if row_table is not None:
             query = f"SELECT * FROM ({query}) JOIN ({self._row_cells(group, row_table)}) USING (id)"
         nodes = [node for node in group.nodes if node.row_table in (None, row_table)]
+        layers = [f"({query})"]
         for layer in _layers(nodes):
-            query = f"SELECT *, {', '.join(self._computed(layer))} FROM ({query})"
+            layers.append(self._next(layers[-1], layer, len(layers)))
         wanted = [node for node in nodes if row_table is None or node.row_table == row_table]
         out = ["id", *(column for node in wanted for column in self._outputs(node))]
         out += [self.columns[key] for key in self.members]
-        out += [self.columns[name] for name in self._conditioned(row_table) if self.columns[name] not in out]
-        return self.room.arrow(f"SELECT {', '.join(out)} FROM ({query})")
+        out += [self.columns[self.flags[node.name]] for node in nodes if node.skip]
+        out += [self.columns[name] for name in self._conditioned(group, row_table) if self.columns[name] not in out]
+        try:
+            return self.room.arrow(f"SELECT {', '.join(out)} FROM {layers[-1]}")
+        finally:
+            for place in range(len(layers)):
+                self.room.connection.unregister(f"layer{place}")
 
-    def _conditioned(self, row_table: str | None) -> list[str]:
-        """What aggregates over rows need of the person."""
-        if row_table is None:
-            return []
-        needed = {n for a in self.aggregates if a.row_table == row_table for n in a.parents}
-        return sorted(name for name in needed if name in self.nodes)
+    def _next(self, before: str, nodes: Sequence[Node], place: int) -> str:
+        """What stands after a layer of computed nodes: a query, or a table where the engine lacks a function."""
+        parts = {column: part for node in nodes for column, part in self._computed(node)}
+        given = [node for node in nodes if node.expression is None and not node.probabilities]
+        written = [f"{_literal(node.missing)} AS {self.columns[node.name]}" for node in given]
+        written += [f"{part.to_sql(self.columns)} AS {column}" for column, part in parts.items() if part.in_sql]
+        query = f"SELECT {', '.join(['*', *written])} FROM {before}"
+        others = {column: part for column, part in parts.items() if not part.in_sql}
+        if not others:
+            return f"({query})"
+        table = self.room.arrow(query)
+        for column, part in others.items():
+            values = {name: table[self.columns[name]].to_numpy() for name in part.references()}
+            found = np.broadcast_to(np.asarray(part.evaluate(values), dtype=np.float64), (table.num_rows,))
+            table = table.append_column(column, pa.array(found))
+        self.room.connection.register(f"layer{place}", table)
+        return f"layer{place}"
+
+    def _final(self, node: Node, cell: str) -> list[str]:
+        """SQL for a placed cell's value, and for whether there is one where that matters."""
+        there = [f"({cell}) IS NOT NULL AS {self.columns[self.flags[node.name]]}"] if node.skip else []
+        return [f"{final_value(node, cell)} AS {self.columns[node.name]}", *there]
+
+    def _conditioned(self, group: Group, row_table: str | None) -> list[str]:
+        """What aggregates over rows need of the person, and what those over random variables are computed from."""
+        chosen = [a for a in self.aggregates if a.row_table == row_table]
+        expected = [part for a in chosen if a.expected for part in self.entries(a, group)]
+        needed = {name for part in expected for name in part.references()}
+        if row_table is not None:
+            needed |= {name for aggregate in chosen for name in aggregate.parents}
+        numbers = [n for n in self.nodes.values() if n.expression is not None or not n.probabilities]
+        return sorted(needed & ({node.name for node in numbers} | self.shared.keys()))
+
+    def entries(self, aggregate: AggregateNode, group: Group) -> tuple[Expression, ...]:
+        """What an individual of the group is expected to add to each entry of an aggregate over random variables."""
+        key = aggregate.name, id(group)
+        if key not in self._entries:
+            present = {node.name for node in group.nodes}
+            known = set(aggregate.parents) <= present
+            found = expected_entries(aggregate, group.inference(self.network.shared)) if known else ()
+            self._entries[key] = found
+        return self._entries[key]
 
     def _cells(self, group: Group) -> list[Node]:
         return [node for node in group.nodes if node.source is not None and node.row_table is None]
@@ -284,22 +352,20 @@ class _People:
         chosen = []
         for node in group.nodes:
             if node.row_table == row_table and node.source is not None:
-                cell = f"({placed(node, node.source.name, kinds[node.source.name])})"
-                chosen.append(f"{final_value(node, cell)} AS {self.columns[node.name]}")
+                chosen += self._final(node, f"({placed(node, node.source.name, kinds[node.source.name])})")
         return (
             f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
-            f"FROM {kept_rows(self.room, layout, identity.name)}"
+            f"FROM {kept_rows(self.room, layout, identity.name, self.row_key)}"
         )
 
-    def _computed(self, nodes: Sequence[Node]) -> list[str]:
-        parts = []
-        for node in nodes:
-            for level, chance in zip(node.levels, node.probabilities, strict=False):
-                parts.append(f"{chance.to_sql(self.columns)} AS {self.columns[f'{node.name}={level}']}")
-            if node.expression is not None:
-                parts.append(f"{node.expression.to_sql(self.columns)} AS {self.columns[node.name]}")
-            elif not node.probabilities:
-                parts.append(f"{_literal(node.missing)} AS {self.columns[node.name]}")
+    def _computed(self, node: Node) -> list[tuple[str, Expression]]:
+        """The columns of a computed node."""
+        parts = [
+            (self.columns[f"{node.name}={level}"], chance)
+            for level, chance in zip(node.levels, node.probabilities, strict=False)
+        ]
+        if node.expression is not None:
+            parts.append((self.columns[node.name], node.expression))
         return parts
 
     def _outputs(self, node: Node) -> list[str]:
@@ -313,12 +379,18 @@ class _People:
         present = {node.name for node in group.nodes}
         # An aggregate over a variable that this structure does not have counts none of its individuals.
         chosen = [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
-        for node, value in zip(chosen, totals(self.room, table, chosen, self.columns), strict=True):
+        certain = [node for node in chosen if not node.expected]
+        for node, value in zip(certain, totals(self.room, table, certain, self.columns), strict=True):
             parts.setdefault(node.name, []).append(value)
+        for node in chosen:
+            if node.expected:
+                value = expected_total(node, self.entries(node, group), table, self.columns)
+                parts.setdefault(node.name, []).append(value)
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         back = {column: name for name, column in self.columns.items()}
-        kept = [c for c in table.column_names if c == "id" or back[c] not in self.members]
+        hidden = {*self.members, *self.flags.values()}
+        kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
 
 

@@ -12,8 +12,9 @@ In:   terms of a study (network/convert.py makes trees of them).
 Out:  values (numpy), SQL, sound intervals of values and of slopes, the coefficients when linear.
 Not here: laws over categories and their exact inference (network/discrete.py).
 
-Forward inference puts the expectation of a parent where its value would stand (thesis §4.5.2.1, eq. 4.2): exact for
-linear expressions and for lookups, an approximation elsewhere, and in every case the number that is published.
+A law stands for its expectation and a reference for the value (of a random variable: the expectation) of its node. That
+is right where an expression is linear in what is random; network/inference.py rewrites every other one before it comes
+to be evaluated (thesis §4.5.2.1, eq. 4.2, puts means into functions everywhere, which is an approximation).
 Intervals and slopes are enclosures over whole ranges, never a linearisation at a point: they may be used as a proof.
 """
 
@@ -38,11 +39,13 @@ __all__ = [
     "Distribution",
     "DistributionKind",
     "Expression",
+    "Gradient",
     "Level",
     "Lookup",
     "Power",
     "Ranges",
     "Reference",
+    "Values",
     "sql_level",
     "sql_name",
 ]
@@ -72,6 +75,15 @@ class Expression(ABC):
     @abstractmethod
     def to_sql(self, columns: Mapping[str, str]) -> str:
         """The same in DuckDB's SQL; `columns` maps the name of a node to a column's name, which is quoted here."""
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether the engine knows all its functions; if not, numpy computes it."""
+        return all(part.in_sql for part in self.parts())
+
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions it is made of."""
+        return ()
 
     @abstractmethod
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
@@ -198,8 +210,13 @@ class Power(Expression):
     def references(self) -> frozenset[str]:
         return self.base.references()
 
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.base,)
+
     def evaluate(self, values: Values) -> NDArray[Any]:
-        return self.base.evaluate(values) ** float(self.exponent)
+        base = self.base.evaluate(values)
+        with np.errstate(all="ignore"):  # what is too large is infinite, as in every function
+            return base ** float(self.exponent)
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
         return f"pow({self.base.to_sql(columns)}, {sql_number(self.exponent)})"
@@ -213,7 +230,10 @@ class Power(Expression):
         if self.exponent == 1:
             return self.base.linear()
         below = self.base.linear()
-        return ({}, below[1] ** self.exponent) if below is not None and not below[0] else None
+        if below is None or below[0]:
+            return None
+        value = float(Power(Constant(below[1]), self.exponent).evaluate({}))
+        return ({}, value) if math.isfinite(value) else None
 
     def __str__(self) -> str:
         return f"({self.base}) ** {self.exponent}"
@@ -230,6 +250,13 @@ class Call(Expression):
         if self.function not in FUNCTIONS or not FUNCTIONS[self.function].accepts(len(self.arguments)):
             raise ValueError(f"Call: {self.function} does not take {len(self.arguments)} argument(s).")
 
+    @property
+    def in_sql(self) -> bool:
+        return FUNCTIONS[self.function].sql is not None and all(part.in_sql for part in self.arguments)
+
+    def parts(self) -> tuple[Expression, ...]:
+        return self.arguments
+
     def references(self) -> frozenset[str]:
         return frozenset().union(*(part.references() for part in self.arguments))
 
@@ -238,7 +265,10 @@ class Call(Expression):
             return FUNCTIONS[self.function].compute([part.evaluate(values) for part in self.arguments])
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
-        return FUNCTIONS[self.function].sql([part.to_sql(columns) for part in self.arguments])
+        written = FUNCTIONS[self.function].sql
+        if written is None:
+            raise TypeError(f"The engine has no {self.function}; numpy computes it.")
+        return written([part.to_sql(columns) for part in self.arguments])
 
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         if self.function == "*" and self.arguments[0] == self.arguments[1]:
@@ -295,6 +325,9 @@ class Distribution(Expression):
                 return Call("sum", tuple(terms))
         return self.arguments[0]
 
+    def parts(self) -> tuple[Expression, ...]:
+        return self.arguments
+
     def references(self) -> frozenset[str]:
         return frozenset().union(*(part.references() for part in self.arguments))
 
@@ -328,6 +361,9 @@ class Lookup(Expression):
 
     parents: tuple[str, ...]
     rows: tuple[tuple[tuple[Level, ...], Expression], ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return tuple(part for _, part in self.rows)
 
     def references(self) -> frozenset[str]:
         return frozenset(self.parents).union(*(part.references() for _, part in self.rows))

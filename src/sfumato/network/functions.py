@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 
 from sfumato.network.bounds import Bounds, hull
 
-__all__ = ["FUNCTIONS", "Function", "sql_number"]
+__all__ = ["FUNCTIONS", "INFERRED", "Function", "sql_number"]
 
 Numbers = NDArray[np.float64]
 _ZERO, _ONE = Bounds(0.0, 0.0), Bounds(1.0, 1.0)
+#: How far probabilities by a library may lie from the true ones, and the highest density of a standard normal variable.
+_LAW_MARGIN = 1e-12
+_PEAK = 0.39894228040143276
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Function:
 
     For a selecting function `slopes` says with [0, 0] which arguments can never be the one returned; its derivative is
     then a convex combination of the others' (Clarke's generalised gradient), which is what a Lipschitz bound needs.
+    `sql` is None for what the engine does not know.
     """
 
     name: str
@@ -42,7 +46,7 @@ class Function:
     compute: Callable[[Sequence[Numbers]], Numbers]
     bounds: Callable[[Sequence[Bounds]], Bounds]
     slopes: Callable[[Sequence[Bounds]], tuple[Bounds, ...]]
-    sql: Callable[[Sequence[str]], str]
+    sql: Callable[[Sequence[str]], str] | None
     selects: bool = False
 
     def accepts(self, arguments: int) -> bool:
@@ -126,6 +130,52 @@ def _clip_choices(parts: Sequence[Bounds]) -> tuple[Bounds, ...]:
     return (*(_ZERO if outer[0].is_zero else choice for choice in inner), outer[1])
 
 
+def _normal_below(values: Sequence[Numbers]) -> Numbers:
+    from scipy.special import ndtr
+
+    return ndtr(values[0])
+
+
+def _normal_below_bounds(parts: Sequence[Bounds]) -> Bounds:
+    """Φ rises; the margin is far above the error of its implementations."""
+    if not parts[0].bounded:
+        return parts[0]
+    low, high = (float(_normal_below([np.asarray(end)])) for end in (parts[0].low, parts[0].high))
+    return Bounds(max(low - _LAW_MARGIN, 0.0), min(high + _LAW_MARGIN, 1.0))
+
+
+def _normal_below_slope(x: Bounds) -> Bounds:
+    """The density of a standard normal variable: largest at the point nearest to zero, least at the farthest."""
+    if not x.bounded:
+        return x
+    near = 0.0 if 0.0 in x else min(abs(x.low), abs(x.high))
+    low, high = (_PEAK * np.exp(-end * end / 2) for end in (x.magnitude, near))
+    return Bounds(max(low - _LAW_MARGIN, 0.0), min(high + _LAW_MARGIN, _PEAK))
+
+
+def _poisson_at_least(values: Sequence[Numbers]) -> Numbers:
+    from scipy.special import gammainc
+
+    count, rate = values
+    return np.where(count <= 0, 1.0, gammainc(np.maximum(count, 1.0), np.maximum(rate, 0.0)))
+
+
+def _poisson_bounds(parts: Sequence[Bounds]) -> Bounds:
+    """Less likely for a larger count, likelier for a larger rate."""
+    count, rate = parts
+    if not (count.bounded and rate.bounded):
+        return rate if count.bounded else count
+    low = float(_poisson_at_least([np.asarray(count.high), np.asarray(rate.low)]))
+    high = float(_poisson_at_least([np.asarray(count.low), np.asarray(rate.high)]))
+    return Bounds(max(low - _LAW_MARGIN, 0.0), min(high + _LAW_MARGIN, 1.0))
+
+
+def _poisson_slopes(parts: Sequence[Bounds]) -> tuple[Bounds, Bounds]:
+    """Along the rate: the probability of exactly count - 1. Counts are whole numbers and have no slope."""
+    jump = _ZERO if parts[0].low == parts[0].high else Bounds.unbounded("a count has no slope")
+    return jump, Bounds(0.0, 1.0)
+
+
 def _mean(parts: Sequence[Any]) -> Any:
     return _sum(parts) / len(parts)
 
@@ -188,5 +238,18 @@ FUNCTIONS: dict[str, Function] = {
             lambda s: f"least(greatest({s[0]}, {s[1]}), {s[2]})",
             selects=True,
         ),
+        Function(
+            "normal_below",
+            1,
+            1,
+            _normal_below,
+            _normal_below_bounds,
+            lambda b: (_normal_below_slope(b[0]),),
+            None,
+        ),
+        Function("poisson_at_least", 2, 2, _poisson_at_least, _poisson_bounds, _poisson_slopes, None),
     )
 }
+
+#: What only inference writes; a study cannot call these.
+INFERRED = frozenset(("negate", "normal_below", "poisson_at_least"))

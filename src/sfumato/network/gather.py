@@ -16,9 +16,11 @@ from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode, trimmed
 from sfumato.network.bounds import Bounds, as_bounds, hull
-from sfumato.network.condition import Condition
+from sfumato.network.condition import Condition, Every, Present
 from sfumato.network.convert import conjuncts
+from sfumato.network.expression import Power, Reference
 from sfumato.network.goals import Goals
+from sfumato.network.indicator import Indicator, has_chance
 from sfumato.network.network import Group, Node
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
@@ -31,11 +33,12 @@ def aggregates_of(
     declared: Sequence[tuple[Dataset | None, AggregateDeclaration]],
     groups: Sequence[Group],
     masks: Mapping[str, Variable],
+    shared: Sequence[Node] = (),
 ) -> tuple[AggregateNode, ...]:
     """Every aggregate once; two different ones of the same name are refused."""
     found: dict[str, AggregateNode] = {}
     for _, entry in declared:
-        node = _aggregate(spec, entry, groups, masks)
+        node = _aggregate(spec, entry, groups, masks, shared)
         if found.setdefault(node.name, node) != node:
             raise refusal(entry.position, f"{node.name} is declared as two different aggregates.", "Rename one.")
     return tuple(found.values())
@@ -54,7 +57,11 @@ def aggregate_bounds(aggregate: AggregateNode) -> Bounds:
 
 
 def _aggregate(
-    spec: Spec, entry: AggregateDeclaration, groups: Sequence[Group], masks: Mapping[str, Variable]
+    spec: Spec,
+    entry: AggregateDeclaration,
+    groups: Sequence[Group],
+    masks: Mapping[str, Variable],
+    shared: Sequence[Node],
 ) -> AggregateNode:
     dataset, person = _whose(spec, entry)
     mask = {person: masks[dataset.name]}
@@ -69,8 +76,12 @@ def _aggregate(
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     values = tuple(_value(substitute(term, mask), nodes, entry) for term in _value_terms(entry))
+    condition = _of_present(condition, values, nodes)
     variants = [[node for group in own if (node := group.node(name))] for name in values]
+    expected = _is_expected(entry, condition, values, own)
     bounds = tuple(hull(as_bounds(node.domain or node.bounds) for node in forms) for forms in variants)
+    if expected:
+        bounds = tuple(_possible(entry.kind, name, own, shared) for name in values)
     rows, table = _rows(values, condition, nodes, entry)
     cuts, levels = _bins(entry, values, nodes, bounds)
     if entry.kind in ("sum", "mean", "moment2"):
@@ -91,7 +102,51 @@ def _aggregate(
         levels,
         table,
         entry.position,
+        expected,
     )
+
+
+def _is_expected(
+    entry: AggregateDeclaration, condition: Condition, values: Sequence[str], groups: Sequence[Group]
+) -> bool:
+    """Whether contributions are expectations of more than one value: a sum of expected values needs none."""
+    random = {node.name for group in groups for node in group.nodes if node.is_random}
+    if condition.references() & random or has_chance(Indicator(condition)):
+        return True
+    return entry.kind in ("moment2", "histogram") and bool(random & set(values))
+
+
+def _possible(kind: str, name: str, groups: Sequence[Group], shared: Sequence[Node]) -> Bounds:
+    """The values an individual can add where it counts; of products of random values ±√max E[v²].
+
+    |E[v·w]| <= √E[v²] √E[w²] (Cauchy and Schwarz), so these bounds serve for second moments as those of values do.
+    """
+    found = []
+    for group in groups:
+        node = group.node(name)
+        if node is None:
+            continue
+        if kind == "moment2" and node.is_random:
+            square = group.inference(shared).expected(Power(Reference(name), 2))
+            highest = square.interval({n.name: n.domain or n.bounds for n in (*shared, *group.nodes)})
+            root = (highest.intersect(0.0, math.inf) if highest.bounded else highest).sqrt()
+            found.append(Bounds(-root.high, root.high, root.reason))
+        else:
+            found.append(node.support)
+    return hull(found)
+
+
+def _of_present(condition: Condition, values: Sequence[str], nodes: Mapping[str, Node]) -> Condition:
+    """The condition, and that every cell behind the aggregate is there where absent ones are skipped."""
+    met: set[str] = set()
+    waiting = [*values, *condition.references()]
+    while waiting:
+        name = waiting.pop()
+        if name in nodes and name not in met:
+            met.add(name)
+            waiting += nodes[name].inputs
+    skipped = sorted(name for name in met if nodes[name].skip)
+    return Every((condition, *map(Present, skipped))) if skipped else condition
 
 
 def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:
@@ -168,7 +223,10 @@ def _bins(
     node = nodes[values[0]]
     if isinstance(node.domain, Categories) and node.source is not None and entry.edges is None:
         return (), tuple(node.domain.values)
-    if entry.edges is None or node.levels:
+    if node.levels and node.is_random and entry.edges is None:
+        return (), node.levels
+    words = any(isinstance(level, str) for level in node.levels)
+    if entry.edges is None or words:
         way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"
         raise refusal(entry.position, f"The histogram of {node.name} has no bins.", f"{way_out}, or use a column.")
     cuts = []

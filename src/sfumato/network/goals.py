@@ -14,26 +14,14 @@ from sfumato.core.domain import Categories
 from sfumato.lang.spec import Column, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, show
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
-from sfumato.network.convert import conjuncts, expression_of, level_of
+from sfumato.network.convert import OPERATORS, conjuncts, expression_of, level_of
 from sfumato.network.expression import Level
+from sfumato.network.indicator import has_chance
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import layout_of
 
 __all__ = ["Goals"]
-
-_OPERATORS: dict[str, Operator] = {
-    "<": "<",
-    "=<": "<=",
-    ">": ">",
-    ">=": ">=",
-    "=": "=",
-    "==": "=",
-    "=:=": "=",
-    "\\=": "!=",
-    "\\==": "!=",
-    "=\\=": "!=",
-}
 
 
 @dataclass(frozen=True)
@@ -65,8 +53,8 @@ class Goals:
                 return Some((self._branch(left, position), self._branch(right, position)))
             case Compound(functor="\\+" | "not", arguments=(inner,)):
                 return Not(self._branch(inner, position))
-            case Compound(functor=functor, arguments=(left, right)) if functor in _OPERATORS:
-                return self._comparison(_OPERATORS[functor], left, right, position)
+            case Compound(functor=functor, arguments=(left, right)) if functor in OPERATORS:
+                return self._comparison(OPERATORS[functor], left, right, position)
             case Compound():
                 return self._relation(literal, position)
         raise refusal(position, f"{show(literal)} is not a condition.", "Write a comparison or a relation of a table.")
@@ -76,36 +64,38 @@ class Goals:
         return self._literal(parts[0], position) if len(parts) == 1 else self.condition(goal, position)
 
     def _comparison(self, operator: Operator, left: Term, right: Term, position: Position | None) -> Condition:
-        for variable, constant, turned in ((left, right, False), (right, left, True)):
+        for variable, constant in ((left, right), (right, left)):
             node = self.nodes.get(show(variable))
-            if node is not None and isinstance(node.domain, Categories) and not self._numeric(node, constant):
-                return self._level(node, operator, constant, position, turned)
+            levels = _levels(node) if node is not None else None
+            if node is not None and levels is not None and not self._numeric(levels, constant):
+                return self._level(node, levels, operator, constant, position)
         return Comparison(operator, self._number(left, position), self._number(right, position))
 
-    def _numeric(self, node: Node, constant: Term) -> bool:
-        return isinstance(node.domain, Categories) and node.domain.scalar == "int" and not isinstance(constant, Text)
+    def _numeric(self, levels: Categories, constant: Term) -> bool:
+        return levels.scalar == "int" and not isinstance(constant, Text)
 
     def _level(
-        self, node: Node, operator: Operator, constant: Term, position: Position | None, turned: bool
+        self, node: Node, levels: Categories, operator: Operator, constant: Term, position: Position | None
     ) -> Condition:
-        assert isinstance(node.domain, Categories)
         if operator not in ("=", "!="):
             raise refusal(position, f"{node.name} is a category and has no order.", "Compare it with = or \\=.")
-        if node.source is None:
-            raise refusal(position, f"{node.name} is a category without a column.", "Condition on observed variables.")
-        level = _category(node.domain, level_of(constant, position))
+        if node.source is None and not node.is_random:
+            raise refusal(
+                position, f"{node.name} is a category without a column and without a law.", "Give it one of both."
+            )
+        level = _category(levels, level_of(constant, position))
         if level is None:
             raise refusal(
-                position, f"{show(constant)} is not a level of {node.name}.", f"Use one of {list(node.domain.values)}."
+                position, f"{show(constant)} is not a level of {node.name}.", f"Use one of {list(levels.values)}."
             )
         found = LevelIs(node.name, (level,))
         return found if operator == "=" else Not(found)
 
     def _number(self, term: Term, position: Position | None):
         expression = expression_of(term, self._name, position)
-        for name in expression.references():
-            domain = self.nodes[name].domain
-            if isinstance(domain, Categories) and domain.scalar == "str":
+        for name in frozenset() if has_chance(expression) else expression.references():
+            levels = _levels(self.nodes[name])
+            if levels is not None and levels.scalar == "str":
                 raise refusal(position, f"{name} is a category, not a number.", "Compare it with one of its levels.")
         return expression
 
@@ -153,6 +143,13 @@ class Goals:
                 position, f"{show(literal)} does not mention {self.person}.", "Move it into the body of the clause."
             )
         return Member(declared.table, person, tuple(matches))
+
+
+def _levels(node: Node) -> Categories | None:
+    """The categories of an observed variable, or of one that is drawn from finitely many words."""
+    if isinstance(node.domain, Categories):
+        return node.domain
+    return Categories(node.levels) if any(isinstance(level, str) for level in node.levels) else None
 
 
 def _category(domain: Categories, level: Level) -> Level | None:

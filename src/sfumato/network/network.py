@@ -8,7 +8,7 @@ Not here: how it is built (network/build.py), evaluated (network/evaluate.py), d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,21 +24,25 @@ from sfumato.network.expression import Expression, Level
 
 if TYPE_CHECKING:
     from sfumato.network.evaluate import Values
+    from sfumato.network.inference import Inference
 
 __all__ = ["Group", "Network", "Node", "NodeLevel", "Zones"]
 
 NodeLevel = Literal["individual", "global"]
+_ANYWHERE = Bounds.unbounded("nothing is known of its values")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """A random variable of one individual (a template) or of nobody in particular.
 
-    `law` is the CPF as the study writes it. `expression` is the number that forward inference gives: expectations in
-    place of unknown parents, unobserved categories summed out, clipped to a declared range it could leave. It refers
-    to other nodes by name and is None where the value is read from a column or is not given at all.
-    `levels` and `probabilities` belong to unobserved categorical variables. `domain` is None when nothing bounds the
-    value; `bounds.reason` then says why.
+    `law` is the CPF as the study writes it. `expression` is the number that forward inference gives: the expectation
+    under the network, given the individual's cells. It refers to other nodes by name and is None where the value is
+    read from a column or is not given at all. `drawn` is what one draw of a random variable is computed from: its law,
+    clipped to a declared range it could leave; None where nothing is random. `bounds` hold the expectation, `support`
+    every value that can be drawn. `levels` and `probabilities` belong to unobserved categorical variables. `domain` is
+    None when nothing bounds the expectation; `bounds.reason` then says why. With `skip` people without the cell are
+    left out of what sums it up.
     """
 
     name: str
@@ -56,7 +60,15 @@ class Node:
     probabilities: tuple[Expression, ...] = ()
     rows: int = 1
     row_table: str | None = None
+    skip: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
+    drawn: Expression | None = None
+    support: Bounds = _ANYWHERE
+
+    @property
+    def is_random(self) -> bool:
+        """Its value is drawn, or computed from what is drawn."""
+        return self.drawn is not None
 
     @property
     def reads_data(self) -> bool:
@@ -90,6 +102,17 @@ class Group:
     def node(self, name: str) -> Node | None:
         """The node of that name, if this structure has it."""
         return next((node for node in self.nodes if node.name == name), None)
+
+    def inference(self, shared: Iterable[Node] = ()) -> Inference:
+        """Expectations of whatever is written in this structure's variables and the shared ones."""
+        from sfumato.network.inference import Inference
+
+        nodes = {node.name: node for node in (*shared, *self.nodes)}
+        return Inference(
+            {name: node.drawn for name, node in nodes.items() if node.drawn is not None},
+            {name: node.levels for name, node in nodes.items() if node.drawn is not None and node.levels},
+            {name: node.domain or node.bounds for name, node in nodes.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +151,7 @@ class Network:
     zones: tuple[Zones, ...]
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
+    instances: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:
@@ -174,11 +198,14 @@ class Network:
                 return zones
         raise InputError(f"The study has no requirement named {requirement}.")
 
-    def evaluate(self, tables: Mapping[str, Any]) -> Values:
-        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it."""
+    def evaluate(self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+        """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it.
+
+        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py).
+        """
         from sfumato.network.evaluate import evaluate
 
-        return evaluate(self, tables)
+        return evaluate(self, tables, row_keys)
 
     def draw(self, path: str | Path) -> Path:
         """Write the graph with its zones as SVG, PNG or PDF."""

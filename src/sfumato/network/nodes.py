@@ -15,11 +15,13 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
 from sfumato.lang.spec import Column, Dependency, Grounding, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
+from sfumato.network.algebra import times, total, within
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.convert import expression_of
-from sfumato.network.discrete import Latent, probabilities, summed_out
-from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power
-from sfumato.network.network import Node
+from sfumato.network.discrete import level_probability
+from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Reference
+from sfumato.network.inference import Inference, affine, guarded, is_random
+from sfumato.network.network import Group, Node
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import layout_of
 
@@ -46,6 +48,7 @@ class Draft:
     public: bool
     rows: int
     row_table: str | None
+    skip: bool
     position: Position | None = field(default=None, compare=False)
 
 
@@ -120,8 +123,11 @@ def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Depen
     rows, row_table = _rows(spec, source, atom)
     position = next((d.position for d in laws.values()), source.position if source else None)
     public = source is not None and source.table in spec.public_tables
-    missing = _missing(spec, atom, declared)
-    return Draft(name, term, atom, law, tuple(parents), source, declared, missing, public, rows, row_table, position)
+    missing, said = _missing(spec, atom, declared), spec.missing_of(atom)
+    skip = source is not None and said is not None and said.rule == "skip"
+    return Draft(
+        name, term, atom, law, tuple(parents), source, declared, missing, public, rows, row_table, skip, position
+    )
 
 
 def _parents(dependency: Dependency, naming) -> list[str]:
@@ -139,11 +145,11 @@ def _parents(dependency: Dependency, naming) -> list[str]:
 
 
 def _missing(spec: Spec, atom: Term, declared: Interval | Categories | None) -> Level | None:
-    for entry in spec.missing:
-        if match(entry.atom_pattern, atom) is not None:
-            return entry.value
+    said = spec.missing_of(atom)
+    if said is not None and said.value is not None:
+        return said.value
     if isinstance(declared, Interval):
-        return declared.low if declared.null is None else declared.null
+        return declared.low + declared.width / 2 if declared.null is None else declared.null
     if isinstance(declared, Categories):
         return declared.values[0] if declared.null is None else declared.null
     return None
@@ -154,8 +160,10 @@ def _rows(spec: Spec, source: Column | None, atom: Term) -> tuple[int, str | Non
     if source is None:
         return 1, None
     layout = layout_of(spec, source.table)
-    several = layout.row_limit is not None and layout.row_limit > 1 and len(layout.identities) == 1
-    return (layout.row_limit or 1, source.table) if several else (1, None)
+    limit = layout.row_limit
+    if limit is None or limit.maximum == 1 or len(layout.identities) > 1:
+        return 1, None
+    return limit.maximum, source.table
 
 
 def finish(
@@ -163,27 +171,22 @@ def finish(
 ) -> dict[str, Node]:
     """Nodes in the order of their dependencies. `known` are nodes made before; `aggregates` have bounds already."""
     done: dict[str, Node] = dict(known)
-    latents = {
-        name: Latent(name, node.levels, node.law)
-        for name, node in known.items()
-        if node.levels and node.source is None and node.law is not None
-    }
     looked_up = _lookup_parents(found)
+    inference = Group(None, (), None, tuple(known.values())).inference()
+    inference.ranges.update(aggregates)
     for draft in _in_order(found, set(known) | set(aggregates)):
-        ranges = {name: done[name].domain or done[name].bounds for name in draft.parents if name in done} | {
-            name: aggregates[name] for name in draft.parents if name in aggregates
-        }
         levels = _levels(draft, looked_up)
-        if levels and draft.source is None and draft.law is not None:
-            latents[draft.name] = Latent(draft.name, levels, draft.law)
         if draft.law is not None:
-            _check_tables(draft.law, draft, done, latents)
-        done[draft.name] = _node(draft, levels, latents, done, ranges, level)
+            _check_tables(draft.law, draft, done)
+        node = _node(draft, levels, inference, done, level)
+        inference.ranges[node.name] = node.domain or node.bounds
+        done[draft.name] = node
     return {name: node for name, node in done.items() if name in found}
 
 
-def _node(draft: Draft, levels: tuple[Level, ...], latents, done: Mapping[str, Node], ranges, level) -> Node:
+def _node(draft: Draft, levels: tuple[Level, ...], inference: Inference, done: Mapping[str, Node], level) -> Node:
     rows, row_table = _inherited_rows(draft, done)
+    reach = as_bounds(draft.declared)
     shell = Node(
         draft.name,
         draft.atom,
@@ -193,55 +196,72 @@ def _node(draft: Draft, levels: tuple[Level, ...], latents, done: Mapping[str, N
         None,
         draft.parents,
         draft.declared,
-        as_bounds(draft.declared),
+        reach,
         draft.public,
         draft.missing,
         levels,
         (),
         rows,
         row_table,
+        draft.skip,
         draft.position,
+        support=reach,
     )
     if draft.source is not None or draft.law is None:
         return shell
-    reached = {name: done[name].domain or done[name].bounds for name in done} | dict(ranges)
-    if draft.name in latents:
-        return _latent_node(shell, latents, reached)
-    law = draft.law
-    if law.references() & latents.keys():
-        law = summed_out(law, latents)
-    bounds = law.interval(reached)
-    return _clipped(shell, law, bounds, draft)
+    law = _possible(inference.without_chances(draft.law), inference)
+    if levels:
+        return _latent_node(shell, law, inference)
+    return _number_node(shell, law, inference, draft)
 
 
-def _clipped(shell: Node, law: Expression, bounds: Bounds, draft: Draft) -> Node:
-    """A derived value is clipped to its declared range when it could leave it."""
-    match draft.declared:
-        case Interval(low=low, high=high):
-            if bounds.low < low or bounds.high > high:
-                law = Call("clip", (law, Constant(low), Constant(high)))
-            bounds = bounds.intersect(low, high)
-            return replace(shell, expression=law, bounds=bounds, domain=bounds.interval())
-        case Categories():
-            raise refusal(
-                draft.position,
-                f"{draft.name} has categories as its range and {law} as its CPF.",
-                "Write discrete([Level: Probability, …]), bernoulli(P) or a lookup of those, or declare an interval.",
-            )
-    return replace(shell, expression=law, bounds=bounds, domain=bounds.interval())
+def _possible(law: Expression, inference: Inference) -> Expression:
+    """The law with its parameters guarded, random ones by the values they can take."""
+    supports = {name: inference.support(Reference(name)) for name in law.references() if name in inference.formulas}
+    return guarded(law, {**inference.ranges, **supports})  # type: ignore[arg-type]
 
 
-def _latent_node(shell: Node, latents: Mapping[str, Latent], reached) -> Node:
-    latent = latents[shell.name]
-    chances = probabilities(latent, latents)
-    expression, bounds, domain = None, shell.bounds, shell.domain
-    if not any(isinstance(level, str) for level in latent.levels):
-        weighted = [Constant(float(level)) * chance for level, chance in zip(latent.levels, chances, strict=True)]
-        expression = Call("sum", tuple(weighted))
-        reach = hull(Bounds.point(float(level)) for level in latent.levels)
-        bounds = expression.interval(reached).intersect(reach.low, reach.high)
+def _number_node(shell: Node, law: Expression, inference: Inference, draft: Draft) -> Node:
+    """A derived value is clipped to its declared range when it could leave it: each draw, not the mean of all."""
+    if isinstance(draft.declared, Categories):
+        raise refusal(
+            draft.position,
+            f"{draft.name} has categories as its range and {law} as its CPF.",
+            "Write discrete([Level: Probability, …]), bernoulli(P) or a lookup of those, or declare an interval.",
+        )
+    random = is_random(law, inference.formulas)
+    support = inference.support(law) if random else law.interval(inference.ranges)  # type: ignore[arg-type]
+    if isinstance(draft.declared, Interval):
+        low, high = draft.declared.low, draft.declared.high
+        if support.low < low or support.high > high:
+            law = Call("clip", (law, Constant(low), Constant(high)))
+        support = support.intersect(low, high)
+    expression = law
+    if random:
+        inference.formulas[shell.name] = law
+        simple = affine(law, inference.formulas) and not law.references() & inference.levels.keys()
+        expression = law if simple else inference.expected(law)
+        expression = within(expression, support, inference.ranges)  # type: ignore[arg-type]
+    bounds = expression.interval(inference.ranges)  # type: ignore[arg-type]
+    drawn = law if random else None
+    return replace(shell, expression=expression, bounds=bounds, domain=bounds.interval(), drawn=drawn, support=support)
+
+
+def _latent_node(shell: Node, law: Expression, inference: Inference) -> Node:
+    inference.formulas[shell.name] = law
+    inference.levels[shell.name] = shell.levels
+    chances = tuple(inference.expected(level_probability(law, level)) for level in shell.levels)
+    chances = tuple(within(chance, Bounds(0.0, 1.0), inference.ranges) for chance in chances)  # type: ignore[arg-type]
+    expression, bounds, domain, reach = None, shell.bounds, shell.domain, shell.support
+    if not any(isinstance(level, str) for level in shell.levels):
+        reach = hull(Bounds.point(float(level)) for level in shell.levels)
+        weighted = (times(Constant(float(v)), chance) for v, chance in zip(shell.levels, chances, strict=True))
+        expression = within(total(weighted), reach, inference.ranges)  # type: ignore[arg-type]
+        bounds = expression.interval(inference.ranges)  # type: ignore[arg-type]
         domain = bounds.interval()
-    return replace(shell, expression=expression, probabilities=chances, bounds=bounds, domain=domain)
+    return replace(
+        shell, expression=expression, probabilities=chances, bounds=bounds, domain=domain, drawn=law, support=reach
+    )
 
 
 def _levels(draft: Draft, looked_up: frozenset[str]) -> tuple[Level, ...]:
@@ -292,10 +312,10 @@ def _tables(law: Expression) -> list[Lookup]:
     return []
 
 
-def _check_tables(law: Expression, draft: Draft, done: Mapping[str, Node], latents: Mapping[str, Latent]) -> None:
+def _check_tables(law: Expression, draft: Draft, done: Mapping[str, Node]) -> None:
     """Every combination of the parents' levels has a row, so that no cell can fall between them."""
     for table in _tables(law):
-        levels = [_levels_of(name, draft, done, latents) for name in table.parents]
+        levels = [_levels_of(name, draft, done) for name in table.parents]
         size = 1
         for each in levels:
             size *= len(each)
@@ -311,9 +331,9 @@ def _check_tables(law: Expression, draft: Draft, done: Mapping[str, Node], laten
             )
 
 
-def _levels_of(name: str, draft: Draft, done: Mapping[str, Node], latents: Mapping[str, Latent]) -> tuple[Level, ...]:
-    if name in latents:
-        return latents[name].levels
+def _levels_of(name: str, draft: Draft, done: Mapping[str, Node]) -> tuple[Level, ...]:
+    if name in done and done[name].is_random and done[name].levels:
+        return done[name].levels
     domain = done[name].domain if name in done else None
     if isinstance(domain, Categories) and len(domain.values) <= _MOST_LEVELS:
         return domain.values

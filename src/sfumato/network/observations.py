@@ -48,7 +48,7 @@ def check_observations(network: Network, tables: Mapping[str, Any] | None = None
     >>> from sfumato.lang import load
     >>> study = load('''
     ...     source(patients, 'patients.parquet').
-    ...     column(patients, id, patient(P)).
+    ...     column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
     ...     column(patients, age, age(P)).
     ...     random(age(P)) :- patient(P).
     ...     range(age(P), 0, 110).

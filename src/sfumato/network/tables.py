@@ -5,14 +5,14 @@ Out:  TableRoom: a connection that can read these and nothing else; Layout: whic
 Not here: the queries (network/structure.py, network/evaluate.py).
 
 A path in the study's text is never opened from here. Errors of the engine quote values, so they are dropped, not
-chained. Types come from a schema and never from cells: those of CSV files are all text (network/text_files.py).
+chained. Types come from a schema and never from cells (network/plain.py, network/text_files.py). What does not fit into
+memory goes to a private folder that is removed (network/spill.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,9 +21,11 @@ import pyarrow as pa
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
-from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.spec import Column, Relation, RowLimit, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
-from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.expression import sql_name
+from sfumato.network.plain import Plain, plain_file, plain_table
+from sfumato.network.spill import SpillFolder
 from sfumato.network.text_files import TextTable, read_text
 
 __all__ = ["NUMBERS", "TEXT", "Layout", "TableRoom", "layout_of", "plain_type"]
@@ -57,7 +59,8 @@ class Layout:
     identities: tuple[tuple[str, Column], ...]
     values: tuple[Column, ...]
     relations: tuple[Relation, ...]
-    row_limit: int | None
+    row_limit: RowLimit | None
+    each_person: bool
 
     def identity(self, predicate: str) -> Column | None:
         """The column that names things of one kind, such as patient/1."""
@@ -82,14 +85,14 @@ def layout_of(spec: Spec, table: str) -> Layout:
         match column.atom:
             case Compound(arguments=(Variable(name=name),)) if indicator(column.atom) not in random:
                 identities.append((name, column))
-    limits = [limit.maximum for limit in spec.row_limits if limit.table == table]
     return Layout(
         table,
         table in spec.public_tables,
         tuple(identities),
         tuple(column for column in declared if indicator(column.atom) in random),
         tuple(relation for relation in spec.relations if relation.table == table),
-        min(limits) if limits else None,
+        next((limit for limit in spec.row_limits if limit.table == table), None),
+        any(one.table == table for one in spec.each_person),
     )
 
 
@@ -108,47 +111,59 @@ class TableRoom:
     """One in-memory DuckDB that holds the named tables. Use as a context manager."""
 
     def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str]) -> None:
+        self._spill = SpillFolder()
         self.connection = duckdb.connect(
-            config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "temp_directory": str(self._spill.path),
+            }
         )
-        paths = {
-            name: _checked_path(name, tables[name]) for name in wanted if isinstance(tables.get(name), (str, Path))
-        }
         self.connection.execute("SET ieee_floating_point_ops = true")
-        #: Tables of text, whose columns are numbers where the study says so.
-        self.text: set[str] = set()
-        if paths:
-            listed = ", ".join(sql_level(str(path)) for path in paths.values())
-            self.connection.execute(f"SET allowed_paths = [{listed}]")
         self.connection.execute("SET enable_external_access = false")
+        #: Columns of text that are numbers where the study says so, by table.
+        self.text: dict[str, frozenset[str]] = {}
+        self._nested: dict[str, frozenset[str]] = {}
         # The engine folds the case of names; the study does not.
         self.names = {name: f"t{place}" for place, name in enumerate(wanted)}
-        for name in wanted:
-            if name not in tables:
-                raise SchemaError(
-                    f"The table {name} is needed and was not handed in{nearest(name, list(tables))}. Give its path "
-                    "or an Arrow table. Nothing was spent."
-                )
-            self._add(name, paths.get(name, tables[name]))
+        try:
+            for name in wanted:
+                if name not in tables:
+                    raise SchemaError(
+                        f"The table {name} is needed and was not handed in{nearest(name, list(tables))}. Give its path "
+                        "or an Arrow table. Nothing was spent."
+                    )
+                self._add(name, tables[name])
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> TableRoom:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.connection.close()
+        self.close()
 
-    def _add(self, name: str, table: Any) -> None:
-        if isinstance(table, Path):
-            if table.suffix.lower() == ".parquet":
-                self.run(f"CREATE VIEW {self.names[name]} AS SELECT * FROM read_parquet({sql_level(str(table))})")
-                return
-            table = read_text(table)
-        if isinstance(table, TextTable):
-            self.text.add(name)
-            table = table.table
-        if not isinstance(table, pa.Table):
-            table = _as_table(table, name)
-        self._guarded(lambda: self.connection.register(self.names[name], table))
+    def close(self) -> None:
+        """Forget the tables and remove what was written aside."""
+        self.connection.close()
+        self._spill.close()
+
+    def _add(self, name: str, given: Any) -> None:
+        plain, raw = _plain(name, given), f"{self.names[name]}_raw"
+        self.text[name], self._nested[name] = plain.text, plain.nested
+        self._guarded(lambda: self.connection.register(raw, plain.source))
+        shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in plain.shown.items())
+        self.run(f"CREATE VIEW {self.names[name]} AS SELECT {shown} FROM {raw}")
+
+    def has(self, table: str) -> bool:
+        """Whether a table of ours was made before."""
+        return bool(self.run(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
+
+    def plain_columns(self, table: str) -> list[str]:
+        """Every column that holds single values, declared or not."""
+        found = [row[0] for row in self.run(f"DESCRIBE {self.names[table]}")]
+        return [column for column in found if column not in self._nested[table]]
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """Run one statement of ours and give its rows."""
@@ -178,7 +193,12 @@ class TableRoom:
                     f"The table {table} has no column {column}{nearest(column, list(found))}, which the study "
                     "declares. Nothing was spent."
                 )
-        return {column: TEXT if table in self.text else str(found[column]) for column in columns}
+        return {column: TEXT if column in self.text[table] else str(found[column]) for column in columns}
+
+    def selected(self, table: str, condition: str) -> pa.Table | TextTable:
+        """The rows of a table that satisfy a condition of ours, to be handed in again."""
+        rows = self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}")
+        return TextTable(rows, self.text[table]) if self.text[table] else rows
 
     def check_identities(self, layout: Layout) -> None:
         """Whoever a row belongs to is told by the text of a cell, so the cell must be one value of one type."""
@@ -192,7 +212,7 @@ class TableRoom:
 
     def numbers_in(self, table: str, column: str) -> type[int] | type[float] | None:
         """What a column of a PUBLIC table of text holds, if it holds numbers only."""
-        if table not in self.text:
+        if column not in self.text[table]:
             return None
         cell = sql_name(column)
         ((whole, real),) = self.run(
@@ -226,15 +246,11 @@ def _checked_path(name: str, given: Any) -> Path:
     return path.resolve()
 
 
-def _as_table(table: Any, name: str) -> pa.Table:
-    if not (isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__")):
-        raise DataError(
-            f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame."
-        )
-    # What a conversion says when it fails quotes cells, so it is neither repeated nor chained.
-    with suppress(Exception):
-        return pa.table(dict(table) if isinstance(table, Mapping) else table)
-    raise DataError(
-        f"The table {name} could not be read as columns of one type each. Hand in an Arrow table with the types you "
-        "mean. Nothing was published and nothing was spent."
-    )
+def _plain(name: str, given: Any) -> Plain:
+    if isinstance(given, (str, Path)):
+        path = _checked_path(name, given)
+        given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)
+    if isinstance(given, TextTable):
+        text = given.table.column_names if given.columns is None else given.columns
+        return replace(plain_table(given.table, name), text=frozenset(text))
+    return given if isinstance(given, Plain) else plain_table(given, name)

@@ -1,19 +1,20 @@
 """CSV files as tables of text: what a column is does not depend on what its cells hold.
 
 In:   the path of a .csv or .tsv file with a header.
-Out:  TextTable, every column text.
+Out:  TextTable, every column text; `records`, the same line by line.
 Not here: reading numbers out of text (network/cells.py), Parquet (network/tables.py).
 
 Guessing types, separators or quotes looks at cells, and then one person's cell decides how everybody's are read, or
-whether the run fails. So the rules are fixed: comma (tab for .tsv), double quotes, UTF-8 with replacements, an empty
-cell is absent, a short record is filled with absent cells, a long one loses its surplus. Every text is some table;
-nothing but a file that cannot be opened or a header that is no header fails.
+whether the run fails. So the rules are fixed. One line is one record: a quote that opens and does not close before the
+line ends is a letter like any other, and no cell reaches into the next line. Comma (tab for .tsv), double quotes,
+UTF-8; bytes that are no UTF-8 stand for themselves in hexadecimal digits. An empty cell is absent, a short record is
+filled with absent cells, a long one loses its surplus, an empty line is no record. Every text is some table; nothing
+but a file that cannot be opened or a header that is no header fails.
 """
 
 from __future__ import annotations
 
-import csv
-import sys
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,48 +24,98 @@ import pyarrow as pa
 
 from sfumato.errors import DataError
 
-__all__ = ["TextTable", "read_text"]
+__all__ = ["TextTable", "header", "read_text", "text_batches"]
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 #: Records that become Arrow columns at once.
 _BATCH = 50_000
+#: A quoted field closes before a separator or the end of the line; otherwise the quote is a letter. Possessive, so that
+#: the time grows with the length of the line and not with its square.
+_FIELDS = {
+    separator: re.compile(rf'"((?:[^"]++|"")*+)"(?={separator}|$)|([^{separator}]*+)')
+    for separator in _SEPARATORS.values()
+}
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table whose cells are text and may be meant as numbers."""
+    """A table in which some columns are text that may be meant as numbers; all of them if none is named."""
 
     table: pa.Table
+    columns: frozenset[str] | None = None
 
 
 def read_text(path: Path) -> TextTable:
     """The file's records. Private: no message quotes them."""
-    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a long cell must not stop the run
-    failed = None
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            return TextTable(_table(path, csv.reader(file, delimiter=_SEPARATORS[path.suffix.lower()])))
-    except (OSError, csv.Error) as error:
-        failed = type(error).__name__
-    finally:
-        csv.field_size_limit(limit)
-    raise DataError(f"{path.name} could not be read ({failed}). Nothing was published and nothing was spent.")
+    schema = pa.schema([(name, pa.string()) for name in header(path)])
+    return TextTable(pa.Table.from_batches(list(text_batches(path, schema.names)), schema))
 
 
-def _table(path: Path, records: Iterator[list[str]]) -> pa.Table:
-    names = next(records, [])
-    if not names or len(set(names)) < len(names):
+def header(path: Path) -> list[str]:
+    """The names in the first line."""
+    with _opened(path) as file:
+        first = file.readline().removeprefix(b"\xef\xbb\xbf")
+    names = _record(first, _SEPARATORS[path.suffix.lower()])
+    if not names or "" in names or len(set(names)) < len(names):
         raise DataError(
             f"{path.name} has no header with one name per column. Write one name per column into the first line. "
             "Nothing was spent."
         )
-    schema = pa.schema([(name, pa.string()) for name in names])
-    batches = []
-    while chunk := list(islice(records, _BATCH)):
-        filled = [record for record in chunk if record]
-        columns = [pa.array(_column(filled, place), pa.string()) for place in range(len(names))]
-        batches.append(pa.record_batch(columns, schema=schema))
-    return pa.Table.from_batches(batches, schema)
+    return names
+
+
+def text_batches(path: Path, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
+    """The named columns, so many records at a time."""
+    names, separator = header(path), _SEPARATORS[path.suffix.lower()]
+    places = [names.index(column) for column in columns]
+    schema = pa.schema([(column, pa.string()) for column in columns])
+    with _opened(path) as file:
+        file.readline()
+        while lines := list(islice(file, rows)):
+            records = [record for line in lines if (record := _record(line, separator))]
+            cells = [pa.array(_column(records, place), pa.string()) for place in places]
+            yield pa.record_batch(cells, schema=schema)
+
+
+def _opened(path: Path):
+    try:
+        return path.open("rb")
+    except OSError as error:
+        failed = type(error).__name__
+    raise DataError(f"{path.name} could not be read ({failed}). Nothing was published and nothing was spent.")
+
+
+def _record(line: bytes, separator: str) -> list[str]:
+    """The fields of one line; none if it is empty."""
+    line = line.removesuffix(b"\n").removesuffix(b"\r")
+    if not line:
+        return []
+    try:
+        return _fields(line.decode(), separator)
+    except UnicodeDecodeError:
+        return [_readable(field) for field in _fields(line.decode("utf-8", "surrogateescape"), separator)]
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    if '"' not in line:
+        return line.split(separator)
+    fields, start, pattern = [], 0, _FIELDS[separator]
+    while True:
+        found = pattern.match(line, start)
+        assert found is not None  # the second form takes anything
+        fields.append(found[2] if found[1] is None else found[1].replace('""', '"'))
+        if found.end() >= len(line):
+            return fields
+        start = found.end() + 1
+
+
+def _readable(field: str) -> str:
+    """A field as it is, or its bytes in hexadecimal digits behind a sign that no category and no number begins with."""
+    try:
+        field.encode()
+        return field
+    except UnicodeEncodeError:
+        return "\ufffd" + field.encode("utf-8", "surrogateescape").hex().upper()
 
 
 def _column(records: Sequence[list[str]], place: int) -> list[str | None]:

@@ -26,7 +26,8 @@ __all__ = ["AggregateValue", "number_of", "totals"]
 
 @dataclass(frozen=True)
 class AggregateValue:
-    """An aggregate before noise: private. `units` counts steps of the public grid, `count` the rows that were counted.
+    """An aggregate before noise: private. `units` counts steps of the public grid, `count` the rows that were counted
+    (a fraction where rows count by a probability).
 
     `exact` is units · step + count · offset in rational numbers, `vector` the same rounded to floats: a mechanism
     takes `exact`, because what is centred afterwards must not have been rounded before. Without bounds there is no
@@ -36,11 +37,11 @@ class AggregateValue:
     vector: NDArray[np.float64] = field(repr=False)
     units: tuple[int, ...] | None = field(default=None, repr=False)
     steps: tuple[float, ...] | None = None
-    count: int = field(default=0, repr=False)
+    count: int | Fraction = field(default=0, repr=False)
     exact: tuple[Fraction, ...] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, node: AggregateNode, units: tuple[int, ...], count: int) -> AggregateValue:
+    def of(cls, node: AggregateNode, units: tuple[int, ...], count: int | Fraction) -> AggregateValue:
         """The value of so many steps."""
         grids = node.grids or ()
         exact = tuple(

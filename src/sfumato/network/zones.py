@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from sfumato.lang.spec import DpRv, Publication, Requirement
-from sfumato.lang.term import Compound, Term, match, walk
+from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Node, Zones
 
@@ -19,6 +19,8 @@ __all__ = ["observed_by", "seen", "zones_of"]
 
 def seen(what: Term, nodes: Mapping[str, Node | AggregateNode]) -> frozenset[str]:
     """The nodes a published term shows: every part of it that is a node, or a pattern of nodes."""
+    if show(what) in nodes:
+        return frozenset((show(what),))  # of probability(o(P) >= 4) the probability, not o(P)
     found: set[str] = set()
     for part in walk(what):
         if isinstance(part, Compound):

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from sfumato.lang.deadline import check_time
+
 __all__ = ["depends_on_private", "enumerate_cuts", "is_cut", "topological_order"]
 
 Parents = Mapping[str, tuple[str, ...]]
 
-#: More candidate cuts than this are not looked at; inputs and outputs are always among them.
+#: More candidate cuts than this are not looked at, and fewer in large graphs, where one step of the search visits more
+#: nodes; inputs and outputs are always among them.
 MOST_CUTS = 4000
+MOST_VISITS = 20_000_000
 
 
 def topological_order(parents: Parents) -> tuple[str, ...]:
@@ -84,7 +88,9 @@ def enumerate_cuts(
     found: dict[frozenset[str], None] = {}
     ahead = [first]
     seen = {first}
+    most = min(most, 2 + MOST_VISITS // max(1, 2 * len(order) * len(first)))
     while ahead and len(seen) < most:
+        check_time(f"looking for places for the noise of {len(first)} observed variables")
         current = ahead.pop(0)
         for direction in (order, order[::-1]):
             found.setdefault(_without_redundant(current, direction, parents, raw, first))

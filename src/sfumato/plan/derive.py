@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from sfumato.core import Guarantee, compose
 from sfumato.network.network import Network
 from sfumato.plan.cuts import is_cut
-from sfumato.plan.discrete import SampleDraw, sample_candidate
+from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan
-from sfumato.plan.request import Request, requests_of, sample_template, template_of
+from sfumato.plan.request import Request, requests_of, sample_answers, template_of
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.statistic import statistic_of
 from sfumato.plan.template import Template
@@ -90,7 +90,7 @@ def _observer(plan: Plan, network: Network, observer: str, requests: list[Reques
         for draw in own:
             if isinstance(draw, SampleDraw):
                 node = group.node(draw.node)
-                law = sample_candidate(node, sample_template(network, group, node)) if node is not None else None
+                law = sample_answers(network, group, node)[1] if node is not None else None
                 yield _found(f"{observer}: {draw.node}", law == draw.candidate, "the answers' law is the study's")
 
 

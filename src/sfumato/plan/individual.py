@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sfumato.errors import PlanError
+from sfumato.lang.deadline import check_time
 from sfumato.plan.cuts import enumerate_cuts
 from sfumato.plan.draw import Noise
 from sfumato.plan.template import Sensitivity, Template
@@ -49,7 +50,7 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     slopes = template.squared_slopes(observed)
     found = []
     for cut in enumerate_cuts(template.parents, template.private, observed):
-        sensitivity = {node: template.sensitivity(node, cut) for node in sorted(cut)}
+        sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
         if not all(math.isfinite(one.value) for one in sensitivity.values()):
             continue
         moving = [node for node in sensitivity if sensitivity[node].value > 0]
@@ -57,6 +58,8 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
             node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in observed)
             for node in moving
         }
+        if any(math.isnan(value) for value in influence.values()):
+            continue  # a root of a negative number, or a level with noise, which no lookup lists: nothing is shown
         floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
         found.append(
             CutCandidate(
@@ -69,6 +72,11 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     if not found:
         raise PlanError(_unbounded(template, observed))
     return tuple(sorted(found, key=lambda candidate: (candidate.total, len(candidate.cut))))
+
+
+def _sensitivity(template: Template, node: str, cut: frozenset[str]) -> Sensitivity:
+    check_time(f"bounding how far one individual moves {node}")
+    return template.sensitivity(node, cut)
 
 
 def _strategy(cut: frozenset[str], template: Template, observed: frozenset[str]) -> str:
@@ -104,12 +112,15 @@ def best_cut(
         tried.extend([one for one in ranked if one.strategy == strategy and one not in tried][:1])
     losses = []
     for candidate in tried:
+        check_time(f"simulating noise on {len(candidate.cut)} variables of one individual")
         errors = template.predicted_errors(scales_for(candidate, budget, noise), weights, noise)
-        losses.append((candidate, math.fsum(weights[output] * error for output, error in errors.items())))
+        loss = math.fsum(weights[output] * error for output, error in errors.items())
+        if math.isfinite(loss):  # a level with noise is no level: a lookup has no row for it
+            losses.append((candidate, loss))
     losses.sort(key=lambda pair: pair[1])
     chosen = [candidate for candidate, _ in losses if candidate.strategy in allowed]
     if not chosen:
-        chosen = [candidate for candidate in ranked if candidate.strategy in allowed]
+        chosen = [candidate for candidate in ranked if candidate.strategy in allowed and candidate not in tried]
     if not chosen:
         raise PlanError(
             f"{', '.join(weights)}: {' or '.join(sorted(allowed))} is all that is allowed, and no such noise has a "

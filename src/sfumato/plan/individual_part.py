@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.core import Adjacency
 from sfumato.errors import PlanError
+from sfumato.lang.deadline import check_time
 from sfumato.plan.discrete import SampleCandidate, SampleDraw
 from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
 from sfumato.plan.individual import CutCandidate, best_cut
@@ -26,17 +27,23 @@ from sfumato.plan.template import Numbers, Template
 
 __all__ = [
     "CORRELATED",
+    "MOST_SEEN",
     "AnyDraw",
     "CutPart",
     "IndividualPart",
     "LinearPart",
     "SamplePart",
     "SeveralParts",
+    "Simulated",
     "choose_part",
+    "finite_difficulty",
+    "put_together",
 ]
 
 AnyDraw = Draw | LinearDraw | SampleDraw
 CORRELATED = "correlated noise"
+#: More numbers of one individual towards one observer are not planned: ways to noise them are compared pair by pair.
+MOST_SEEN = 200
 
 
 @dataclass(frozen=True)
@@ -237,6 +244,12 @@ def choose_part(
     allowed: frozenset[str],
 ) -> IndividualPart:
     """The allowed strategy of least simulated loss at the whole budget, with what the others would have cost."""
+    if len(weights) > MOST_SEEN:
+        raise PlanError(
+            f"One observer would see {len(weights)} variables of each individual ({next(iter(weights))}, …), and no "
+            f"more than {MOST_SEEN} are planned. Publish fewer of them, or aggregates. Nothing was planned and nothing "
+            "was spent."
+        )
     cuts_allowed = allowed - {CORRELATED}
     linear = linear_candidate(template, weights) if noise == "gaussian" and CORRELATED in allowed else None
     if not cuts_allowed and linear is None:
@@ -281,3 +294,43 @@ def _distinct(losses: Sequence[tuple[CutCandidate, float]]) -> list[tuple[CutCan
     for candidate, loss in losses:
         found.setdefault(candidate.strategy, (candidate, loss))
     return list(found.values())
+
+
+def finite_difficulty(part: IndividualPart) -> float:
+    """The difficulty, or a refusal that says where a value is lost."""
+    if math.isfinite(part.difficulty):
+        return part.difficulty
+    template = part.template
+    lost = [name for name in template.order if not template.bounds[name].bounded]
+    reasons = "; ".join(f"{name}: {template.bounds[name].reason or 'it has no bounds'}" for name in lost[:3])
+    raise PlanError(
+        f"{', '.join(part.weights)} cannot be computed everywhere in the declared ranges ({reasons}), so its error has "
+        "no bound. Narrow a range, or guard the expression with clip(X, Low, High). Nothing was planned and nothing "
+        "was spent."
+    )
+
+
+def put_together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
+    """What one group gives to one observer in all."""
+    if len(parts) == 1:
+        return parts[0]
+    weights = {name: weight for part in parts for name, weight in part.weights.items()}
+    considered = tuple(entry for part in parts for entry in part.alternatives)
+    return SeveralParts(parts[0].group, parts[0].template, weights, considered, tuple(parts), noise)
+
+
+class Simulated:
+    """Mean squared error and half width of all that an observer sees of a part: simulated once, asked for often."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], dict[str, tuple[float, float]]] = {}
+
+    def of(self, observer: str, part: IndividualPart, draws: Sequence[AnyDraw]) -> dict[str, tuple[float, float]]:
+        key = (observer, id(part))
+        if key not in self._known:
+            check_time(f"simulating what {observer} sees of one individual")
+            self._known[key] = {
+                name: (float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95)))
+                for name, errors in part.errors(draws, part.weights).items()
+            }
+        return self._known[key]

@@ -25,7 +25,9 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.linear_event import LinearGaussianEvent, Person, linear_sensitivity
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
+from sfumato.lang.deadline import check_time
 from sfumato.mechanisms import Gaussian
 from sfumato.plan import linear_forms
 from sfumato.plan.linear_forms import Form
@@ -171,6 +173,7 @@ class Placement:
         }
 
 
+@calm_threads()
 def place_noise(
     A: Any,
     requirement: Guarantee,
@@ -205,6 +208,7 @@ def place_noise(
     allowed = _allowed(placements)
     candidates: list[_Candidate] = []
     for build in _builders(allowed, tolerance):
+        check_time(f"placing noise for {len(question.matrix)} linear answers")
         try:
             candidates.append(_no_worse(_calibrated(build(question), requirement, adjacency), candidates))
         except LinAlgError:  # too far apart in scale for the solver; the simpler placements stand

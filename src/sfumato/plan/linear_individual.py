@@ -9,7 +9,7 @@ Proof: docs/proofs/linear_placement.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,11 @@ from scipy.special import ndtri
 from sfumato.core import Adjacency, GaussianDP
 from sfumato.core.linear_event import LinearGaussianEvent
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.plan.intervals import NoiseLaw
 from sfumato.plan.linear import place_noise
 from sfumato.plan.template import Numbers, Template
 
-__all__ = ["LinearCandidate", "LinearDraw", "linear_candidate", "linear_refinements"]
+__all__ = ["LinearCandidate", "LinearDraw", "linear_candidate", "linear_law", "linear_refinements"]
 
 Rows = tuple[tuple[float, ...], ...]
 _POINTS = 14
@@ -214,6 +215,13 @@ class LinearDraw:
             record["dataset"],
             record["group"],
         )
+
+
+def linear_law(draws: Sequence[LinearDraw], output: str) -> NoiseLaw:
+    """The law of the noise in one answer, its strategy's versions combined by precision."""
+    candidate = draws[0].candidate
+    row = candidate.reconstruction[candidate.outputs.index(output)]
+    return NoiseLaw(math.fsum(factor**2 for factor in row) / math.fsum(1 / draw.variance for draw in draws))
 
 
 def linear_refinements(

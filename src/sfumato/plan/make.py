@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
+
+from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
+from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
+from sfumato.network.quadrature import POINTS
+from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
@@ -38,6 +46,7 @@ def network_of(study: Spec | Network | str | Path, tables: Mapping[str, Any] | N
     return Network.from_spec(study if isinstance(study, Spec) else load(study), tables)
 
 
+@calm_threads()
 def make_plan(
     spec_or_network: Spec | Network | str | Path,
     tables: Mapping[str, Any] | None = None,
@@ -54,7 +63,7 @@ def make_plan(
 
     >>> plan = make_plan('''
     ...     source(patients, 'patients.parquet').
-    ...     column(patients, id, patient(P)).
+    ...     column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
     ...     column(patients, age, age(P)).
     ...     random(age(P)) :- patient(P).
     ...     range(age(P), 0, 110).
@@ -66,27 +75,86 @@ def make_plan(
     >>> round(plan.publication("average").seen[0].half_width, 2)
     0.66
     """
+    with planning(), _within_numbers():
+        return _planned(spec_or_network, tables, dict(sizes or {}), strategies)
+
+
+@contextmanager
+def _within_numbers() -> Iterator[None]:
+    """Bounds, slopes and errors of a study may be any numbers; where they leave what a float can hold it is refused."""
+    try:
+        # Infinite and undefined numbers are looked for where they matter; a warning would only say where they arose.
+        with np.errstate(all="ignore"):
+            yield
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise PlanError(
+            "The numbers of this study are too far apart in scale to be planned: a bound, a slope or an error leaves "
+            "what a floating-point number can hold. Declare narrower ranges, or keep intermediate values small with "
+            "clip(X, Low, High). Nothing was planned and nothing was spent."
+        ) from error
+
+
+def _planned(
+    spec_or_network: Spec | Network | str | Path,
+    tables: Mapping[str, Any] | None,
+    known: dict[str, float],
+    strategies: Sequence[Strategy],
+) -> Plan:
     network = network_of(spec_or_network, tables)
     requests = requests_of(network)
-    known = dict(sizes or {})
     settled: list[Mixed] = []
     assumptions: list[str] = []
     for dataset in dict.fromkeys(request.requirement.dataset for request in requests):
         own = tuple(request for request in requests if request.requirement.dataset == dataset)
         size = _size_of(dataset, known, assumptions)
         settled.append(_dataset(network, dataset, own, known, size, strategies))
-    return Plan(
+    assumptions += _by_points(network, requests)
+    plan = Plan(
         network.spec.name,
         network.spec.digest,
         tuple(planned for one in settled for planned in one.planned),
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
-        {},
+        _statements(network),
         network,
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
     )
+    _check_derived(plan, network)
+    return plan
+
+
+def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
+    """What is left of the error of expectations without a closed form, beside the noise."""
+    known = {node.name: node for node in network.nodes}
+    needed = dict.fromkeys(name for request in requests for name in request.nodes)
+    for name in list(needed):
+        needed |= dict.fromkeys(known[name].parents) if isinstance(known[name], AggregateNode) else {}
+    return [
+        f"{name} has no closed form and is averaged over {POINTS} public points, the same for everybody: an error of "
+        f"about {error:.1g} is left, beside the noise (estimated at {PLACES} places of its inputs' ranges)."
+        for name, error in remaining_errors(network, needed).items()
+    ]
+
+
+def _check_derived(plan: Plan, network: Network) -> None:
+    """Nothing is promised that does not follow from the study a second time."""
+    from sfumato.plan.derive import derive
+
+    false = [finding for finding in derive(plan, network) if not finding.ok]
+    if false:
+        raise PlanError(
+            f"No plan of {network.spec.name} could be derived again from its study ({false[0].field}: "
+            f"{false[0].sentence}) This is a fault of sfumato: please report the study. Nothing was planned and "
+            "nothing was spent."
+        )
+
+
+def _statements(network: Network) -> dict[str, list[str]]:
+    """What the study says about whose a variable is, for who reads the plan; see lang/instances.py."""
+    said = {"personal": [variable for _, variable in network.personal], "instances": list(network.instances)}
+    return {word: found for word, found in said.items() if found}
 
 
 def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:
@@ -135,8 +203,9 @@ def _cheapest(
             refusals.append(refusal)
     if not found:
         raise refusals[0]
-    found.sort(key=lambda one: one.loss)
-    chosen = found[0]
+    wished = [name for request in requests for name in request.preferred]
+    found.sort(key=lambda one: (-wished.count(one.noise), one.loss))
+    chosen = _with_wishes(found[0], requests)
     for other in found[1:]:
         chosen = dataclasses.replace(
             chosen,
@@ -145,6 +214,29 @@ def _cheapest(
             ),
         )
     return chosen
+
+
+def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
+    """The same, saying of every publication whether its preferred kind of noise was taken."""
+    wishes = {(r.name, r.observer): [name for name in r.preferred if name in get_args(Noise)] for r in requests}
+    return dataclasses.replace(
+        chosen,
+        planned=tuple(
+            dataclasses.replace(one, reason=f"{one.reason}; {_followed(chosen.noise, wanted)}")
+            if (wanted := wishes[one.name, one.observer])
+            else one
+            for one in chosen.planned
+        ),
+    )
+
+
+def _followed(noise: Noise, wanted: Sequence[str]) -> str:
+    if noise in wanted:
+        return f"the study prefers {noise} noise"
+    return (
+        f"the {' or '.join(wanted)} noise that the study prefers cannot be used here: a dataset has one kind of noise, "
+        "and every promise and publication must allow it"
+    )
 
 
 def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:
@@ -156,11 +248,14 @@ def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:
 def _noises(requests: tuple[Request, ...]) -> list[Noise]:
     """Gaussian noise needs a δ somewhere; Laplace noise keeps every kind of promise that a pure ε implies."""
     noises: list[Noise] = ["laplace"]
-    if not any(is_pure(request.requirement.guarantee) for request in requests):
+    # A random answer costs a pure ε.
+    if not any(is_pure(request.requirement.guarantee) or request.sampled for request in requests):
         noises.insert(0, "gaussian")
     banned = {name for request in requests for name in request.forbidden}
     pure = _has_pure(requests)
     left: list[Noise] = [noise for noise in noises if noise not in banned and (noise == "gaussian" or pure)]
+    if not left and not banned:
+        raise _answers_need_epsilon(requests)
     if not left:
         first = requests[0]
         raise PlanError(
@@ -168,6 +263,17 @@ def _noises(requests: tuple[Request, ...]) -> list[Noise]:
             "promise without δ needs Laplace noise. Nothing was planned and nothing was spent."
         )
     return left
+
+
+def _answers_need_epsilon(requests: tuple[Request, ...]) -> PlanError:
+    """Laplace noise is all that was left, and some promise says nothing about a pure ε."""
+    first = next(request for request in requests if is_pure(request.requirement.guarantee) or request.sampled)
+    what = "is a random answer, whose cost is a pure ε" if first.sampled else "has a promise without δ"
+    return PlanError(
+        f"{first.position}{first.name} {what}, and another promise on {first.requirement.dataset} cannot be kept by "
+        "one. State dp(ε) or dp(ε, δ) for every observer of the dataset, or publish a number instead of an answer. "
+        "Nothing was planned and nothing was spent."
+    )
 
 
 def _has_pure(requests: tuple[Request, ...]) -> bool:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.core import Guarantee, compose
 from sfumato.core.event import Event, Repeated
@@ -28,9 +28,14 @@ from sfumato.plan.linear_individual import LinearDraw
 if TYPE_CHECKING:
     from sfumato.network import Network
 
-__all__ = ["Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
+__all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 1
+VERSION = 2
+
+#: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
+#: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
+#: a random answer, which is wrong with the probability `error`.
+Basis = Literal["known", "people", "drawn", "answer"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,18 @@ class Seen:
 
     node: str
     error: float  # expected squared error, all numbers of the node together
-    half_width: float  # of a 95 % interval for one number
+    half_width: float  # of the widest 95 % interval of its numbers
     size: int = 1
     note: str = ""
+    #: (standard error, half width) of each number, in the order of `labels`; one pair if all are alike.
+    numbers: tuple[tuple[float, float], ...] = ()
+    labels: tuple[str, ...] = ()
+    basis: Basis = "known"
+
+    @property
+    def standard_error(self) -> float:
+        """Of the widest of its numbers."""
+        return max((one[0] for one in self.numbers), default=math.sqrt(self.error / max(self.size, 1)))
 
 
 @dataclass(frozen=True)
@@ -293,6 +307,9 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
                 "half_width": seen.half_width,
                 "size": seen.size,
                 "note": seen.note,
+                "numbers": [list(pair) for pair in seen.numbers],
+                "labels": list(seen.labels),
+                "basis": seen.basis,
             }
             for seen in planned.seen
         ],
@@ -310,6 +327,11 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
     }
 
 
+def _seen(entry: Mapping[str, Any]) -> Seen:
+    numbers = tuple((float(error), float(width)) for error, width in entry["numbers"])
+    return Seen(**{**entry, "numbers": numbers, "labels": tuple(entry["labels"])})
+
+
 def _planned(entry: Mapping[str, Any]) -> Planned:
     return Planned(
         entry["name"],
@@ -317,7 +339,7 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
         entry["observer"],
         entry["strategy"],
         tuple(entry["cut"]),
-        tuple(Seen(**seen) for seen in entry["seen"]),
+        tuple(_seen(seen) for seen in entry["seen"]),
         tuple(Considered(**{**other, "cut": tuple(other["cut"])}) for other in entry["alternatives"]),
         entry["weight"],
         entry["reason"],

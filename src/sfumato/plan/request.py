@@ -19,10 +19,10 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
-from sfumato.plan.discrete import is_finite
+from sfumato.plan.discrete import SampleCandidate, SampleLaw, is_finite, sample_candidate, sample_law
 from sfumato.plan.template import Template
 
-__all__ = ["Request", "is_pure", "requests_of", "sample_template", "shared_template", "template_of"]
+__all__ = ["Request", "is_pure", "requests_of", "sample_answers", "shared_template", "template_of"]
 
 
 @dataclass(frozen=True)
@@ -194,14 +194,19 @@ def template_of(network: Network, group: Group, observed: Iterable[str]) -> Temp
     return _template(found, targets, {}) if targets else None
 
 
-def sample_template(network: Network, group: Group, node: Node) -> Template:
-    """What the probabilities of a node's levels are computed from."""
+def sample_answers(network: Network, group: Group, node: Node) -> tuple[Template, SampleCandidate]:
+    """What the probabilities of a node's answers are computed from, and what they are in every state of it."""
+    law = sample_law(node, group.inference(network.shared))
+    template = _sample_template(network, group, node, law)
+    return template, sample_candidate(node, template, law)
+
+
+def _sample_template(network: Network, group: Group, node: Node, law: SampleLaw) -> Template:
     found: dict[str, Node] = {other.name: other for other in network.shared}
     found.update({other.name: other for other in group.nodes})
     if node.source is not None:
         return _template(found, [node.name], {})
-    parts = node.probabilities or ((node.law,) if node.law is not None else ())
-    return _template(found, sorted(frozenset().union(*(part.references() for part in parts))), {})
+    return _template(found, sorted(frozenset().union(*(part.references() for part in law.probabilities))), {})
 
 
 def shared_template(network: Network, observed: Iterable[str], sums: Mapping[str, Bounds]) -> Template:

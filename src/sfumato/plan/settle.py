@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-
-import numpy as np
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
@@ -25,27 +23,29 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.discrete import sample_candidate
-from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
+from sfumato.plan.draw import Noise, refinements
 from sfumato.plan.individual_part import (
-    CORRELATED,
     AnyDraw,
     IndividualPart,
     SamplePart,
-    SeveralParts,
+    Simulated,
     choose_part,
+    finite_difficulty,
+    put_together,
 )
-from sfumato.plan.plan import Considered, Planned, Promise, Seen
-from sfumato.plan.request import Request, sample_template, shared_template, template_of
+from sfumato.plan.plan import Considered, Planned, Promise
+from sfumato.plan.predict import Predicting, seen_of_one, variance_of
+from sfumato.plan.request import Request, sample_answers, shared_template, template_of
 from sfumato.plan.statistic import Statistic, statistic_of
 from sfumato.plan.template import Template
+from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
 
 __all__ = ["Settled", "Settling"]
 
 #: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
 ARITHMETIC = 1 + 2.0**-20
-_NORMAL_95 = 1.959963984540054
-_LAPLACE_95 = math.log(20)
+#: Squares of errors and their ratios must stay within a float.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Settling:
     noise: Noise
     size: float
     sizes: Mapping[str, float]
+    _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,17 +130,24 @@ class Settling:
         for request in self.requests:
             if request.level == "aggregate":
                 for name in request.nodes:
-                    needed |= self._sums_behind(name, request)
+                    needed |= self.sums_behind(name, request)
         return needed
 
-    def _sums_behind(self, name: str, request: Request) -> set[str]:
+    def sums_behind(self, name: str, request: Request) -> set[str]:
         """The aggregates a node of nobody is computed from."""
         shared = {node.name: node for node in self.network.shared}
+        others = {node.name: node.dataset for node in self.network.aggregates if node.dataset != self.dataset}
         found, waiting, met = set(), [name], set()
         while waiting:
             current = waiting.pop()
             if current in self.aggregates:
                 found.add(current)
+            elif current in others:
+                raise PlanError(
+                    f"{request.position}{request.name} rests on {current}, which is about individuals of "
+                    f"{others[current]}: a requirement on {self.dataset} does not protect them. Publish it under a "
+                    f"requirement on {others[current]}. Nothing was planned and nothing was spent."
+                )
             elif current in shared and current not in met:
                 met.add(current)
                 self._check_owned(shared[current], request)
@@ -164,6 +172,22 @@ class Settling:
 
         A histogram's cells and a count are compared with the number of individuals, a sum with the width of the sum.
         """
+        unit = self._unit(name)
+        if unit < 1 / _LARGEST:
+            raise PlanError(
+                f"{name} is the same number whatever the data are, by the declared ranges and formulas: there is "
+                "nothing to publish. Correct its formula, or take the publication out. Nothing was planned and nothing "
+                "was spent."
+            )
+        if _LARGEST < unit < math.inf:  # what has no bound at all is refused by name
+            raise PlanError(
+                f"{name} may be as large as {unit:.3g} by the declared ranges, and nothing beyond {_LARGEST:g} is "
+                "planned. Declare narrower ranges, or keep what it is computed from small with clip(X, Low, High). "
+                "Nothing was planned and nothing was spent."
+            )
+        return unit
+
+    def _unit(self, name: str) -> float:
         if name in self.aggregates:
             node = self.aggregates[name]
             if node.kind in ("mean", "sum"):
@@ -190,7 +214,7 @@ class Settling:
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
                     if parts:
-                        found.setdefault(observer, []).append(_together(parts, self.noise))
+                        found.setdefault(observer, []).append(put_together(parts, self.noise))
         return found
 
     def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
@@ -203,7 +227,13 @@ class Settling:
         observer = asked[0].observer
         budget = self._total(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
-        return [choose_part(index, template, here, budget, self.noise, _allowed(own))]
+        wished, allowed = wished_of(own), allowed_of(own)
+        try:
+            return [choose_part(index, template, here, budget, self.noise, wished & allowed or allowed)]
+        except PlanError:
+            if not wished:
+                raise
+        return [choose_part(index, template, here, budget, self.noise, allowed)]
 
     def _answers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
         """The random answers an observer sees of the individuals of one group."""
@@ -214,15 +244,15 @@ class Settling:
                 node = group.node(name)
                 if node is None:
                     continue
+                check_random_answer(request, name)
                 if self.noise != "laplace":
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
-                template = sample_template(self.network, group, node)
-                candidate = sample_candidate(node, template)
+                template, candidate = sample_answers(self.network, group, node)
                 own = (
                     "no noise is needed beyond its own"
                     if candidate.own_loss == 0
                     else f"its own ε is {candidate.own_loss:.4g}"
-                )
+                ) + candidate.rounding
                 considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
                 parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
         return parts
@@ -245,15 +275,15 @@ class Settling:
                 statistic = self.statistics[name]
                 found[name] = found.get(name, 0.0) + statistic.influence(self.count_of(name), pure) / squared
                 continue
-            slopes = self._template_above(name).squared_slopes([name])
-            for behind in self._sums_behind(name, request):
+            slopes = self.template_above(name).squared_slopes([name])
+            for behind in self.sums_behind(name, request):
                 slope = slopes.get(behind, {}).get(name, 0.0)
                 slope = slope if math.isfinite(slope) else 1.0
                 influence = max(slope, 1e-9) * self.statistics[behind].influence(self.count_of(behind), pure)
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
 
-    def _template_above(self, name: str) -> Template:
+    def template_above(self, name: str) -> Template:
         sums = {other: self._sum_bounds(other) for other in self.aggregates}
         return shared_template(self.network, [name], sums)
 
@@ -279,7 +309,7 @@ class Settling:
                 own = found[request.observer]
                 own[name] = own.get(name, 0.0) + request.weight * influence * each
         for observer, parts in self.individual_parts.items():
-            found[observer][_individuals(parts, observer)] = max(part.difficulty for part in parts)
+            found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
         return {observer: blocks for observer, blocks in found.items() if blocks}
 
     def _limits(self) -> dict[str, dict[str, float]]:
@@ -367,17 +397,18 @@ class Settling:
         parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.weights)]
         seen = []
         for part in parts:
+            summaries = self._simulated.of(request.observer, part, draws)
+            note = self._structure(part) if len(parts) > 1 else ""
             names = [name for name in request.nodes if name in part.weights]
-            for name, errors in part.errors(draws, names).items():
-                note = self._structure(part) if len(parts) > 1 else ""
-                half_width = float(np.quantile(np.abs(errors), 0.95))
-                seen.append(Seen(name, float(np.mean(errors**2)), half_width, 1, note))
+            seen += [seen_of_one(part, name, summaries[name], draws, note) for name in names]
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
             f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
             "this one has the least weighted error"
         )
+        asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
+        reason += said_of_wishes(asked, {part.strategy for part in parts})
         return Planned(
             request.name,
             show(request.requirement.name),
@@ -400,9 +431,11 @@ class Settling:
         )
 
     def _planned_sums(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        seen = [self._seen_sum(name, request, draws) for name in request.nodes]
-        behind = sorted({other for name in request.nodes for other in self._sums_behind(name, request)})
+        seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
+        behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
         drawn = tuple(name for name in behind if not self.statistics[name].is_public)
+        if drawn:
+            check_central(request)
         others = [Considered("central noise", math.fsum(one.error for one in seen), "chosen", drawn)]
         local = self._local_error(request, draws)
         if local is not None:
@@ -424,32 +457,6 @@ class Settling:
             request.position.strip(),
         )
 
-    def _variance(self, name: str, draws: Sequence[AnyDraw]) -> float:
-        own = tuple(draw for draw in draws if isinstance(draw, Draw) and draw.node == name)
-        return combined_variance(own) if own else 0.0
-
-    def _seen_sum(self, name: str, request: Request, draws: Sequence[AnyDraw]) -> Seen:
-        quantile = _NORMAL_95 if self.noise == "gaussian" else _LAPLACE_95 / math.sqrt(2)
-        pure = self.noise == "laplace"
-        if name in self.aggregates:
-            statistic = self.statistics[name]
-            error = statistic.error(self._variance(name, draws), self.count_of(name), pure)
-            size = statistic.published_size
-            note = f"For {self.count_of(name):g} contributions." if statistic.kind == "mean" else ""
-            return Seen(name, error, quantile * math.sqrt(error / size), size, note)
-        template = self._template_above(name)
-        scales = {
-            other: math.sqrt(
-                self.statistics[other].error(self._variance(other, draws), self.count_of(other), pure)
-                / (1.0 if self.noise == "gaussian" else 2.0)
-            )
-            for other in self._sums_behind(name, request)
-        }
-        scales = {other: scale for other, scale in scales.items() if scale > 0}
-        errors = template.simulated_errors(scales, [name], self.noise)[name]
-        note = "Over aggregates spread on their ranges."
-        return Seen(name, float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95)), 1, note)
-
     def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""
         total = 0.0
@@ -457,41 +464,10 @@ class Settling:
             if name not in self.aggregates or self.statistics[name].is_public:
                 return None
             statistic, count = self.statistics[name], self.count_of(name)
-            total += statistic.error(self._variance(name, draws) * count, count, self.noise == "laplace")
+            total += statistic.error(variance_of(name, draws) * count, count, self.noise == "laplace")
         return total
 
 
 def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
     """The name of the block that stands for one value per individual; equal for observers who can share draws."""
     return "individuals " + repr(sorted((part.key(observer) for part in parts), key=repr))
-
-
-def _together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
-    if len(parts) == 1:
-        return parts[0]
-    weights = {name: weight for part in parts for name, weight in part.weights.items()}
-    considered = tuple(entry for part in parts for entry in part.alternatives)
-    return SeveralParts(parts[0].group, parts[0].template, weights, considered, tuple(parts), noise)
-
-
-_STRATEGY_NAMES = {
-    "input": "input noise",
-    "output": "output noise",
-    "cut": "noise on the way",
-    "correlated": CORRELATED,
-}
-
-
-def _allowed(requests: Sequence[Request]) -> frozenset[str]:
-    """The strategies left for one value per individual, after prefer and forbid."""
-    everything = frozenset(_STRATEGY_NAMES.values())
-    banned = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.forbidden}
-    wished = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.preferred} & everything
-    left = frozenset((wished or everything) - banned)
-    if not left:
-        first = requests[0]
-        raise PlanError(
-            f"{first.position}{first.name}: every way to publish it is forbidden ({', '.join(sorted(banned))}). Take "
-            f"one forbid(…) back; there are {', '.join(_STRATEGY_NAMES)}. Nothing was planned and nothing was spent."
-        )
-    return left

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, get_lapack_funcs
 
+from sfumato.lang.deadline import check_time
+
 __all__ = ["FreeNoise", "PlacedNoise", "dual_bound", "least_covariance", "least_variances"]
 
 _MOST_STEPS = 100
@@ -203,6 +205,7 @@ def least_variances(inputs: np.ndarray, costs: np.ndarray, vectors: np.ndarray, 
     best: PlacedNoise | None = None
     patience = 3
     for _ in range(_MOST_STEPS):
+        check_time(f"placing noise for {len(inputs)} linear answers")
         squares = point.responses**2
         bound = _own_bound(point, multipliers, squares, costs)
         best = _better_placed(best, point, multipliers, bound, costs)

@@ -1,8 +1,8 @@
 """What is drawn for an aggregate: which sums, how far one individual can move them, how the answer is read off.
 
 In:   the kind of aggregate, the public bounds of one individual's contribution, the adjacency.
-Out:  Statistic: dimension, sensitivities, the published value from the noisy sums, its expected error.
-Not here: computing the sums from rows (network/), the noise (plan/draw.py).
+Out:  Statistic: dimension, sensitivities, the published values from the noisy sums with their errors and intervals.
+Not here: computing the sums from rows (network/), the noise (plan/draw.py), its quantiles (plan/intervals.py).
 Proof: docs/proofs/aggregates.md
 """
 
@@ -22,8 +22,9 @@ from sfumato.errors import PlanError
 from sfumato.network.aggregate import AggregateNode, Grid
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network
+from sfumato.plan.intervals import Figure, NoiseLaw, figure_of
 
-__all__ = ["Statistic", "Sums", "statistic_of"]
+__all__ = ["Statistic", "Sums", "part_labels", "statistic_of"]
 
 Numbers = NDArray[np.float64]
 Kind = Literal["count", "sum", "mean", "moment2", "histogram"]
@@ -36,11 +37,11 @@ _SMALLEST, _LARGEST = 1e-60, 1e60
 class Sums:
     """The exact sums behind an aggregate: how many rows, the sum (or the vector, or matrix) of what they contribute.
 
-    The total of a sum or of a mean is a fraction where private data are summed up: a float of it is rounded by a part
-    of the total, and one individual may move it by less.
+    `count` is a fraction where rows count by a probability. The total of a sum or of a mean is a fraction where private
+    data are summed up: a float of it is rounded by a part of the total, and one individual may move it by less.
     """
 
-    count: float
+    count: float | Fraction
     total: Any
 
 
@@ -201,7 +202,7 @@ class Statistic:
             case "mean":
                 unit = self.l1_unit if pure else self.unit
                 centred = self._moved(sums)
-                return np.array([centred] if self._fixed_count else [centred, unit * sums.count])
+                return np.array([centred] if self._fixed_count else [centred, unit * float(sums.count)])
             case "sum" if self._fixed_count:
                 return np.array([self._moved(sums)])
             case "sum":
@@ -229,6 +230,79 @@ class Statistic:
             case "moment2":
                 return _full(noisy, len(self.bounds)) * np.outer(self._largest, self._largest)
         return np.asarray(noisy, dtype=np.float64)
+
+    @property
+    def first_reads(self) -> int:
+        """How many of the drawn numbers the first published one is read off."""
+        return self.dimension if self.kind == "mean" else 1
+
+    def first(self, rows: Numbers, count: float | None = None, pure: bool = False) -> Numbers:
+        """The first published number for every row of drawn ones, as `decode` reads it: what a formula takes of it."""
+        match self.kind:
+            case "mean" if self._fixed_count:
+                means = self.middle + rows[:, 0] / max(float(count if count is not None else 1.0), 1.0)
+                return np.clip(means, self.low, self.high)
+            case "mean":
+                drawn = np.maximum(rows[:, 1] / (self.l1_unit if pure else self.unit), 1.0)
+                return np.clip(self.middle + rows[:, 0] / drawn, self.low, self.high)
+            case "sum" if self._fixed_count:
+                return rows[:, 0] + self.middle * float(count if count is not None else 0.0)
+            case "moment2":
+                return rows[:, 0] * self._largest[0] ** 2
+        return np.asarray(rows[:, 0], dtype=np.float64)
+
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        """Every published number with its own error and interval, when each drawn number carries noise of `law`.
+
+        Of a mean with a drawn count both follow from that count; where it cannot be told from 0 nothing is known but
+        the range.
+
+        >>> counts = Statistic("histogram", cells=2).figures(np.array([40.0, 7.0]), NoiseLaw(4.0))
+        >>> [(figure.value, figure.standard_error, round(figure.low, 2)) for figure in counts]
+        [(40.0, 2.0, 36.08), (7.0, 2.0, 3.08)]
+        """
+        values = np.ravel(self.decode(noisy, count, pure))
+        match self.kind:
+            case "mean" if self._fixed_count:
+                size = max(float(count if count is not None else 1.0), 1.0)
+                free = self.middle + float(noisy[0]) / size
+                return (Figure.around(free, law.times(1 / size)).within(self.low, self.high),)
+            case "mean":
+                return (self._ratio(np.asarray(noisy, dtype=np.float64), law, pure),)
+            case "moment2":
+                laws = [law.times(factor) for factor in np.ravel(self._moment_factors)]
+                return tuple(Figure.around(float(value), own) for value, own in zip(values, laws, strict=True))
+        return tuple(Figure.around(float(value), law) for value in values)
+
+    def _ratio(self, noisy: Numbers, law: NoiseLaw, pure: bool) -> Figure:
+        unit = self.l1_unit if pure else self.unit
+        if noisy[1] <= law.half_width:
+            return Figure(float(self.decode(noisy, None, pure)[0]), self.width / 2, self.low, self.high)
+        found = figure_of(lambda rows: self.middle + unit * rows[:, 0] / rows[:, 1], noisy, (law, law))
+        return found.within(self.low, self.high)
+
+    def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
+        """(standard error, half width of the interval) of every published number, for `size` contributions.
+
+        Exact for everything but a mean with a drawn count, whose own value is taken as spread over its range.
+        """
+        match self.kind:
+            case "mean":
+                if not self._fixed_count:
+                    law = law.plus(law.times(self.width / math.sqrt(12) / (self.l1_unit if pure else self.unit)))
+                own = law.times(1 / max(size, 1.0))
+                return ((min(own.deviation, self.width / 2), min(own.half_width, self.width)),)
+            case "moment2":
+                factors = [float(factor) for factor in np.ravel(self._moment_factors)]
+                return tuple((factor * law.deviation, factor * law.half_width) for factor in factors)
+        return ((law.deviation, law.half_width),) * self.published_size
+
+    @property
+    def _moment_factors(self) -> Numbers:
+        """By what the noise of a drawn number is multiplied in each entry of the matrix of second moments."""
+        return np.outer(self._largest, self._largest) * np.sqrt(_weights(len(self.bounds)))
 
     @property
     def _largest(self) -> Numbers:
@@ -281,12 +355,26 @@ def _weights(size: int) -> Numbers:
     return np.where(np.eye(size) > 0, 1.0, 0.5)
 
 
+def part_labels(node: AggregateNode) -> tuple[str, ...]:
+    """What each published number of an aggregate is called, in order; one empty name where there is one number."""
+    if node.kind == "moment2":
+        return tuple(f"{first} * {second}" for first in node.values for second in node.values)
+    return tuple(node.labels) if node.kind == "histogram" and len(node.labels) > 1 else ("",)
+
+
 def statistic_of(node: AggregateNode, network: Network) -> Statistic:
     """What is drawn for a node of the network."""
     adjacency = network.spec.dataset(node.dataset).adjacency
     low, high = (node.bounds[0].low, node.bounds[0].high) if node.bounds else (0.0, 1.0)
     if node.kind in ("count", "histogram"):
         low, high = 0.0, 1.0
+    elif not all(bound.bounded for bound in node.bounds):
+        reason = next(bound.reason for bound in node.bounds if not bound.bounded)
+        place = f"{node.position.file}:{node.position.line} " if node.position else ""
+        raise PlanError(
+            f"{place}{node.name}: a {node.kind} needs bounded contributions, and {reason}. Declare range(...) for what "
+            "is aggregated, or guard the expression with clip(X, Low, High). Nothing was planned and nothing was spent."
+        )
     return Statistic(
         node.kind,
         low,

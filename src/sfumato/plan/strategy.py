@@ -8,6 +8,7 @@ over publications (plan/portions.py).
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from sfumato.errors import PlanError, SfumatoError
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Considered, Seen
 from sfumato.plan.wanted import Wanted
+
+#: The end of an error's message; a plan that lists it as a reason says it once.
+_NOTHING_HAPPENED = re.compile(r"\s*Nothing was (?:planned|run|drawn|spent)[^.]*\.\s*$")
 
 __all__ = ["Choice", "Prediction", "Strategy", "choose"]
 
@@ -85,7 +89,7 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
             try:
                 usable.append((strategy, strategy.predict(wanted, guarantee, size)))
             except SfumatoError as error:
-                reason = str(error)
+                reason = _NOTHING_HAPPENED.sub("", str(error)).rstrip(". ")
         if reason is not None:
             refused.append(Considered(strategy.name, None, reason))
     usable.sort(key=lambda pair: pair[1].loss)

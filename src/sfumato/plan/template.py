@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sfumato.errors import PlanError
+from sfumato.lang.deadline import check_time
 from sfumato.network.bounds import Bounds
 from sfumato.network.expression import Expression
 from sfumato.network.rounding import rounding
@@ -170,26 +171,30 @@ class Template:
     def squared_slopes(self, outputs: Iterable[str]) -> dict[str, dict[str, float]]:
         """Mean squared effect of a small change of each node on each output, over the public ranges. A guide only."""
         inputs, _ = self.points()
-        size = 1 << _POINTS
+        values = self.evaluate(inputs)
         chosen = tuple(outputs)
         effect: dict[str, dict[str, float]] = {}
         for node in self.touched:
             width = self.bounds[node].width
             if not (math.isfinite(width) and width > 0):
                 continue
+            check_time(f"measuring what {len(self.touched)} variables of one individual do to what is seen")
             step = width * 1e-4
-            up, down = (self._shifted(inputs, node, sign * step * np.ones(size)) for sign in (1, -1))
+            up, down = (self._shifted(values, node, sign * step) for sign in (1, -1))
             effect[node] = {
-                output: float(np.mean(((up[output] - down[output]) / (2 * step)) ** 2)) for output in chosen
+                output: float(np.mean(((up[output] - down[output]) / (2 * step)) ** 2)) if output in up else 0.0
+                for output in chosen
             }
         return effect
 
-    def _shifted(self, inputs: Mapping[str, Numbers], node: str, shift: Numbers) -> dict[str, Numbers]:
-        values: dict[str, Numbers] = {}
+    def _shifted(self, values: Mapping[str, Numbers], node: str, shift: float) -> dict[str, Numbers]:
+        """The node and all that is computed from it, after the node moved."""
+        moved: dict[str, Numbers] = {node: values[node] + shift}
+        seen = {**values, **moved}
         for name in self.order:
-            value = inputs[name] if name not in self.formulas else self.formulas[name].evaluate(values)
-            values[name] = np.asarray(value + shift if name == node else value)
-        return values
+            if name in self.formulas and name != node and any(parent in moved for parent in self.parents[name]):
+                moved[name] = seen[name] = np.asarray(self.formulas[name].evaluate(seen))
+        return moved
 
     def predicted_errors(
         self, scales: Mapping[str, float], outputs: Iterable[str], noise: Noise = "gaussian"

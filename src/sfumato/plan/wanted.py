@@ -113,8 +113,11 @@ def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tu
     match term.functor, given:
         case "table", (ListTerm(items=items),) if items:
             return list(items), None, ()
-        case "table", (ListTerm(items=items), Compound(functor="for", arguments=(Compound() as use,))) if items:
-            return list(items), use.arguments[0] if use.arguments else None, (use.functor,)
+        case "table", (
+            ListTerm(items=items),
+            Compound(functor="for", arguments=(Compound(functor="svm", arguments=(Compound() as label,)),)),
+        ) if items:
+            return list(items), label, ("svm",)
         case (("classifier" | "regression"), (Compound() as target, ListTerm(items=items))) if items:
             return list(items), target, ()
         case "outliers", (ListTerm(items=items),) if items:

@@ -1,6 +1,6 @@
 """Publish a whole table, and learn from one that was published."""
 
-from sfumato.release.aware_linear import NoiseAwareLinearRegression
+from sfumato.release.aware_linear import NoiseAwareLinearRegression, SwampedWarning
 from sfumato.release.aware_logistic import NoiseAwareLogisticRegression
 from sfumato.release.aware_moments import NoiseAwareMoments
 from sfumato.release.aware_svc import NoiseAwareSVC
@@ -23,6 +23,7 @@ __all__ = [
     "NoiseAwareSVC",
     "ObfuscatedRelease",
     "RegularisedSVM",
+    "SwampedWarning",
     "SyntheticRelease",
     "SyntheticTable",
     "TableNoise",

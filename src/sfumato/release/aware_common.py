@@ -31,6 +31,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.release.noise import ResponseNoise, TableNoise
 
 __all__ = [
+    "RESOLVED",
     "Features",
     "Labels",
     "NoiseLike",
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 Matrix = NDArray[np.float64]
+#: A direction whose signal is fewer standard errors from zero is drowned by the noise.
+RESOLVED = 2.0
 NoiseLike = TableNoise | float | Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]
 
 
@@ -303,6 +306,25 @@ class NoisyGram:
         """signal + λ, repaired: never below the sampling error of `signal`."""
         return np.maximum(self.signal + shrinkage, self.floor if shrinkage else max(self.floor, 1e-12))
 
+    def resolved(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+        """Divisors that make the answer unbiased to second order, and how many standard errors each `signal` is from 0.
+
+        With A = G⁻¹ the answer A·c̄ is off by -A·E[E A ψ], E the error of G and ψ = c̄ - Ḡβ that of the equations at the
+        truth. For Gaussian features this is (1/n)·A·(tr(A(G + 1))β + (G + 1)Aβ): in the coordinates here coefficient k
+        is too large by the share Σ_j V_kj/(g_j(g_k + 1))/g_k, where V_kj is the sampling variance of entry kj of G.
+        That is added to the divisor (compare Fuller 1987, §2.5). V is taken from the centred `rows` themselves, so that
+        noise with heavier tails counts as what it is. A `signal` below its own standard error is taken for that; the
+        answer stays bounded, and is no longer unbiased there.
+        """
+        along = rows @ self.basis
+        squares = along**2
+        count = max(len(rows), 1)
+        variances = np.maximum(squares.T @ squares / count - (along.T @ along / count) ** 2, 0.0) / count
+        errors = np.sqrt(np.maximum(np.diag(variances), 1e-300))
+        known = np.maximum(self.signal, errors)
+        size = np.maximum(self.signal + 1, 1e-12)
+        return known + variances @ (1 / known) / size, self.signal / errors
+
     def solve(self, vector: Matrix, shrinkage: float) -> Matrix:
         """(matrix - (1 - λ)·noise)⁻¹ vector, repaired. λ = 1 ignores the noise.
 
@@ -310,7 +332,11 @@ class NoisyGram:
         >>> gram.solve(np.array([1.0]), 1.0), gram.solve(np.array([1.0]), 0.0)
         (array([0.5]), array([1.]))
         """
-        return self.exact @ vector + self.basis @ ((self.basis.T @ vector) / self.divisors(shrinkage))
+        return self.inverse(self.divisors(shrinkage)) @ vector
+
+    def inverse(self, divisors: Matrix) -> Matrix:
+        """The inverse of the corrected matrix, with these divisors along `basis`."""
+        return self.exact + (self.basis / divisors) @ self.basis.T
 
     def repaired(self, noise: Matrix) -> Matrix:
         """matrix - noise with negative eigenvalues, impossible in truth, put to zero (in the noise's metric)."""
@@ -380,7 +406,7 @@ def calibrate(
     published: Matrix,
     target: Matrix,
     noise: Matrix,
-    shrinkage: float | Literal["floor"] = "floor",
+    shrinkage: float | Literal["auto"] = "auto",
 ) -> tuple[Matrix, float]:
     """A linear rule (coefficients, intercept) fitted on noisy inputs, as it should be for clean inputs.
 
@@ -398,10 +424,12 @@ def calibrate(
     gram = NoisyGram.of(within, noise, len(published))
     if not gram.signal.size:
         return coefficients, intercept
-    change = gram.basis @ (
-        (gram.basis.T @ within @ coefficients) * (1 / gram.divisors(gram.floor if shrinkage == "floor" else shrinkage))
-        - _noisy_part(gram, coefficients)
-    )
+    divisors = gram.divisors(gram.floor if isinstance(shrinkage, str) else shrinkage)
+    if isinstance(shrinkage, str):
+        # Shrinking by the floor is right where noise drowns a direction, and a bias where it does not.
+        resolved, distances = gram.resolved(centred - np.outer(target - share, gap))
+        divisors = resolved if distances.min() >= RESOLVED else divisors
+    change = gram.basis @ ((gram.basis.T @ within @ coefficients) / divisors - _noisy_part(gram, coefficients))
     return coefficients + change, float(intercept - (upper + lower) / 2 @ change)
 
 

@@ -4,14 +4,18 @@ In:   a published table, its noise law, a numeric target.
 Out:  NoiseAwareLinearRegression, a scikit-learn regressor for clean inputs (and, on request, for noisy ones).
 Not here: reading tables and the shrinkage family (release/aware_common.py), classification (release/aware_logistic.py).
 
-The corrected normal equations (X̄ᵀX̄ - nΣ)β = X̄ᵀy are consistent (Fuller 1987, ch. 2; Loh & Wainwright 2012) and, left
-alone, worse than useless where noise drowns a direction. β_λ with λ between the sampling error √(p/n) and 1 joins
-them to plain least squares; λ minimises an estimate of the clean loss with its optimism removed (Takeuchi 1976), and
-leaves plain least squares only as far as the estimated gain exceeds 3/2 of its standard error.
+The corrected normal equations (X̄ᵀX̄ - nΣ)β = X̄ᵀy are consistent (Fuller 1987, ch. 2; Loh & Wainwright 2012). Their bias
+of second order is taken out as well (NoisyGram.resolved), and every coefficient has a standard error: the sandwich of
+the equations' own scatter. Where noise drowns a direction, so that the signal there is less than two of its standard
+errors, no answer is unbiased: a SwampedWarning says so, and β_λ is given, with λ between the sampling error √(p/n) and
+1, which joins the correction to plain least squares. λ minimises an estimate of the clean loss with its optimism
+removed (Takeuchi 1976), and leaves plain least squares only as far as the estimated gain exceeds 3/2 of its standard
+error. Such coefficients predict well and are too small.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -19,25 +23,35 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError
-from sfumato.release.aware_common import NoiseLike, NoisyGram, fit_features
+from sfumato.release.aware_common import RESOLVED, NoiseLike, NoisyGram, fit_features
 from sfumato.release.noise import TableNoise
 
-__all__ = ["NoiseAwareLinearRegression", "choose_shrinkage"]
+__all__ = ["NoiseAwareLinearRegression", "SwampedWarning", "choose_shrinkage"]
 
 Matrix = NDArray[np.float64]
 # Gains below this many standard errors may be an accident; staying with plain least squares costs nothing then.
 _CAUTION = 1.5
+_WAYS = ("auto", "unbiased", "prediction")
+
+
+class SwampedWarning(UserWarning):
+    """The published noise hides a direction of the features: coefficients along it are not to be read as estimates."""
 
 
 class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression for clean inputs, learned from noisy ones.
 
     `noise` is the TableNoise of a release, or a variance, or a covariance matrix in the order of X's columns.
-    `regularization` is "auto" or λ itself: 1 is plain least squares, 0 the full correction.
+    `regularization`: "unbiased" corrects in full, "prediction" takes the λ of least estimated loss (its coefficients
+    are shrunk), "auto" is the first where the table resolves every direction and otherwise the second, with a
+    SwampedWarning; or λ itself: 1 is plain least squares, 0 the bare normal equations.
     Fitted: `coef_` and `intercept_` for clean rows in the columns' own units (categories as indicators of all but the
-    first value, see `feature_names_out_`), `coef_noisy_` and `intercept_noisy_` for published rows, `shrinkage_` (λ),
-    `covariance_` (of the true features, positive semidefinite).
+    first value, see `feature_names_out_`), `standard_error_` of the coefficients (of shrunk ones: their scatter, not
+    their distance from the truth), `resolution_` (how many standard errors the faintest direction is from nothing; a
+    figure below 2 means that coefficients are shrunk), `coef_noisy_` and `intercept_noisy_` for published rows,
+    `shrinkage_` (λ; 0 when unbiased), `covariance_` (of the true features, positive semidefinite).
 
     >>> generator = np.random.default_rng(0)
     >>> truth = generator.normal(size=(20000, 1))
@@ -47,12 +61,16 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, noise: NoiseLike = 0.0, regularization: Literal["auto"] | float = "auto", fit_intercept: bool = True
+        self,
+        noise: NoiseLike = 0.0,
+        regularization: Literal["auto", "unbiased", "prediction"] | float = "auto",
+        fit_intercept: bool = True,
     ) -> None:
         self.noise = noise
         self.regularization = regularization
         self.fit_intercept = fit_intercept
 
+    @calm_threads()
     def fit(self, X: Any, y: Any) -> NoiseAwareLinearRegression:
         """Learn from the published table X and target y."""
         if y is None:
@@ -68,8 +86,15 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         gram = NoisyGram.of(centred.T @ centred / rows, noise, rows)
         products = centred.T @ response / rows
         corrected = products - _shared_noise(self.noise, self._features.encoded) / self._features.scale
+        resolved, distances = gram.resolved(centred)
+        self.resolution_ = float(distances.min(initial=np.inf))
         self.shrinkage_ = self._shrinkage(gram, corrected, float(response @ response / rows), rows)
-        self.coef_, self.intercept_ = self._rule(gram.solve(corrected, self.shrinkage_), centre, middle)
+        unbiased = self._way() == "unbiased"
+        inverse = gram.inverse(resolved if unbiased else gram.divisors(self.shrinkage_))
+        answer = inverse @ corrected
+        self.coef_, self.intercept_ = self._rule(answer, centre, middle)
+        scatter = self._scatter(published, centred, response, answer) @ inverse.T
+        self.standard_error_ = scatter.std(axis=0) / np.sqrt(rows) / self._features.scale
         self.coef_noisy_, self.intercept_noisy_ = self._rule(gram.solve(products, 1.0), centre, middle)
         self.covariance_ = gram.repaired(noise) * np.outer(self._features.scale, self._features.scale)
         self.feature_names_out_ = np.array(self._features.encoded, dtype=object)
@@ -84,14 +109,39 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         coefficients, intercept = (self.coef_noisy_, self.intercept_noisy_) if noisy else (self.coef_, self.intercept_)
         return matrix @ coefficients + intercept
 
+    def _way(self) -> str:
+        """Which correction is taken, after `resolution_` is known."""
+        if not isinstance(self.regularization, str):
+            return "given"
+        if self.regularization != "auto":
+            return self.regularization
+        return "unbiased" if self.resolution_ >= RESOLVED else "prediction"
+
     def _shrinkage(self, gram: NoisyGram, products: Matrix, power: float, rows: int) -> float:
-        if isinstance(self.regularization, str):
-            if self.regularization != "auto":
-                raise InputError('regularization must be "auto" or a number from 0 to 1.')
-            return choose_shrinkage(gram, products, power, rows)
-        if not 0 <= self.regularization <= 1:
-            raise InputError(f"regularization must be from 0 (full correction) to 1 (none), not {self.regularization}.")
-        return float(self.regularization)
+        if not isinstance(self.regularization, str):
+            if not 0 <= self.regularization <= 1:
+                raise InputError(f"regularization must be a word or from 0 to 1, not {self.regularization}.")
+            return float(self.regularization)
+        if self.regularization not in _WAYS:
+            raise InputError(f"regularization must be one of {_WAYS} or a number from 0 to 1.")
+        if self.regularization != "prediction" and self.resolution_ < RESOLVED:
+            warnings.warn(
+                "The published noise drowns a direction of the features (resolution_ "
+                f"{self.resolution_:.2g}, and 2 is needed): the coefficients are pulled towards zero and are good for "
+                "prediction at most. Release with a larger ε or more rows, or leave features out.",
+                SwampedWarning,
+                stacklevel=3,
+            )
+        return choose_shrinkage(gram, products, power, rows) if self._way() == "prediction" else 0.0
+
+    def _scatter(self, published: Matrix, centred: Matrix, response: Matrix, answer: Matrix) -> Matrix:
+        """Each row's part in the corrected equations at the answer: their scatter is what the answer is unsure of."""
+        parts = centred * (response - centred @ answer)[:, None]
+        for place in self._features.response_places():
+            # The noise of inverted answers is read off the rows (Features.covariance), so it varies with them.
+            block, own = published[:, place], answer[place]
+            parts[:, place] += block * (block @ own)[:, None] - block * own
+        return parts
 
     def _rule(self, coefficients: Matrix, centre: Matrix, middle: float) -> tuple[Matrix, float]:
         own, intercept = self._features.in_own_unit(coefficients, middle - float(coefficients @ centre))

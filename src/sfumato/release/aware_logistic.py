@@ -23,6 +23,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
 from sfumato.release.aware_common import (
     Labels,
@@ -52,7 +53,9 @@ class NoiseAwareLogisticRegression(ClassifierMixin, BaseEstimator):
     `C` is the inverse penalty, as in scikit-learn (with a TableNoise: on columns scaled to their public interval).
     `method`: "calibration" stops after step 2, "score" insists on step 3 wherever it converges, "auto" compares.
     `label_noise` gives the odds of randomised labels where `noise` does not.
-    Fitted: `classes_`, `coef_`, `intercept_` in the columns' own units, `method_` (what was used, for each rule).
+    Fitted: `classes_`, `coef_`, `intercept_` in the columns' own units, `method_` (what was used, for each rule),
+    `resolution_`: how many standard errors the faintest direction of the features is from nothing. Below 2 the noise
+    drowns it, and coefficients along it are pulled towards zero: good for prediction at most.
 
     >>> generator = np.random.default_rng(0)
     >>> truth = generator.normal(size=(20000, 1))
@@ -74,6 +77,7 @@ class NoiseAwareLogisticRegression(ClassifierMixin, BaseEstimator):
         self.method = method
         self.label_noise = label_noise
 
+    @calm_threads()
     def fit(self, X: Any, y: Any) -> NoiseAwareLogisticRegression:
         """Learn from the published table X and its labels."""
         if y is None:
@@ -84,6 +88,7 @@ class NoiseAwareLogisticRegression(ClassifierMixin, BaseEstimator):
         labels = read_labels(y, self.noise, self.label_noise)
         check_consistent_length(published, labels.codes)
         self.classes_ = labels.classes
+        self.resolution_ = _resolution(published, self._features.covariance(published))
         fitted = [self._fit_one(published, labels, code) for code in labels.rules]
         rules = [self._features.in_own_unit(*rule) for rule, _ in fitted]
         self.method_ = tuple(method for _, method in fitted)
@@ -125,6 +130,12 @@ class NoiseAwareLogisticRegression(ClassifierMixin, BaseEstimator):
         """The likelier class for clean rows."""
         logits = self.decision_function(X)
         return self.classes_[(logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)]
+
+
+def _resolution(published: Matrix, noise: Matrix) -> float:
+    centred = published - published.mean(axis=0)
+    gram = NoisyGram.of(centred.T @ centred / len(published), noise, len(published))
+    return float(gram.resolved(centred)[1].min(initial=np.inf))
 
 
 def label_penalty(labels: Labels, noise: Matrix, inverse_penalty: float) -> Matrix:

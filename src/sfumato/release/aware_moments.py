@@ -24,6 +24,7 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.noise import GaussianNoise, Noise
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, nearest
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError
 from sfumato.release.aware_common import (
     NoiseLike,
@@ -61,6 +62,7 @@ class NoiseAwareMoments(BaseEstimator):
         self.noise = noise
         self.bins = bins
 
+    @calm_threads()
     def fit(self, table: Any, y: Any = None) -> NoiseAwareMoments:
         """Learn from the published table; `y` is ignored."""
         if self.bins < 2:

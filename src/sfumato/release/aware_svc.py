@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
 from sfumato.release.aware_common import (
     Labels,
@@ -72,6 +73,7 @@ class NoiseAwareSVC(ClassifierMixin, BaseEstimator):
         self.shrinkage = shrinkage
         self.label_noise = label_noise
 
+    @calm_threads()
     def fit(self, X: Any, y: Any) -> NoiseAwareSVC:
         """Learn from the published table X and its labels."""
         if y is None:

@@ -43,6 +43,8 @@ LEAKS = (
 _REASON = "obfuscation for an unchanged classifier: all margins, labels, α, β and ω are published exactly"
 #: How far the published table may be from having the private machine as its optimum. KKT conditions are sufficient.
 _SAME_CLASSIFIER = 1e-10
+#: Margins that differ by so little do not differ.
+_ROUNDING = 1e-12
 _NUMBERS_IN_A_BLOCK = 1 << 16
 
 
@@ -93,9 +95,18 @@ class ObfuscatedRelease:
         values = np.column_stack([self.schema.columns[name].place(arrow.column(name), name) for name in self.features])
         column, labels = _signed_labels(self.schema.columns[self.label], arrow.column(self.label), self.label)
         machine = RegularisedSVM(self.rho, self.theta).fit(values, labels)
-        published = self._obfuscated(values, machine.omega_ * labels, machine.alpha_)
+        published = self._obfuscated(values, machine.omega_ * labels, self.direction(machine.alpha_))
         self._check_same_classifier(published, labels, machine)
         return self._facts(machine.alpha_, like(table, self._table(published, column, _order_of(table, self.schema))))
+
+    def direction(self, alpha: np.ndarray) -> np.ndarray:
+        """α, or 0 where it is nothing but rounding error of the fit.
+
+        Contradicting records have α = 0, and a processor leaves 1e-17 of it: noise must not avoid that direction, and
+        the published law must not show it.
+        """
+        moved = np.sqrt(self.variance) * float(np.linalg.norm(alpha))  # by how much noise along α changes a margin
+        return np.zeros_like(alpha) if moved <= _ROUNDING else alpha
 
     def _facts(self, alpha: np.ndarray, table: Any = None) -> TableRelease:
         """A published table and everything that may be said about it."""
@@ -142,8 +153,9 @@ class ObfuscatedRelease:
 
     def _noise(self, alpha: np.ndarray) -> TableNoise:
         """m(I - αα^T/|α|²): the covariance of one row's noise is this times 1 - v_i²/|v|², which is not stated."""
-        length = float(np.linalg.norm(alpha))
-        unit = alpha / length if length > 0 else alpha
+        seen = self.direction(alpha)
+        length = float(np.linalg.norm(seen))
+        unit = seen / length if length > 0 else seen
         covariance = self.variance * (np.eye(len(alpha)) - np.outer(unit, unit))
         # A feature along α receives no noise at all; a law needs a positive scale, and this is an upper bound.
         scales = np.sqrt(np.maximum(np.diag(covariance), self.variance * 2.0**-52))

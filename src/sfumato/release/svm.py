@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,8 +20,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
-from threadpoolctl import ThreadpoolController
 
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, SfumatoError
 
 __all__ = ["RegularisedSVM", "kkt_residual"]
@@ -61,8 +60,7 @@ class RegularisedSVM(ClassifierMixin, BaseEstimator):
         values, labels = _matrix(X), _labels(y)
         if len(values) != len(labels):
             raise DataError("X and y differ in their number of rows. Give one label for each row.")
-        # Many small products: on a busy machine BLAS threads that wait for each other made this 10 times slower.
-        with _threads().limit(limits=1, user_api="blas"):
+        with calm_threads(values.size):
             found = _solved(values, labels, rho, theta)
         if not found.residual <= _TOLERANCE:
             raise SfumatoError(
@@ -120,11 +118,6 @@ def kkt_residual(
         xi * np.abs(inside - omega) / (either * np.maximum(1, xi)),
     )
     return float(max(np.max(violation, initial=0.0) for violation in violations))
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the libraries takes milliseconds: once is enough
 
 
 def _positive(value: Any, name: str) -> float:

@@ -7,10 +7,9 @@ Not here: the protocol (centres/), how errors are printed (cli.py: they are left
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import json
 import os
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,9 +19,16 @@ from rich.console import Console
 
 from sfumato.errors import DataError, InputError
 from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
+    import ssl
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from sfumato.centres import Aggregate, Round
+    from sfumato.core import Schema
     from sfumato.core.certificate import Certificate
 
 __all__ = ["register_centre_commands"]
@@ -41,9 +47,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         ] = None,
         name: Annotated[str | None, typer.Option(help="This centre's name in the round.")] = None,
         key: Annotated[Path | None, typer.Option(help="This centre's private key (PEM); see --new-key.")] = None,
-        data: Annotated[
-            Path | None, typer.Option(help="This centre's table: .parquet or .csv, one row a patient.")
-        ] = None,
+        data: Annotated[Path | None, typer.Option(help="This centre's table: .parquet or .csv.")] = None,
         dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
         ledger: LedgerPath = DEFAULT_LEDGER,
         trusted: Annotated[
@@ -55,7 +59,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
 
         Example: sfumato centre --join 10.0.0.7:4711 --round round.json --name north --key north.pem --data patients.csv
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if new_key is not None:
             console.print(f"identity: {_make_key(new_key)}")
             return
@@ -100,7 +104,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         --write-round round.json, and when the centres have agreed: sfumato coordinate round.json --listen 0.0.0.0:4711
         --tls-cert server.pem --tls-key server.key
         """
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if agreed.suffix == ".pl":
             offered = _round_of_study(agreed, publication, identity or [], absences, colluders)
         else:
@@ -175,22 +179,37 @@ def _read_key(path: Path) -> Any:
     return key
 
 
-def _own_cells(agreed: Round, path: Path) -> Any:
-    """This centre's sum, read in batches."""
-    import pyarrow as pa
-
+def _own_cells(agreed: Round, path: Path, secret: Ed25519PrivateKey) -> Any:
+    """This centre's sum. The key that chooses among a patient's rows comes from the centre's own: it stays the same."""
     from sfumato.centres.statistics import OfSchema
-    from sfumato.run.files import TableFile
 
     statistic = agreed.statistic
     if not isinstance(statistic, OfSchema):
         raise DataError(f"{statistic.kind!r} is summed from arrays, in Python; a table file needs a schema.")
+    names = list(statistic.schema.columns)
+    if statistic.identity is not None and statistic.identity not in names:
+        names.append(statistic.identity)
+    table = _own_table(path, names, statistic.schema)
+    choice = hashlib.sha256(b"sfumato kept rows\0" + secret.private_bytes_raw()).digest()
+    return statistic.cells(table, agreed.grid, agreed.most_patients, key=choice)
+
+
+def _own_table(path: Path, names: list[str], schema: Schema) -> Any:
+    """The named columns: of a CSV file as text, whatever its cells hold; of a Parquet file with the file's types."""
+    import pyarrow as pa
+
+    from sfumato.network.text_files import read_text
+    from sfumato.run.files import TableFile
+
     file = TableFile.open(path)
-    absent = [name for name in statistic.schema.columns if name not in file.column_names()]
+    table = read_text(path).table if file.format == "csv" else None
+    present = file.column_names() if table is None else table.column_names
+    absent = [name for name in names if name not in present]
     if absent:
         raise DataError(f"{path.name} lacks the column {absent[0]!r} of the round. Nothing left the centre.")
-    table = pa.concat_tables(file.batches(statistic.schema, list(statistic.schema.columns), _ROWS))
-    return statistic.cells(table, agreed.grid, agreed.most_patients)
+    if table is not None:
+        return table.select(names)
+    return pa.concat_tables(file.batches(schema, names, _ROWS))
 
 
 def _take_part(
@@ -205,13 +224,16 @@ def _take_part(
     trusted: Path | None,
     verify: Callable[[Certificate], bool],
 ) -> None:
+    import asyncio
+
     from sfumato.centres.network import take_part
     from sfumato.centres.node import Account
     from sfumato.run.ledger import Ledger
 
     host, port = _address(join)
     tls = _client_tls(host, trusted)
-    cells, secret = _own_cells(agreed, data), _read_key(key)
+    secret = _read_key(key)
+    cells = _own_cells(agreed, data, secret)
     account = Account(Ledger(ledger, create=False), dataset)
     for event in agreed.events:
         console.print(f"This round costs {event.guarantee()}.")
@@ -227,6 +249,8 @@ def _take_part(
 
 
 def _client_tls(host: str, trusted: Path | None) -> ssl.SSLContext | None:
+    import ssl
+
     if trusted is None:
         if host in ("127.0.0.1", "::1", "localhost"):
             return None
@@ -246,6 +270,9 @@ def _coordinate(
     private: Path | None,
     join_seconds: float,
 ) -> None:
+    import asyncio
+    import ssl
+
     from sfumato.centres.network import coordinate
 
     host, port = _address(listen)
@@ -286,6 +313,11 @@ def _write(found: Aggregate, out: Path) -> None:
         "round": found.round.to_dict(),
     }
     (out / "aggregate.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    for certificate in found.certificates():
-        unit = certificate.adjacency.unit if certificate.adjacency else "unit"
-        certificate.write(out / f"certificate-{unit}.json")
+    named = write_manifest(out, "manifest.json", hashes(out))
+    certificates = {
+        certificate.adjacency.unit if certificate.adjacency else "unit": certificate
+        for certificate in found.certificates()
+    }
+    stems = file_stems((unit,) for unit in certificates)
+    for unit, certificate in certificates.items():
+        certificate.bound_to(named).write(out / f"certificate-{stems[unit,]}.json")

@@ -11,11 +11,12 @@ whether one institution or several hold the rows.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 from sfumato.centres import Centre, Requirement, Round, plan_round
 from sfumato.centres.statistics import Count, Histogram, Means, SecondMoments, Statistic
-from sfumato.core import Categories, Guarantee, Schema, compose
+from sfumato.core import Categories, Domain, Guarantee, Schema, compose
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import match
 from sfumato.network.aggregate import AggregateNode
@@ -29,10 +30,11 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
     """What every institution sums for an aggregate of the study; columns are those of its own table."""
     if not node.everybody:
         raise PlanError(
-            f"{node.name} counts only some individuals: across centres every row of a table is summed. Make the "
-            "condition a column of its own, or publish the aggregate centrally. Nothing was spent."
+            f"{node.name} counts only some individuals: across centres everybody counts. Make the condition a column "
+            "of its own, write missing(RV, Value) for missing(RV, skip), or publish it centrally. Nothing was spent."
         )
-    columns = {}
+    columns: dict[str, Domain] = {}
+    tables: set[str] = set()
     for name in node.values:
         value = network.node(name)
         if not isinstance(value, Node) or value.source is None or value.domain is None:
@@ -40,14 +42,46 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
                 f"{node.name} sums {name}, which is no column with a range: across centres only columns are summed. "
                 "Nothing was planned and nothing was spent."
             )
-        columns[value.source.name] = value.domain
+        columns[value.source.name] = _with_missing(value)
+        tables.add(value.source.table)
+    _check_rows(network, node, tables)
+    goal = network.spec.dataset(node.dataset).goal
+    identity = next(
+        column.name
+        for column in network.spec.columns
+        if match(goal, column.atom) is not None and (not tables or column.table in tables)
+    )
+    rows = {"identity": identity, "rows_per_person": node.rows}
     if node.kind == "count":
-        goal = network.spec.dataset(node.dataset).goal
-        identity = next(column for column in network.spec.columns if match(goal, column.atom) is not None)
-        return Count(Schema({identity.name: Categories(("anybody",), unknown="anybody", null="anybody")}))
-    schema = Schema(columns)
+        anybody = Categories(("anybody",), unknown="anybody", null="anybody")
+        return Count(Schema({identity: anybody}), **rows)
     kinds = {"sum": Means, "mean": Means, "moment2": SecondMoments, "histogram": Histogram}
-    return kinds[node.kind](schema)
+    return kinds[node.kind](Schema(columns), **rows)
+
+
+def _check_rows(network: Network, node: AggregateNode, tables: set[str]) -> None:
+    """PlanError unless of a person's rows a sample counts: the one rule that centres follow (core/kept_rows.py)."""
+    spec = network.spec
+    other = [limit.table for limit in spec.row_limits if limit.table in tables and limit.keep != "sample"]
+    other += [one.table for one in spec.each_person if one.table in tables]
+    if other:
+        raise PlanError(
+            f"{node.name} sums rows of {other[0]} that are chosen by their order or averaged: across centres a sample "
+            f"of each person's rows counts. Write rows_per_person({other[0]}, N, sample). Nothing was planned and "
+            "nothing was spent."
+        )
+
+
+def _with_missing(value: Node) -> Domain:
+    """The column's range, with the place that the study gives to missing and unlisted cells."""
+    domain = value.domain
+    assert domain is not None
+    if value.missing is None:
+        return domain
+    if isinstance(domain, Categories):
+        unknown = value.missing if domain.unknown is None else domain.unknown
+        return dataclasses.replace(domain, null=value.missing, unknown=unknown)
+    return dataclasses.replace(domain, null=value.missing)
 
 
 def _share(plan: Plan, planned: Planned, node: str) -> Guarantee:

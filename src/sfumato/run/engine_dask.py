@@ -4,6 +4,11 @@ In:   tasks for run/engine.py.
 Out:  their results; sums added up in a tree on the workers.
 Not here: what a task does. Dask may run a task twice (a lost worker, stolen work); tasks are written for it.
 
+Nothing here waits for ever. While some worker works, its task may take as long as it takes; where nothing comes back
+and nobody works for a while, unfinished tasks are handed out once more, and if that does not help either, what was seen
+is said in an error. The same command takes up there. (Dask's own `as_completed` listens at the client made last in this
+process: where that one failed to come up, nobody is ever told.)
+
 The key of a run and the addresses of the files travel to the workers, which see the private rows anyway. Use tls://
 where the network between them is not yours alone.
 """
@@ -12,8 +17,12 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, final
 
 from sfumato.errors import InputError, SfumatoError
@@ -24,6 +33,11 @@ __all__ = ["DaskEngine"]
 #: How many partial sums one worker adds up at a time.
 _FAN_IN = 16
 _MEMORY_PER_WORKER = 2_000_000_000
+#: Seconds without a result and without a worker at work.
+_PATIENCE = 120.0
+#: Seconds for an answer of the scheduler, and for the workers to end.
+_ANSWER, _GOODBYE = 60.0, 30.0
+_RESUME = "Nothing was published. The same command run again takes up where this one stopped, at no further cost."
 #: Dask tells glibc to give every freed array back to the system at once (MALLOC_TRIM_THRESHOLD_=65536). Batches are
 #: made and dropped all the time: that cost 3.3 µs of processor for a row of 20 columns where keeping them costs 1.2 µs.
 _KEPT = str(1 << 28)
@@ -51,9 +65,10 @@ class DaskEngine(Engine):
 
     name = "dask"
 
-    def __init__(self, client: Any, *, owned: Sequence[Any] = ()) -> None:
+    def __init__(self, client: Any, *, owned: Sequence[Any] = (), patience: float = _PATIENCE) -> None:
         self.client = client
         self._owned = owned
+        self._patience = patience
 
     @classmethod
     def local(cls, workers: int | None = None, *, memory: int = _MEMORY_PER_WORKER) -> DaskEngine:
@@ -97,59 +112,154 @@ class DaskEngine(Engine):
         return cls(client, owned=(client,))
 
     def map(self, function: Function, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        distributed = _distributed()
-        futures = self._started(function, tasks)
-        places = {future.key: position for position, future in enumerate(futures)}
-        try:
-            for future in distributed.as_completed(futures):
-                yield places[future.key], self._result(future)
-                future.release()
-        finally:
-            self.client.cancel(futures, force=True)
+        tasks = list(tasks)
+        open_places = list(range(len(tasks)))
+        for _again in (False, True):
+            futures = self._started(function, [tasks[place] for place in open_places])
+            places = {future.key: place for place, future in zip(open_places, futures, strict=True)}
+            try:
+                for future in self._finished(futures):
+                    yield places[future.key], self._result(future)
+                    open_places.remove(places[future.key])
+                    future.release()
+            finally:
+                self._drop(futures)
+            if not open_places:
+                return
+        raise self._stalled(len(open_places), len(tasks))
 
     def total(self, function: Callable[[Task], Total], tasks: Sequence[Task]) -> Total:
-        level = self._started(function, tasks)
-        started = list(level)
+        for _again in (False, True):
+            level = self._started(function, tasks)
+            started = list(level)
+            try:
+                while len(level) > 1:
+                    groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
+                    level = [self.client.submit(_added, group, pure=False) for group in groups]
+                    started += level
+                for future in self._finished(level):
+                    return self._result(future)
+            finally:
+                self._drop(started)
+        raise self._stalled(len(tasks), len(tasks))
+
+    def everywhere(self, function: Callable[[], Any]) -> list[Any]:
         try:
-            while len(level) > 1:
-                groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
-                level = [self.client.submit(_added, group, pure=False) for group in groups]
-                started += level
-            return self._result(level[0])
+            self.client.wait_for_workers(1, timeout=_ANSWER)
+        except TimeoutError:
+            raise self._stalled(1, 1) from None
+        names = list(self._asked(self.client.nthreads))
+        futures = [self.client.submit(function, workers=[name], pure=False) for name in names]
+        try:
+            answers = [self._result(future) for future in self._finished(futures)]
         finally:
-            self.client.cancel(started, force=True)
+            self._drop(futures)
+        if len(answers) < len(names):
+            raise self._stalled(len(names) - len(answers), len(names))
+        return answers
+
+    def kept(self, frame: Any) -> list[Any]:
+        futures = self.client.compute(list(frame.to_delayed()))
+        done = sum(1 for _ in self._finished(futures))
+        if done < len(futures):
+            self._drop(futures)
+            raise self._stalled(len(futures) - done, len(futures))
+        return futures
+
+    def close(self) -> None:
+        for part in self._owned:
+            with suppress(TimeoutError):
+                _within(_GOODBYE, part.close)
 
     def _started(self, function: Function, tasks: Sequence[Task]) -> list[Any]:
         # A name of our own: Dask would make one from the function's text, and log it.
         names = [f"sfumato-{uuid.uuid4().hex}" for _ in tasks]
         return self.client.map(guarded(function), list(tasks), key=names)
 
-    def everywhere(self, function: Callable[[], Any]) -> list[Any]:
-        self.client.wait_for_workers(1, timeout=30)
-        return list(self.client.run(function).values())
+    def _drop(self, futures: Sequence[Any]) -> None:
+        with suppress(TimeoutError):
+            _within(_GOODBYE, lambda: self.client.cancel(futures, force=True))
 
-    def kept(self, frame: Any) -> list[Any]:
-        futures = self.client.compute(list(frame.to_delayed()))
-        _distributed().wait(futures)
-        return futures
+    def _finished(self, futures: Sequence[Any]) -> Iterator[Any]:
+        """The futures as they end. It stops early where nothing came and nobody worked for the whole patience."""
+        ended: queue.Queue[Any] = queue.Queue()
+        for future in futures:
+            future.add_done_callback(ended.put)
+        left, quiet_since = len(futures), time.monotonic()
+        while left:
+            try:
+                future = ended.get(timeout=min(1.0, self._patience / 4))
+            except queue.Empty:
+                if self._at_work():
+                    quiet_since = time.monotonic()
+                elif time.monotonic() - quiet_since > self._patience:
+                    return
+                continue
+            left, quiet_since = left - 1, time.monotonic()
+            yield future
 
-    def _result(self, future: Any) -> Any:
+    def _at_work(self) -> int:
+        """How many workers have a task in hand; 0 where the scheduler does not answer either."""
         try:
-            return future.result()
+            return sum(1 for tasks in self._asked(self.client.processing).values() if tasks)
         except SfumatoError:
-            raise
-        except _distributed().KilledWorker:
-            said = "Workers died again and again on the same rows, most likely of too little memory: give them more."
-        except Exception as error:  # lost connections, cancelled tasks, timeouts
-            said = f"The cluster gave up a task ({type(error).__name__})."
-        raise SfumatoError(
-            f"{said} Nothing was published. The same command run again takes up where this one stopped, at no further "
-            "cost."
+            return 0
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        try:
+            return _within(_ANSWER, question)
+        except Exception as error:
+            said = f"The scheduler does not answer ({type(error).__name__})."
+        raise SfumatoError(f"{said} {_RESUME}")
+
+    def _stalled(self, left: int, number: int) -> SfumatoError:
+        try:
+            workers = f"{len(self._asked(self.client.nthreads))} workers are there and {self._at_work()} work"
+        except SfumatoError:
+            workers = "the scheduler does not answer"
+        return SfumatoError(
+            f"For {self._patience:g} s no task ended and nobody worked: {left} of {number} tasks are open, {workers}. "
+            f"{_RESUME}"
         )
 
-    def close(self) -> None:
-        for part in self._owned:
-            part.close()
+    def _result(self, future: Any) -> Any:
+        while True:
+            try:
+                return future.result(timeout=self._patience)
+            except SfumatoError:
+                raise
+            except TimeoutError:  # its worker was lost after the work was done, and it is done again
+                if self._at_work():
+                    continue
+                said = "A result was lost with its worker, and nobody works on it again."
+            except _distributed().KilledWorker:
+                said = (
+                    "Workers died again and again on the same rows, most likely of too little memory: give them more."
+                )
+            except Exception as error:  # lost connections, cancelled tasks
+                said = f"The cluster gave up a task ({type(error).__name__})."
+            break
+        raise SfumatoError(f"{said} {_RESUME}")
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """What a call returns, or TimeoutError: several of Dask's calls know no deadline of their own."""
+    answer: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
+
+    def run() -> None:
+        try:
+            answer.put((work(), None))
+        except BaseException as error:
+            answer.put((None, error))
+
+    threading.Thread(target=run, name="sfumato-dask-call", daemon=True).start()
+    try:
+        result, error = answer.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"no answer in {seconds:g} s") from None
+    if error is not None:
+        raise error
+    return result
 
 
 def _added(totals: Sequence[Total]) -> Total:

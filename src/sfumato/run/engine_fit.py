@@ -13,14 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from threadpoolctl import ThreadpoolController
 
 from sfumato.core.tables import nearest
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, SchemaError
 from sfumato.learn.stream import fit_by_sums, streamed_classes
 from sfumato.learn.stream_sums import BatchReader, Statistic
@@ -84,8 +83,7 @@ class _SumParts:
     statistic: Statistic
 
     def __call__(self, parts: Sequence[Any]) -> Total:
-        # Chunks are small: threads that wait for each other cost more than they bring.
-        with _threads().limit(limits=1, user_api="blas"):
+        with calm_threads():  # chunks are small, however many rows there are
             return self._summed(parts)
 
     def _summed(self, parts: Sequence[Any]) -> Total:
@@ -100,11 +98,6 @@ class _SumParts:
             width = len(self.reader.columns) if self.reader.schema is None else self.reader.schema.width
             result = Total.of(self.statistic(np.zeros((0, width)), np.zeros(0)))
         return result
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the libraries takes milliseconds: once is enough
 
 
 def _blocks(part: Any, columns: list[str]) -> Iterator[pa.Table]:

@@ -25,7 +25,6 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.tables import TableRoom
-from sfumato.network.text_files import TextTable
 from sfumato.network.totals import AggregateValue
 from sfumato.run.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
@@ -33,15 +32,21 @@ from sfumato.run.forget import without_forgotten
 __all__ = ["evaluate_on"]
 
 
-def evaluate_on(engine: str | Engine, network: Network, tables: Mapping[str, Any], tasks: int | None = None) -> Values:
-    """`network.evaluate(tables)` by an engine's workers, in `tasks` shares of the individuals (four if not said)."""
+def evaluate_on(
+    engine: str | Engine,
+    network: Network,
+    tables: Mapping[str, Any],
+    tasks: int | None = None,
+    row_keys: Mapping[str, bytes] | None = None,
+) -> Values:
+    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares of the individuals (or four)."""
     spec = network.spec
     shares = 4 if tasks is None else tasks
     if shares < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, dict(tables), shares)
+        work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -56,12 +61,13 @@ class _Share:
     study: str
     tables: dict[str, Any]
     shares: int
+    row_keys: dict[str, bytes]
 
     def __call__(self, place: int) -> Values:
         spec = load(self.study)
         network = Network.from_spec(spec, self.tables)
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
-        return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine)
+        return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
@@ -73,8 +79,7 @@ def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
     with TableRoom({name: table}, [name]) as room:
         room.types(name, owners)
         identity = f"{sql_name(owners[0])}::VARCHAR"
-        mine = room.arrow(f"SELECT * FROM {room.names[name]} WHERE hash({identity}) % {shares} = {place}")
-        return TextTable(mine) if name in room.text else mine
+        return room.selected(name, f"hash({identity}) % {shares} = {place}")
 
 
 def _together(network: Network, parts: list[Values]) -> Values:

@@ -2,7 +2,10 @@
 
 In:   a path and the public schema.
 Out:  Arrow batches; a writer of the same format.
-Not here: what is done to the batches (run/tables.py).
+Not here: what is done to the batches (run/tables.py), the rules of CSV text (network/text_files.py).
+
+Types come from the schema, never from the values. Text that is no number where the schema declares numbers is a missing
+value, as in a study: no cell makes the reading fail.
 """
 
 from __future__ import annotations
@@ -14,16 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
+from sfumato.network.expression import sql_name
+from sfumato.network.text_files import header, text_batches
 
 __all__ = ["TableFile"]
 
-_ARROW = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
 
@@ -56,11 +61,10 @@ class TableFile:
             )
 
     def column_names(self) -> list[str]:
+        if self.format == "csv":
+            return header(self.path)
         with _refusing(self.path):
-            if self.format == "parquet":
-                return parquet.read_schema(self.path).names
-            with csv.open_csv(self.path) as reader:
-                return reader.schema.names
+            return parquet.read_schema(self.path).names
 
     def row_count(self) -> int | None:
         """Known without reading for Parquet; the number of records is public under replace-one."""
@@ -76,13 +80,11 @@ class TableFile:
             yield from self._csv_batches(schema, columns, rows)
 
     def _csv_batches(self, schema: Schema, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """Types come from the schema, never from the values: inference would depend on the data."""
-        types = {name: _arrow_type(schema.columns[name]) for name in columns}
-        convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=True)
-        read = csv.ReadOptions(block_size=max(1 << 20, rows * 16 * len(columns)))
-        with csv.open_csv(self.path, read_options=read, convert_options=convert) as reader:
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+        shown = ", ".join(f"{_read(sql_name(name), schema.columns[name])} AS {sql_name(name)}" for name in columns)
+        for batch in text_batches(self.path, columns, rows):
+            with duckdb.connect(config={"temp_directory": ""}) as room:
+                room.register("batch", pa.Table.from_batches([batch]))
+                yield room.sql(f"SELECT {shown} FROM batch").to_arrow_table()
 
     @contextmanager
     def writer(self, path: Path) -> Iterator[Any]:
@@ -109,11 +111,11 @@ def _new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
     return parquet.ParquetWriter(path, schema, use_dictionary=repeating, write_statistics=False)  # type: ignore[arg-type]
 
 
-def _arrow_type(domain: Any) -> pa.DataType:
-    if isinstance(domain, Interval):
-        return pa.float64()
-    assert isinstance(domain, Categories)
-    return _ARROW[domain.scalar]
+def _read(cell: str, domain: Any) -> str:
+    """SQL that reads text as the schema means it; what cannot be read is missing."""
+    if isinstance(domain, Categories) and domain.scalar != "int":
+        return cell if domain.scalar == "str" else f"TRY_CAST({cell} AS BOOLEAN)"
+    return f"coalesce(TRY_CAST({cell} AS DOUBLE), TRY_CAST({cell} AS BOOLEAN)::DOUBLE)"
 
 
 def _fingerprint(path: Path) -> tuple[int, int, int]:

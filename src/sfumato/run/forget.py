@@ -57,8 +57,7 @@ def _filtered(name: str, table: Any, columns: Sequence[str], spec: Spec) -> pa.T
         room.types(name, columns)  # a column that is not there is refused by name
         named = [same for column in columns for entry in spec.forgotten for same in _same(column, entry.individual)]
         gone = " OR ".join(f"coalesce({same}, FALSE)" for same in named) or "FALSE"
-        left = room.arrow(f"SELECT * FROM {room.names[name]} WHERE NOT ({gone})")
-        return TextTable(left) if name in room.text else left
+        return room.selected(name, f"NOT ({gone})")
 
 
 def _same(column: str, individual: Term) -> tuple[str, ...]:

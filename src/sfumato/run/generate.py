@@ -32,7 +32,7 @@ def generated_tables(spec: Spec, given: Mapping[str, Any] | None = None, people:
     >>> from sfumato.lang import load
     >>> study = load('''
     ...     source(patients, 'patients.parquet').
-    ...     column(patients, id, patient(P)).
+    ...     column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
     ...     column(patients, age, age(P)).
     ...     random(age(P)) :- patient(P).
     ...     range(age(P), 0, 110).

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import secrets
 import shlex
 import threading
 import uuid
@@ -29,30 +30,57 @@ from sfumato.core import (
     REPLACE_ONE,
     Adjacency,
     ApproxDP,
-    Event,
     Guarantee,
     NoGuarantee,
-    PureDP,
-    Repeated,
-    WorstOf,
     compose,
 )
-from sfumato.core.checks import at_least_zero, round_up
+from sfumato.core.checks import at_least_zero
 from sfumato.errors import (
-    InputError,
     LedgerCorruptError,
     LedgerError,
     OverspendError,
     PrivacyParameterError,
     UnknownDatasetError,
 )
-from sfumato.run.ledger_balance import GRANTABLE, Cost, amount_text, fits, left_text, missing_text, remaining
-from sfumato.run.ledger_records import Account, Balance, Books, LedgerRecord, Reservation, Standing, cost_records
+from sfumato.run.ledger_balance import (
+    Charge,
+    Cost,
+    amount_text,
+    charge,
+    fits,
+    left_text,
+    missing_text,
+    recharged,
+    remaining,
+    total,
+)
+from sfumato.run.ledger_checks import (
+    AnyCost,
+    checked_grant,
+    checked_items,
+    checked_name,
+    checked_words,
+    resumed,
+    settled_text,
+)
+from sfumato.run.ledger_records import (
+    Account,
+    Balance,
+    Books,
+    LedgerRecord,
+    Reservation,
+    Standing,
+    State,
+    charge_record,
+    cost_records,
+    mark_of,
+)
 from sfumato.run.ledger_store import Draft, Entry, EntryStore, Head
 
-__all__ = ["Ledger"]
+__all__ = ["LEDGER_NAME", "Ledger"]
 
-AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Repeated]
+#: What a ledger is called where nobody says otherwise.
+LEDGER_NAME = "sfumato-ledger.db"
 
 
 class Ledger:
@@ -69,12 +97,21 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = 30.0,
+        create: bool = True,
+        beside: Sequence[Path] = (),
+    ) -> None:
         """Open the ledger, or make it. `timeout` is how many seconds to wait for other processes.
 
-        The hash chain is checked from the first entry on; later operations check what was added since.
+        The hash chain is checked from the first entry on; later operations check what was added since. Data that has
+        its budget in one of the ledgers `beside` this one gets none here (run/accounts.py).
         """
         self.path = Path(path).expanduser()
+        self.beside = tuple(beside)
         self._lock = threading.RLock()
         self._books = Books()
         self._head = Head()
@@ -93,21 +130,30 @@ class Ledger:
             return self._head.hash
 
     def grant(
-        self, dataset: str, total: Guarantee | float, *, adjacency: Adjacency | None = None, note: str = ""
+        self,
+        dataset: str,
+        total: Guarantee | float,
+        *,
+        adjacency: Adjacency | None = None,
+        note: str = "",
+        sources: Sequence[str] = (),
     ) -> None:
         """Set what may be spent on `dataset` in all. A plain number is a pure ε.
 
         Under replacing one record, unless `total` or `adjacency` says otherwise. Granting again replaces the total;
-        a total below what is counted already is refused.
+        a total below what is counted already is refused. The grant's kind is the currency in which every reservation
+        is charged: Σε for a pure grant, (Σε, Σδ), Σμ², Σρ, or Σε at a Rényi order. `sources` (run/accounts.py) say
+        which data the budget is for: data that has an account keeps it, whatever it is called.
         """
-        name, guarantee = _name(dataset, "dataset"), _grantable(total, adjacency)
+        name, guarantee = checked_name(dataset, "dataset"), checked_grant(total, adjacency)
         who = guarantee.adjacency or REPLACE_ONE
 
         def decide() -> Draft:
             account = self._books.accounts.get((name, who.unit))
+            body: dict[str, Any] = {"total": guarantee.to_dict(), "note": checked_words(note, "note")}
             if account:
-                self._check_regrant(name, account, guarantee)
-            return Draft("grant", name, who.unit, None, {"total": guarantee.to_dict(), "note": _words(note, "note")})
+                body["charges"] = self._check_regrant(name, account, guarantee)
+            return Draft("grant", name, who.unit, None, body | self._marks(name, sources))
 
         self._append(decide)
 
@@ -119,9 +165,16 @@ class Ledger:
         adjacency: Adjacency | None = None,
         purpose: str = "",
         key: str | None = None,
+        promised: Guarantee | None = None,
+        sources: Sequence[str] = (),
         accept_no_guarantee: bool = False,
     ) -> Reservation:
         """Set `cost` aside, or raise OverspendError if everything counted together would not keep the grant.
+
+        All of `cost` is composed as one; beside earlier reservations only its amount in the grant's currency counts
+        (`Reservation.charged`), so that it may be chosen after seeing what they published. For an (ε, δ) grant
+        `promised` may name the point to charge; without it one is chosen by a public rule.
+        `sources` bind the data that is read to this account; data of another account is refused here.
 
         A cost that does not say who is protected is read under the grant's adjacency; one that says otherwise is
         refused. NoGuarantee is refused unless `accept_no_guarantee`; it is then recorded, shown, and part of no sum.
@@ -130,7 +183,7 @@ class Ledger:
         resumed run pays once. This is only right if nothing left the earlier attempt: publish after commit, and let one
         process at a time use a key. A committed key is refused, because a second draw is a second cost.
         """
-        items = _items(cost, adjacency, accept_no_guarantee)
+        items = checked_items(cost, adjacency, accept_no_guarantee)
         identity = uuid.uuid4().hex
         found: list[Reservation] = []
 
@@ -138,16 +191,16 @@ class Ledger:
             account, who = self._account_for(dataset, items, adjacency)
             holder = account.with_key(key)
             if holder:
-                found.append(_resumed(holder, items))
+                found.append(resumed(holder, items))
                 return None
-            self._check_fits(dataset, items, account, purpose)
             body = {
                 "cost": cost_records(items),
+                "charge": charge_record(self._charged(dataset, items, account, purpose, promised)),
                 "adjacency": who.to_dict(),
-                "purpose": _words(purpose, "purpose"),
-                "key": None if key is None else _name(key, "key"),
+                "purpose": checked_words(purpose, "purpose"),
+                "key": None if key is None else checked_name(key, "key"),
             }
-            return Draft("reserve", dataset, who.unit, identity, body)
+            return Draft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
 
         self._append(decide)
         return found[0] if found else self._standing(identity).reservation
@@ -159,6 +212,18 @@ class Ledger:
     def release(self, reservation: Reservation) -> None:
         """Give the cost back. Only the caller knows whether noise was drawn: once it was, `commit` instead."""
         self._settle(reservation, "release")
+
+    def reservation(self, identity: str) -> Reservation:
+        """The reservation with this id, made by this process or another."""
+        with self._lock:
+            self._catch_up()
+            return self._standing(identity).reservation
+
+    def state(self, identity: str) -> State:
+        """Whether a reservation is "reserved", "committed" or "released"."""
+        with self._lock:
+            self._catch_up()
+            return self._standing(identity).state
 
     @contextmanager
     def spending(self, dataset: str, cost: AnyCost, **options: Any) -> Iterator[Reservation]:
@@ -177,19 +242,25 @@ class Ledger:
         with self._lock:
             self._catch_up()
             account = self._account(dataset, unit)
-            spent, reserved, counted = account.items("committed"), account.items("reserved"), account.counted()
+            spent, reserved, counted = account.charges("committed"), account.charges("reserved"), account.charges()
             exposed = sum(one.promises_nothing and one.state != "released" for one in account.standings.values())
         granted = account.granted
         return Balance(
             dataset,
             unit,
             granted,
-            compose(spent).under(granted.adjacency) if spent else None,
-            compose(reserved).under(granted.adjacency) if reserved else None,
+            _together(spent, granted),
+            _together(reserved, granted),
             remaining(counted, granted),
             _delta_left(counted, granted),
             exposed,
         )
+
+    def owners(self, sources: Sequence[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of the accounts that any of these sources was charged to or granted for."""
+        with self._lock:
+            self._catch_up()
+            return self._books.owners(sources)
 
     def history(self, dataset: str | None = None) -> list[LedgerRecord]:
         """Every entry, oldest first, of one dataset or of all."""
@@ -235,7 +306,7 @@ class Ledger:
         def decide() -> Draft:
             standing = self._standing(reservation.id)
             if standing.state != "reserved":
-                raise LedgerError(_settled_text(standing, action))
+                raise LedgerError(settled_text(standing, action))
             return Draft(action, reservation.dataset, standing.reservation.unit, reservation.id, {})
 
         self._append(decide)
@@ -294,126 +365,70 @@ class Ledger:
             f"nothing was spent. Grant a budget first: `{command}`."
         )
 
-    def _check_fits(self, dataset: str, items: Sequence[Cost], account: Account, purpose: str) -> None:
-        granted, counted = account.granted, account.counted()
-        cost = compose(items)
-        if isinstance(cost, NoGuarantee) or fits([*counted, *items], granted):
-            return
+    def _charged(
+        self, dataset: str, items: Sequence[Cost], account: Account, purpose: str, promised: Guarantee | None
+    ) -> Charge:
+        """The amount to be recorded; OverspendError if it does not fit beside what is counted."""
+        granted, counted, cost = account.granted, account.charges(), compose(items)
+        if isinstance(cost, NoGuarantee):
+            return None
+        charged = charge(items, granted, counted, promised)
+        if fits([*counted, charged], granted):
+            return charged
         left = remaining(counted, granted)
-        requested, left_over = amount_text(cost), left_text(left, granted)
+        requested, left_over = amount_text(cost), left_text(left)
         raise OverspendError(
             f"{purpose or 'The run'}: asks for {requested} but {dataset} has {left_over} left in {self.path.name} "
             f"(under {granted.adjacency}). Nothing was run and nothing was spent. Lower ε, drop a publication, or "
             f"raise the grant with `sfumato ledger grant {shlex.quote(dataset)} …`.",
             requested=requested,
             remaining=left_over,
-            difference=missing_text(cost, left, granted),
+            difference=missing_text(items, charged, left, granted),
         )
 
-    def _check_regrant(self, dataset: str, account: Account, total: Guarantee) -> None:
+    def _marks(self, dataset: str, sources: Sequence[str]) -> dict[str, Any]:
+        """What an entry says about its data; LedgerError if that data has its budget elsewhere."""
+        if not sources:
+            return {}
+        owners = self._books.owners(sources)
+        names = list(dict.fromkeys(name for name, _ in owners))
+        if names and dataset not in names:
+            raise LedgerError(
+                f"This data has its budget under the name {names[0]!r} in {self.path}: a budget belongs to the data, "
+                f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}, and raise its "
+                f"grant with `sfumato ledger grant {shlex.quote(names[0])} … --ledger {shlex.quote(str(self.path))}`."
+            )
+        fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
+        secret = self._books.secret or fresh["secret"]
+        return {**fresh, "marks": sorted({mark_of(secret, source) for source in sources})}
+
+    def _check_regrant(self, dataset: str, account: Account, granted: Guarantee) -> dict[str, Any]:
+        """What is counted, in the currency of the new grant; LedgerError if it does not fit."""
         counted = account.counted()
-        if counted and total.adjacency != account.granted.adjacency:
+        if counted and granted.adjacency != account.granted.adjacency:
             raise LedgerError(
                 f"{dataset} is accounted under {account.granted.adjacency}; what is spent cannot be carried over to "
-                f"{total.adjacency}. Nothing changed. Grant under {account.granted.adjacency}."
+                f"{granted.adjacency}. Nothing changed. Grant under {account.granted.adjacency}."
             )
-        if not fits(counted, total):
+        charges = recharged([one.items for one in counted], account.charges(), account.granted, granted)
+        if not fits(charges, granted):
+            known = None not in charges
+            spent = amount_text(total(charges, granted) or granted) if known else "something without an amount in it"
             raise LedgerError(
-                f"{dataset} cannot be granted {amount_text(total)}: {amount_text(compose(counted))} is spent or "
-                f"reserved already (under {total.adjacency}) and does not fit. Nothing changed; the grant stays "
+                f"{dataset} cannot be granted {amount_text(granted)}: {spent} is spent or "
+                f"reserved already (under {granted.adjacency}) and does not fit. Nothing changed; the grant stays "
                 f"{amount_text(account.granted)}. Grant at least what is counted, or release open reservations."
             )
+        return {one.reservation.id: charge_record(new) for one, new in zip(counted, charges, strict=True)}
 
 
-def _name(text: object, what: str) -> str:
-    if not isinstance(text, str) or not text or text.strip() != text or not text.isprintable():
-        raise InputError(f"A {what} needs a name: one line of printable text without outer blanks. Nothing was spent.")
-    return text
+def _together(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
+    sum_of_all = total(charges, granted)
+    return None if sum_of_all is None else sum_of_all.under(granted.adjacency)
 
 
-def _words(text: object, what: str) -> str:
-    if not isinstance(text, str):
-        raise InputError(f"The {what} must be text, not {type(text).__name__}. Nothing was spent.")
-    return text
-
-
-def _grantable(total: Guarantee | float, adjacency: Adjacency | None) -> Guarantee:
-    guarantee = total if isinstance(total, Guarantee) else PureDP(total)
-    if not isinstance(guarantee, GRANTABLE):
-        raise PrivacyParameterError(
-            f"{guarantee.describe()} cannot be granted. Grant one of PureDP, ApproxDP, GaussianDP, ZCDP or RenyiDP."
-        )
-    if adjacency is not None and guarantee.adjacency not in (None, adjacency):
-        raise PrivacyParameterError(
-            f"The grant says {guarantee.adjacency} and the argument says {adjacency}. State one. Nothing changed."
-        )
-    who = adjacency or guarantee.adjacency or REPLACE_ONE
-    _name(who.unit, "unit")
-    return guarantee.under(who)
-
-
-def _items(cost: AnyCost, adjacency: Adjacency | None, accept_no_guarantee: bool) -> tuple[Cost, ...]:
-    given = cost if isinstance(cost, Sequence) and not isinstance(cost, str | bytes) else [cost]
-    items = tuple(item if isinstance(item, Event | Guarantee | Repeated) else PureDP(item) for item in given)  # type: ignore[arg-type]  # PureDP refuses what is no number
-    total = compose(items)
-    if adjacency is not None and total.adjacency not in (None, adjacency):
-        raise PrivacyParameterError(
-            f"The cost says {total.adjacency} and the argument says {adjacency}. State one. Nothing was spent."
-        )
-    if any(isinstance(item, WorstOf) for item in items):
-        raise PrivacyParameterError(
-            f"{total.describe()}: incomparable costs cannot be added to what comes later. Reserve one guarantee that "
-            "all of them keep, for example an ApproxDP. Nothing was spent."
-        )
-    if isinstance(total, NoGuarantee):
-        _check_no_guarantee(total, items, accept_no_guarantee)
-    return items
-
-
-def _check_no_guarantee(total: NoGuarantee, items: Sequence[Cost], accepted: bool) -> None:
-    if not accepted:
-        raise PrivacyParameterError(
-            f"{total.describe()}: no grant covers this. Nothing was run and nothing was spent. Use a mechanism with a "
-            "proof, or pass accept_no_guarantee=True to have it on record."
-        )
-    if not all(isinstance(item, NoGuarantee) for item in items):
-        raise PrivacyParameterError(
-            "Costs with and without a guarantee were given together. Reserve them one by one, so that the former "
-            "are counted. Nothing was spent."
-        )
-
-
-def _resumed(holder: Standing, items: Sequence[Cost]) -> Reservation:
-    if cost_records(holder.items) != cost_records(items):
-        raise LedgerError(
-            f"The key {holder.key!r} was used for {amount_text(holder.reservation.cost)}, not for "
-            f"{amount_text(compose(items))}. Nothing was run and nothing was spent. Use a new key for a new cost."
-        )
-    if holder.state == "committed":
-        raise LedgerError(
-            f"The run with key {holder.key!r} was committed: its noise was drawn. Drawing again is a new cost. Nothing "
-            "was run and nothing was spent. Use the earlier result, or a new key."
-        )
-    return holder.reservation
-
-
-def _settled_text(standing: Standing, action: str) -> str:
-    what = f"Reservation {standing.reservation.id[:8]} of {amount_text(standing.reservation.cost)}"
-    match standing.state, action:
-        case "committed", "commit":
-            return f"{what} is committed already. One reservation pays for one run: reserve again for another."
-        case "committed", _:
-            return f"{what} is committed: its noise was drawn and its cost cannot be taken back. Nothing changed."
-        case "released", "commit":
-            return (
-                f"{what} was released and no longer counts. If noise was drawn, do not publish it: reserve again "
-                "and draw anew."
-            )
-    return f"{what} is released already. Nothing changed."
-
-
-def _delta_left(counted: Sequence[Cost], granted: Guarantee) -> float | None:
+def _delta_left(charges: Sequence[Charge], granted: Guarantee) -> float | None:
     if not isinstance(granted, ApproxDP):
         return None
-    used = compose(counted).delta(granted.eps) if counted else 0.0
-    return max(0.0, granted.delta_ - round_up(used))
+    left = remaining(charges, granted)
+    return left.delta_ if isinstance(left, ApproxDP) else 0.0

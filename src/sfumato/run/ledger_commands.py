@@ -1,6 +1,7 @@
 """`sfumato ledger show | grant | history`: the budget at the command line.
 
-In:   arguments; the ledger's path from --ledger, SFUMATO_LEDGER, or sfumato-ledger.db in the current folder.
+In:   arguments; the ledger's path from --ledger, SFUMATO_LEDGER, or sfumato-ledger.db in the current folder (runs and
+      releases look beside their data instead, and say where).
 Out:  tables of at most 80 columns, or JSON; the adjacency stands wherever an ε does.
 Not here: what the numbers mean (run/ledger.py), how errors are printed (cli.py: they are left to rise).
 """
@@ -8,6 +9,8 @@ Not here: what the numbers mean (run/ledger.py), how errors are printed (cli.py:
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +22,11 @@ from rich.text import Text
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import PrivacyParameterError
-from sfumato.run.ledger import Ledger
+from sfumato.run.ledger import LEDGER_NAME, Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
 from sfumato.run.ledger_records import Balance, LedgerRecord
 
-__all__ = ["DEFAULT_LEDGER", "LedgerPath", "ledger_app"]
+__all__ = ["DEFAULT_LEDGER", "LedgerPath", "granting", "ledger_app"]
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -32,7 +35,7 @@ ledger_app = typer.Typer(
     add_completion=False,
 )
 
-DEFAULT_LEDGER = Path("sfumato-ledger.db")
+DEFAULT_LEDGER = Path(LEDGER_NAME)
 LedgerPath = Annotated[Path, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file.")]
 DatasetName = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 
@@ -90,6 +93,13 @@ def history(
     _console().print(_history_table(records, ledger))
 
 
+def granting(flag: bool, console: Console) -> bool | Callable[[str], bool]:
+    """Whether a first grant may be made: by the flag, or by a person at the terminal who is asked."""
+    if flag or not (sys.stdin.isatty() and console.is_terminal):
+        return flag
+    return lambda question: typer.confirm(question, default=False)
+
+
 def _total(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Guarantee:
     if sum(value is not None for value in (epsilon, mu, rho)) != 1:
         raise PrivacyParameterError("Give exactly one of --epsilon, --mu and --rho. Nothing changed.")
@@ -117,7 +127,7 @@ def _balance_table(balances: list[Balance], path: Path) -> Table:
             "granted": _amount(balance.granted),
             "spent": _amount(balance.spent),
             "reserved": _amount(balance.reserved),
-            "left": Text(left_text(balance.remaining, balance.granted), style="bold"),
+            "left": Text(left_text(balance.remaining), style="bold"),
         }
         notes = f"{balance.without_guarantee} × NO PRIVACY GUARANTEE" if balance.without_guarantee else ""
         who = _who(balance.dataset, balance.adjacency).append(f"\n{notes}" if notes else "", style="bold red")

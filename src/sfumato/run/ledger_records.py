@@ -7,17 +7,31 @@ Not here: the file (run/ledger_store.py), what fits (run/ledger_balance.py), the
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
 from sfumato.errors import CertificateError, InputError
-from sfumato.run.ledger_balance import Cost, amount_text, left_text
+from sfumato.run.ledger_balance import Charge, Cost, amount_text, charge, left_text
 from sfumato.run.ledger_store import Entry
 
-__all__ = ["Account", "Action", "Balance", "Books", "LedgerRecord", "Reservation", "Standing", "State", "cost_records"]
+__all__ = [
+    "Account",
+    "Action",
+    "Balance",
+    "Books",
+    "LedgerRecord",
+    "Reservation",
+    "Standing",
+    "State",
+    "charge_record",
+    "cost_records",
+    "mark_of",
+]
 
 Action = Literal["grant", "reserve", "commit", "release"]
 State = Literal["reserved", "committed", "released"]
@@ -27,13 +41,17 @@ _STATE_AFTER: dict[str, State] = {"commit": "committed", "release": "released"}
 
 @dataclass(frozen=True)
 class Reservation:
-    """A cost set aside before the run. `cost` states its adjacency; it counts until it is released."""
+    """A cost set aside before the run. `cost` states its adjacency; it counts until it is released.
+
+    `charged` is its amount in the currency of the grant, fixed when it was made: what the sums are made of.
+    """
 
     id: str
     dataset: str
     unit: str
     cost: Guarantee
     created: datetime
+    charged: Charge = None
 
     def __str__(self) -> str:
         return f"{self.dataset}: {self.cost} (reservation {self.id[:8]})"
@@ -62,7 +80,8 @@ class LedgerRecord:
 class Balance:
     """Where a dataset stands. `spent` is committed, `reserved` may still be; both count. None means nothing.
 
-    `remaining` can be reserved as it stands. `delta_left` is set for (ε, δ) grants: the δ not used at the granted ε.
+    Both are sums in the currency of the grant; the promise for the whole history is the grant. `remaining` can be
+    reserved as it stands. `delta_left` is set for (ε, δ) grants: the δ that is not charged.
     `without_guarantee` counts releases that promised nothing: no number covers them.
     """
 
@@ -84,7 +103,7 @@ class Balance:
         parts = [f"granted {amount_text(self.granted)}"]
         parts += [f"spent {amount_text(self.spent) if self.spent else 'nothing'}"]
         parts += [f"reserved {amount_text(self.reserved)}"] if self.reserved else []
-        parts += [f"left {left_text(self.remaining, self.granted)}"]
+        parts += [f"left {left_text(self.remaining)}"]
         parts += [f"{self.without_guarantee} released with NO PRIVACY GUARANTEE"] if self.without_guarantee else []
         return f"{self.dataset}: {', '.join(parts)}, under {self.adjacency}"
 
@@ -97,6 +116,7 @@ class Standing:
     items: tuple[Cost, ...]
     key: str | None
     purpose: str
+    charged: Charge
     state: State = "reserved"
 
     @property
@@ -111,13 +131,13 @@ class Account:
     granted: Guarantee
     standings: dict[str, Standing] = field(default_factory=dict)
 
-    def items(self, *states: State) -> list[Cost]:
-        """The costs in these states, except those that promise nothing: no sum contains them."""
-        kept = (one for one in self.standings.values() if one.state in states and not one.promises_nothing)
-        return [item for one in kept for item in one.items]
+    def counted(self, *states: State) -> list[Standing]:
+        """The reservations in these states, except those that promise nothing: no sum contains them."""
+        chosen = states or ("reserved", "committed")
+        return [one for one in self.standings.values() if one.state in chosen and not one.promises_nothing]
 
-    def counted(self) -> list[Cost]:
-        return self.items("reserved", "committed")
+    def charges(self, *states: State) -> list[Charge]:
+        return [one.charged for one in self.counted(*states)]
 
     def with_key(self, key: str | None) -> Standing | None:
         """The reservation that holds `key` now; a released one has given it back."""
@@ -127,6 +147,19 @@ class Account:
 
 def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:
     return [item.to_dict() for item in items]
+
+
+def mark_of(secret: str, source: str) -> str:
+    """How a source is written down: nobody without the ledger can compare it with a file."""
+    return hmac.new(bytes.fromhex(secret), source.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+
+def charge_record(charged: Charge) -> dict[str, Any] | None:
+    return None if charged is None else charged.to_dict()
+
+
+def _charge(record: Mapping[str, Any] | None) -> Charge:
+    return None if record is None else guarantee_from_dict(record)
 
 
 def _cost(record: Mapping[str, Any]) -> Cost:
@@ -140,6 +173,9 @@ class Books:
     def __init__(self) -> None:
         self.accounts: dict[tuple[str, str], Account] = {}
         self.history: list[LedgerRecord] = []
+        #: What tells sources apart in this ledger; made with the first source.
+        self.secret: str | None = None
+        self._bound: dict[str, list[tuple[str, str]]] = {}
 
     def apply(self, entry: Entry) -> None:
         """Take up one entry; ValueError says why it makes no sense."""
@@ -151,8 +187,23 @@ class Books:
                     self._reserve(entry)
                 case _:
                     self._settle(entry)
+            self._bind(entry)
         except (KeyError, TypeError, AttributeError, InputError, CertificateError) as error:
             raise ValueError(f"{entry.action} cannot be read: {type(error).__name__}") from error
+
+    def owners(self, sources: Iterable[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of every account that any of these sources is bound to."""
+        if self.secret is None:
+            return []
+        marks = [mark_of(self.secret, source) for source in sources]
+        return list(dict.fromkeys(owner for mark in marks for owner in self._bound.get(mark, ())))
+
+    def _bind(self, entry: Entry) -> None:
+        self.secret = self.secret or entry.body.get("secret")
+        for mark in entry.body.get("marks", ()):
+            owners = self._bound.setdefault(str(mark), [])
+            if (entry.dataset, entry.unit) not in owners:
+                owners.append((entry.dataset, entry.unit))
 
     def standing(self, identity: str) -> Standing | None:
         found = (account.standings.get(identity) for account in self.accounts.values())
@@ -164,6 +215,10 @@ class Books:
             raise ValueError("the grant does not say who is protected")
         account = self.accounts.setdefault((entry.dataset, entry.unit), Account(total))
         account.granted = total
+        for identity, record in entry.body.get("charges", {}).items():  # another currency: everything was weighed anew
+            standing = account.standings[identity]
+            standing.charged = _charge(record)
+            standing.reservation = replace(standing.reservation, charged=standing.charged)
         self._remember(entry, total, entry.body["note"], None)
 
     def _reserve(self, entry: Entry) -> None:
@@ -171,12 +226,16 @@ class Books:
         adjacency = Adjacency.from_dict(entry.body["adjacency"])
         cost = compose(items).under(adjacency)
         key, purpose, identity = entry.body["key"], entry.body["purpose"], str(entry.reservation)
-        created = datetime.fromisoformat(entry.created)
-        reservation = Reservation(identity, entry.dataset, entry.unit, cost, created)
         account = self.accounts[entry.dataset, entry.unit]
         if identity in account.standings:
             raise ValueError("a reservation was made twice")
-        account.standings[identity] = Standing(reservation, items, key, purpose)
+        if "charge" in entry.body:
+            charged = _charge(entry.body["charge"])
+        else:  # written before charges were: weighed by the rule of today
+            charged = None if isinstance(cost, NoGuarantee) else charge(items, account.granted, account.charges())
+        created = datetime.fromisoformat(entry.created)
+        reservation = Reservation(identity, entry.dataset, entry.unit, cost, created, charged)
+        account.standings[identity] = Standing(reservation, items, key, purpose, charged)
         self._remember(entry, cost, purpose, key)
 
     def _settle(self, entry: Entry) -> None:

@@ -33,7 +33,8 @@ from sfumato.release.svm import RegularisedSVM
 from sfumato.run.engine import Engine, Total, open_engine
 from sfumato.run.partition import Layout, Part, PartitionedTable, Piece, grouped
 from sfumato.run.partition_release import _check_columns, _check_workers, _file_name
-from sfumato.run.tables import Progress, _check_target
+from sfumato.run.staging import check_target
+from sfumato.run.tables import Progress
 
 __all__ = ["release_obfuscated"]
 
@@ -59,7 +60,7 @@ def release_obfuscated(
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was published.")
     table = PartitionedTable.open(source)
     _check_columns(table, release)
-    _check_target(out)
+    check_target(out)
     if table.total_rows * len(table.column_names) > MOST_NUMBERS:
         raise InputError(
             f"The machine is trained in memory, on at most {MOST_NUMBERS:,} numbers, and this table has more. Train on "
@@ -176,7 +177,7 @@ def _draw(
     sums, squares = crew.total(_WeighNoise(noise), tasks).values
     pulled = sums / squares if squares > 0 else np.zeros_like(sums)
     columns = tuple(table.column_names)
-    write = _WriteParts(release, noise, pulled, _unit(machine.alpha_), columns, str(folder))
+    write = _WriteParts(release, noise, pulled, _unit(release.direction(machine.alpha_)), columns, str(folder))
     for _, rows in crew.map(write, tasks):
         progress(rows)
 

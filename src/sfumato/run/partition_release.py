@@ -6,13 +6,13 @@ Not here: one file on one machine (run/tables.py), the key of the run (run/run_k
 
 Noise is a function of the run's secret key and of the row block it is for, so whichever worker writes a part, and
 however often, the same bytes come out. The order is: key on disk, reserve, draw and write into a hidden folder, check,
-commit, destroy the key, rename. Wherever it stops there is no output, or all of it, and the ledger counts every draw.
+mark it as complete, commit, destroy the key, rename. Wherever it stops there is no output, or all of it, the ledger
+counts every draw, and the same call goes on: with the same noise, or with what is complete already.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,15 +30,20 @@ from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, SfumatoError
 from sfumato.release.obfuscated import ObfuscatedRelease
 from sfumato.release.table import PreparedTable
+from sfumato.run.accounts import Grant, files_sources
 from sfumato.run.engine import Engine, open_engine
 from sfumato.run.files import _new_sink
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
 from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
 from sfumato.run.run_key import RunKey, binding
-from sfumato.run.tables import Progress, _check_target, _grant_if_new, _may_refuse, _reserve, _write_facts
+from sfumato.run.staging import Staging, check_target, finish
+from sfumato.run.tables import AGAIN, Progress, _may_refuse, _reserve, _write_facts
 
 __all__ = ["ReleaseParts", "release_partitions"]
+
+#: How long a disk may take nothing.
+_WRITE_SECONDS = 600.0
 
 
 def release_partitions(
@@ -52,35 +57,83 @@ def release_partitions(
     partitions: int | None = None,
     layout: Layout | None = None,
     progress: Progress = lambda rows: None,
+    grant: Grant = False,
 ) -> Guarantee:
     """Publish the table at `source` into the new folder `out`; returns what was promised.
 
     `partitions` says how many tasks the work is cut into; it changes nothing in the result. Interrupted, the same call
-    goes on where it stopped and costs nothing more, as long as plan and input are the same.
+    goes on where it stopped and costs nothing more, as long as plan and input are the same. `grant` lets data that has
+    no budget yet get exactly what this release needs: a person's decision.
     """
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
     table = PartitionedTable.open(source)
     _check_columns(table, prepared)
-    _check_target(out)
+    check_target(out)
     if table.total_rows == 0:
         raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
     layout = layout or Layout.for_columns(len(table.column_names))
     parts = table.parts(layout)
     bound_to = _bound_to(table, prepared, out, dataset, layout)
+    if finish(out, bound_to, ledger, AGAIN, before=lambda: _forget_key(ledger, bound_to)):
+        return prepared.guarantee
     crew = open_engine(engine)
     try:
         _check_values(crew, table, prepared, grouped(parts, partitions))
         with RunKey.open(ledger.path, bound_to) as key:
-            staging, reservations = _charge(ledger, dataset, prepared, key, crew, out, table.name)
-            _draw(crew, table, prepared, key, staging, grouped(_unfinished(parts, staging), partitions), progress)
-            _check_complete(table, parts, staging, key)
-            _write_facts(prepared, staging, Path(table.name), table.total_rows)
-            _publish(ledger, reservations, staging, out, key)
+            if key.resumed and _is_committed(ledger, key.run):
+                key.renew()  # that run is over and paid, and its noise may not be drawn again: this is another run
+            _release(
+                crew, os.fspath(source), table, prepared, out, ledger, dataset, key, bound_to, parts, partitions,
+                progress, grant,
+            )  # fmt: skip
     finally:
         if crew is not engine:
             crew.close()
     return prepared.guarantee
+
+
+def _release(
+    crew: Engine,
+    source: str,
+    table: PartitionedTable,
+    prepared: PreparedTable,
+    out: Path,
+    ledger: Ledger,
+    dataset: str,
+    key: RunKey,
+    bound_to: str,
+    parts: Sequence[Part],
+    partitions: int | None,
+    progress: Progress,
+    grant: Grant,
+) -> None:
+    room = (1 << 20) + 9 * table.total_rows * len(table.column_names)
+    names = [f"table/{_file_name(parts[-1])}"]
+    attempt = f"{bound_to}:{key.run}"
+    with Staging.open(out, attempt, again=AGAIN, room=room, files=names, keep=True) as staging:
+        reservations = _charge(ledger, dataset, prepared, key, crew, staging, source, table, grant)
+        _draw(
+            crew,
+            table,
+            prepared,
+            key,
+            staging.folder,
+            grouped(_unfinished(parts, staging.folder), partitions),
+            progress,
+        )
+        _check_complete(table, parts, staging, key)
+        _write_facts(prepared, staging.folder, Path(table.name), table.total_rows)
+        staging.complete(ledger, reservations)
+        for reservation in reservations:
+            ledger.commit(reservation)
+        key.destroy()  # before anybody sees the table: whoever has both has the rows
+        staging.publish()
+
+
+def _forget_key(ledger: Ledger, bound_to: str) -> None:
+    with RunKey.open(ledger.path, bound_to) as key:
+        key.destroy()
 
 
 @dataclass(frozen=True)
@@ -103,20 +156,21 @@ class ReleaseParts:
         unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         sink: Any = None
         rows, writing = 0, None
+        pool = ThreadPoolExecutor(1)
         try:
-            with ThreadPoolExecutor(1) as pool:
-                for number, block in part.blocks(self.columns):
-                    published = self.prepared.apply(block, number)
-                    sink = sink or _new_sink(unfinished, "parquet", published.schema)
-                    _wait(writing)
-                    writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
-                    rows += block.num_rows
+            for number, block in part.blocks(self.columns):
+                published = self.prepared.apply(block, number)
+                sink = sink or _new_sink(unfinished, "parquet", published.schema)
                 _wait(writing)
+                writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
+                rows += block.num_rows
+            _wait(writing)
             sink.close()
             _flush(unfinished)
             os.replace(unfinished, target)
         finally:
-            if sink is not None and sink.is_open:
+            pool.shutdown(wait=writing is None or writing.done(), cancel_futures=True)
+            if sink is not None and sink.is_open and (writing is None or writing.done()):
                 _close_quietly(sink)
             unfinished.unlink(missing_ok=True)
         return rows
@@ -189,10 +243,6 @@ def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("sfumato", "numpy")}
 
 
-def _staging(out: Path, run: str) -> Path:
-    return out.resolve().parent / f".{out.name}.{run[:12]}.partial"
-
-
 @dataclass(frozen=True)
 class _Visible:
     folder: str
@@ -217,44 +267,34 @@ def _check_workers(crew: Engine, staging: Path) -> None:
 
 
 def _charge(
-    ledger: Ledger, dataset: str, prepared: PreparedTable, key: RunKey, crew: Engine, out: Path, name: str
-) -> tuple[Path, list[Reservation]]:
-    """A hidden folder that all workers see, and the cost set aside. What fails here fails before any draw."""
-    if key.resumed and _is_committed(ledger, dataset, key.run):
-        # That run is over and paid, and what it left is not published: this is another run.
-        shutil.rmtree(_staging(out, key.run), ignore_errors=True)
-        key.renew()
-    _remove_committed(ledger, dataset, out)
-    staging = _staging(out, key.run)
+    ledger: Ledger,
+    dataset: str,
+    prepared: PreparedTable,
+    key: RunKey,
+    crew: Engine,
+    staging: Staging,
+    source: str,
+    table: PartitionedTable,
+    grant: Grant,
+) -> list[Reservation]:
+    """The cost set aside, for workers that all see the hidden folder. What fails here fails before any draw."""
     try:
-        (staging / "table").mkdir(mode=0o700, parents=True, exist_ok=True)
-        staging.chmod(0o700)
-        _check_workers(crew, staging)
-        _grant_if_new(ledger, dataset, prepared.guarantee)
-        purpose = f"whole-table release of {name}"
-        return staging, _reserve(ledger, dataset, prepared.guarantee, purpose, key=key.run, resumed=key.resumed)
+        (staging.folder / "table").mkdir(mode=0o700, exist_ok=True)
+        _check_workers(crew, staging.folder)
+        purpose = f"whole-table release of {table.name}"
+        return _reserve(
+            ledger, dataset, prepared.guarantee, purpose,
+            sources=files_sources(source, table.files), grant=grant, key=key.run, resumed=key.resumed,
+        )  # fmt: skip
     except BaseException:
         if not key.resumed:
-            shutil.rmtree(staging, ignore_errors=True)
+            staging.discard()
             key.destroy()
         raise
 
 
-def _remove_committed(ledger: Ledger, dataset: str, out: Path) -> None:
-    """What runs left that were paid and then died: their keys are gone, so nothing can go on from them."""
-    if dataset not in {name for name, _ in ledger.datasets()}:
-        return
-    history = ledger.history(dataset)
-    paid = {record.reservation for record in history if record.action == "commit"}
-    for record in history:
-        if record.action == "reserve" and record.key and record.reservation in paid:
-            shutil.rmtree(_staging(out, record.key), ignore_errors=True)
-
-
-def _is_committed(ledger: Ledger, dataset: str, run: str) -> bool:
-    if dataset not in {name for name, _ in ledger.datasets()}:
-        return False
-    history = ledger.history(dataset)
+def _is_committed(ledger: Ledger, run: str) -> bool:
+    history = ledger.history()
     own = {record.reservation for record in history if record.action == "reserve" and record.key == run}
     return any(record.action == "commit" and record.reservation in own for record in history)
 
@@ -282,39 +322,35 @@ def _draw(
         progress(rows)
 
 
-def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Path, key: RunKey) -> None:
+def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Staging, key: RunKey) -> None:
     for part in parts:
-        path = staging / "table" / _file_name(part)
+        path = staging.folder / "table" / _file_name(part)
         if not path.exists() or parquet.read_metadata(path).num_rows != part.rows:
             raise SfumatoError(
                 "A part of the published table is missing: do all workers share the folder of --out? Nothing was "
                 "published. The same command run again goes on, at no further cost."
             )
-    for stray in (staging / "table").glob(".*"):  # of attempts that were killed
+    for stray in (staging.folder / "table").glob(".*"):  # of attempts that were killed
         stray.unlink(missing_ok=True)
     try:
         table.check_unchanged()
     except DataError:
         # With other rows the same noise would show the difference: nothing of this attempt may be used again.
-        shutil.rmtree(staging, ignore_errors=True)
+        staging.discard()
         key.destroy()
         raise
 
 
-def _publish(ledger: Ledger, reservations: Sequence[Reservation], staging: Path, out: Path, key: RunKey) -> None:
-    for reservation in reservations:
-        ledger.commit(reservation)
-    key.destroy()  # before anybody sees the table: whoever has both has the rows
-    if out.exists():
-        out.rmdir()
-    for folder in (staging / "table", staging):
-        folder.chmod(0o755)
-    staging.rename(out)
-
-
 def _wait(writing: Future[Any] | None) -> None:
-    if writing is not None:
-        writing.result()
+    if writing is None:
+        return
+    try:
+        writing.result(timeout=_WRITE_SECONDS)
+    except TimeoutError:
+        raise SfumatoError(
+            f"The disk of --out has taken nothing for {_WRITE_SECONDS:g} s. Nothing was published. The same command "
+            "run again takes up where this one stopped, at no further cost."
+        ) from None
 
 
 def _flush(path: Path) -> None:

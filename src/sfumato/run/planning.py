@@ -7,16 +7,21 @@ Not here: planning itself (plan/make.py), the strategies (run/publish.py), desig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.lang.deadline import planning
+from sfumato.lang.term import indicator
+from sfumato.lang.vocabulary import PUBLICATION_FORMS
 from sfumato.plan.make import make_plan as plan_with
+from sfumato.plan.make import network_of
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Spec
     from sfumato.network.network import Network
     from sfumato.plan.plan import Plan
+    from sfumato.plan.strategy import Strategy
 
 __all__ = ["make_plan"]
 
@@ -28,8 +33,20 @@ def make_plan(
     sizes: Mapping[str, float] | None = None,
 ) -> Plan:
     """The plan of least predicted weighted loss that keeps every requirement; see sfumato.plan.make.make_plan."""
-    # Estimators are imported when a study is planned, not when the package is.
-    from sfumato.run.publish import STRATEGIES
-    from sfumato.run.publish_centres import with_designs
+    with planning():
+        network = network_of(study, tables)
+        made = plan_with(network, sizes=sizes, strategies=_strategies(network))
+        if not network.spec.centres:
+            return made
+        from sfumato.run.publish_centres import with_designs
 
-    return with_designs(plan_with(study, tables, sizes=sizes, strategies=STRATEGIES))
+        return with_designs(made)
+
+
+def _strategies(network: Network) -> Sequence[Strategy]:
+    """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
+    if not any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
+        return ()
+    from sfumato.run.publish import STRATEGIES
+
+    return STRATEGIES

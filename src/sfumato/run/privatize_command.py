@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
@@ -42,9 +43,9 @@ def privatize(
     """
     console = Console()
     promise, note, certificate = privatize_file(channel, source, out, column, most_epsilon)
-    console.print(f"Published [bold]{out}[/] and {certificate.name}")
-    console.print(f"Promise for each record: {promise}", highlight=False)
-    console.print(note, highlight=False)
+    console.print(Text.assemble("Published ", (str(out), "bold"), f" and {certificate.name}"))
+    console.print(f"Promise for each record: {promise}", highlight=False, markup=False)
+    console.print(note, highlight=False, markup=False)
 
 
 def privatize_file(

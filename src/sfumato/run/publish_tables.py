@@ -231,7 +231,9 @@ def _seen(name: str, noise: TableNoise) -> tuple[Seen, float]:
         note = (
             f"A category: kept with probability {response.keep:.3g}, otherwise any other. The error is that of 0 or 1."
         )
-        return Seen(name, 1 - response.keep, 1.0, 1, note), float(response_loss(count, np.array(epsilon)))
+        return Seen(name, 1 - response.keep, 1.0, 1, note, basis="answer"), float(
+            response_loss(count, np.array(epsilon))
+        )
     law = noise.laws[noise.columns.index(name)]
     width = noise.schema.columns[name].width  # type: ignore[union-attr]
     laplace = isinstance(law, LaplaceNoise)

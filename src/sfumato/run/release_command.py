@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
-from sfumato.run.ledger_commands import DEFAULT_LEDGER, LedgerPath
+from sfumato.run.ledger_commands import granting
 
 if TYPE_CHECKING:
     from sfumato.release.table import PreparedTable
@@ -52,10 +53,15 @@ def release(
     ] = None,
     half_width: Annotated[float, typer.Option(help="For box noise: half the box, in column widths.")] = 20.0,
     clip: Annotated[bool, typer.Option("--clip", help="Put published numbers back into their public range.")] = False,
-    ledger: LedgerPath = DEFAULT_LEDGER,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file; default: beside IN.")
+    ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="Name of the dataset in the ledger; default: the file's name.")
     ] = None,
+    grant: Annotated[
+        bool, typer.Option("--grant", help="Data that has no budget yet is granted exactly what this release needs.")
+    ] = False,
     engine: Annotated[
         str, typer.Option(help="Who works: local, dask (workers on this machine), or a scheduler at tcp://host:8786.")
     ] = "local",
@@ -66,9 +72,11 @@ def release(
     """Publish a whole table: every record with noise, streamed from file to file, charged and certified.
 
     Example: sfumato release people.parquet --schema people.toml --epsilon 2 --delta 1e-6 --label income --out published
+    --grant
     """
     # Two seconds of imports, needed by no other command.
     from sfumato.release.box import WeakGuaranteeWarning
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
     from sfumato.run.files import TableFile
     from sfumato.run.ledger import Ledger
     from sfumato.run.partition import PartitionedTable
@@ -84,8 +92,11 @@ def release(
             half_width, clip,
         )  # fmt: skip
     for warning in caught:
-        console.print(f"[yellow]{warning.message}[/]", highlight=False)
+        console.print(str(warning.message), style="yellow", highlight=False, markup=False)
     path = Path(source)
+    place = (ledger or default_ledger(source)).resolve()
+    console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
+    allowed = granting(grant, console)
     one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
     with Progress(
@@ -97,19 +108,22 @@ def release(
         transient=True,
     ) as bar:
         task = bar.add_task("rows", total=rows)
-        book, name = Ledger(ledger), dataset or path.stem
+        book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
         if one_file:
-            release_file(path, prepared, out, book, name, progress=lambda done: bar.advance(task, done))
+            release_file(path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed)
         else:
             release_partitions(
                 source, prepared, out, book, name, engine=engine, partitions=partitions,
-                progress=lambda done: bar.advance(task, done),
+                progress=lambda done: bar.advance(task, done), grant=allowed,
             )  # fmt: skip
+    remember_ledger(place)
     table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
-    console.print(f"Published [bold]{out}[/]: {table}, noise.json, certificate.json, README.txt")
-    console.print(f"Promise: {prepared.guarantee}", highlight=False)
+    console.print(
+        Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
+    )
+    console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
     for note in prepared.notes:
-        console.print(note, highlight=False)
+        console.print(note, highlight=False, markup=False)
 
 
 def _prepare(

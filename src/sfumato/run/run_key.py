@@ -31,6 +31,8 @@ except ImportError:  # without POSIX locks one process at a time is up to the us
 
 __all__ = ["RunKey", "binding"]
 
+_MOST_ATTEMPTS = 1000
+
 
 def binding(*facts: Any) -> str:
     """One name for everything that must not change between two attempts."""
@@ -117,7 +119,7 @@ def _check_private(status: os.stat_result, path: Path) -> None:
 
 
 def _locked(path: Path) -> int:
-    while True:
+    for _ in range(_MOST_ATTEMPTS):
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             if fcntl is not None:
@@ -130,6 +132,10 @@ def _locked(path: Path) -> int:
                 "The same release is running in another process. Wait for it, or end it. Nothing was drawn or spent."
             ) from None
         os.close(file)  # it was removed between opening and locking: take the new one
+    raise LedgerLockedError(
+        "Another process makes and removes the key of the same release over and over. End it. Nothing was drawn "
+        "or spent."
+    )
 
 
 def _content(file: int) -> dict[str, Any]:

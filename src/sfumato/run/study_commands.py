@@ -8,18 +8,23 @@ Not here: what they mean (plan/, run/study.py, evidence/explain.py).
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
+from sfumato.plan.told import told_before
+from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
 
@@ -64,8 +69,9 @@ def run_study(
     study: Path,
     data: Path,
     out: Path,
-    ledger: Path,
+    ledger: Ledger | Path,
     *,
+    grant: Grant = False,
     dry_run: bool = False,
     resume: bool = False,
     sizes: Mapping[str, float] | None = None,
@@ -83,7 +89,11 @@ def run_study(
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
-    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine)
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
+    words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
+    again = f"`{shlex.join(map(str, words))}`."
+    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again)
     return plan, release
 
 
@@ -94,16 +104,17 @@ def _summary(plan: Plan) -> str:
 
 def plan_table(plan: Plan) -> Table:
     """The publications of a plan, one a line."""
-    table = Table("publication", "observer", "strategy", "95 % within", "squared error", box=None, pad_edge=False)
+    table = Table("publication", "observer", "strategy", "95 % within", "standard error", box=None, pad_edge=False)
     for planned in plan.publications:
-        for place, seen in enumerate(planned.seen):
+        told = [one for seen in planned.seen for one in told_before(seen)]
+        for place, one in enumerate(told):
             first = place == 0
             table.add_row(
-                planned.name if first else "",
-                planned.observer if first else "",
-                planned.strategy if first else "",
-                f"±{seen.half_width:.4g}",
-                f"{seen.error:.4g}  {seen.node}",
+                Text(planned.name if first else ""),
+                Text(planned.observer if first else ""),
+                Text(planned.strategy if first else ""),
+                one.within,
+                Text(f"{one.error}  {one.name}{f'. {one.note}' if one.note else ''}"),
             )
     return table
 
@@ -111,9 +122,9 @@ def plan_table(plan: Plan) -> Table:
 def show_plan(plan: Plan, console: Console) -> None:
     console.print(plan_table(plan))
     for promise in plan.promises:
-        console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}")
+        console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for assumption in plan.assumptions:
-        console.print(f"assumed for the predictions: {assumption}", style="dim")
+        console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 
 
 def write_new(path: Path, text: str) -> None:

@@ -1,14 +1,14 @@
 """A release and its folder: what was published, certificates of what was drawn, and both on disk.
 
 In:   published values, the plan, the events that were drawn.
-Out:  Release; results/, plan.json, certificates, run.json; the release read back.
+Out:  Release; results/, plan.json, run.json, manifests, certificates; the release read back.
 Not here: drawing and charging (run/study.py), checking (evidence/verify.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,13 +21,16 @@ from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
 from sfumato.core.certificate import Certificate
 from sfumato.core.event import Event, Repeated
 from sfumato.errors import InputError
+from sfumato.lang.spec import EVERYONE
 from sfumato.plan.plan import Plan
+from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
     from sfumato.run.publish_base import Performed
     from sfumato.run.publish_models import PublishedModel
 
-__all__ = ["Published", "Release", "certificates_of", "read_release", "write"]
+__all__ = ["Published", "Release", "certificates_of", "file_names", "read_release", "write"]
 
 _PROOFS = {"cut_placement", "allocation", "aggregates"}
 _STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
@@ -45,13 +48,6 @@ class Published:
     level: str
     values: pa.Table = field(repr=False)
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def file_name(self) -> str:
-        return self.file_for("parquet")
-
-    def file_for(self, ending: str) -> str:
-        return f"{_safe(self.name)}.{_safe(self.observer)}.{ending}"
 
 
 @dataclass(frozen=True)
@@ -150,29 +146,80 @@ def certificates_of(
     return found
 
 
-def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> None:
-    results = folder / "results"
-    results.mkdir()
-    index = []
-    for one in release.published:
-        parquet.write_table(one.values, results / one.file_name, write_statistics=False)
-        entry = {"publication": one.name, "observer": one.observer, "level": one.level, "file": one.file_name}
-        index.append({**entry, "documents": sorted(one.documents)} if one.documents else entry)
-        for ending, text in one.documents.items():
-            (results / one.file_for(ending)).write_text(text, encoding="utf-8")
-        if one.level != "individual" and not one.documents:
-            text = json.dumps(one.values.to_pylist(), indent=2, ensure_ascii=False)
-            (results / one.file_name.replace(".parquet", ".json")).write_text(text + "\n", encoding="utf-8")
-    (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def file_names(plan: Plan) -> tuple[str, ...]:
+    """The longest names a release of this plan will use: what a disk must be able to hold."""
+    results = [f"results/{stem}.channel.json" for stem in _result_stems(plan).values()]
+    return (*results, *(f"certificate.{stem}.json" for stem in _certificate_stems(plan).values()))
+
+
+def _result_stems(plan: Plan) -> dict[tuple[str, ...], str]:
+    return file_stems((planned.name, planned.observer) for planned in plan.publications)
+
+
+def _certificate_stems(plan: Plan) -> dict[tuple[str, ...], str]:
+    promises = [f"{promise.dataset}/{' and '.join(promise.observers)}" for promise in plan.promises]
+    return file_stems((name,) for name in (*plan.datasets, *promises))
+
+
+def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> Release:
+    """All files of a release; the release with certificates that name them."""
+    _write_results(release, plan, folder / "results")
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
-    for name, certificate in release.certificates.items():
-        whole = len(plan.datasets) == 1 and name == plan.datasets[0]
-        certificate.write(folder / ("certificate.json" if whole else f"certificate.{_safe(name)}.json"))
     reserved = ["reserved the cost"] if charged else ["no ledger was charged"]
     steps = ["evaluated the network", *reserved, "drew the noise", "wrote results"]
     steps += ["committed the cost before this folder was shown"] if charged else []
     log = {"plan": plan.hash, "study": plan.study, "steps": steps}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
+    certificates = _bound(release, plan, folder)
+    stems = _certificate_stems(plan)
+    for name, certificate in certificates.items():
+        certificate.write(folder / _certificate_file(plan, name, stems))
+    return replace(release, certificates=certificates)
+
+
+def _write_results(release: Release, plan: Plan, results: Path) -> None:
+    results.mkdir(exist_ok=True)
+    index, stems = [], _result_stems(plan)
+    for one in release.published:
+        stem = stems[one.name, one.observer]
+        parquet.write_table(one.values, results / f"{stem}.parquet", write_statistics=False)
+        entry = {"publication": one.name, "observer": one.observer, "level": one.level, "file": f"{stem}.parquet"}
+        index.append({**entry, "documents": sorted(one.documents)} if one.documents else entry)
+        for ending, text in one.documents.items():
+            (results / f"{stem}.{ending}").write_text(text, encoding="utf-8")
+        if one.level != "individual" and not one.documents:
+            text = json.dumps(_plain(one.values.to_pylist()), indent=2, ensure_ascii=False, allow_nan=False)
+            (results / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _bound(release: Release, plan: Plan, folder: Path) -> dict[str, Certificate]:
+    """The certificates with what they are issued for: everything, or what the observers of a promise see."""
+    files, stems, results = hashes(folder), _certificate_stems(plan), _result_stems(plan)
+    whole = write_manifest(folder, "manifest.json", files)
+    found: dict[str, Certificate] = {}
+    seen = {f"{p.dataset}/{' and '.join(p.observers)}": {*p.observers, EVERYONE} for p in plan.promises}
+    for name, certificate in release.certificates.items():
+        named = whole
+        if name in seen:
+            own = tuple(f"results/{stem}." for (_, observer), stem in results.items() if observer in seen[name])
+            visible = [path for path in files if path.startswith(own)]
+            named = write_manifest(folder, f"manifest.{stems[name,]}.json", files, visible)
+        found[name] = certificate.bound_to(named)
+    return found
+
+
+def _certificate_file(plan: Plan, name: str, stems: Mapping[tuple[str, ...], str]) -> str:
+    whole = len(plan.datasets) == 1 and name == plan.datasets[0]
+    return "certificate.json" if whole else f"certificate.{stems[name,]}.json"
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """JSON has no infinite numbers: an end of an interval that is nowhere becomes null."""
+    return [
+        {name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()}
+        for row in rows
+    ]
 
 
 def read_release(folder: Path) -> Release:
@@ -184,25 +231,14 @@ def read_release(folder: Path) -> Release:
         found = {path: Certificate.read(path) for path in sorted(folder.glob("certificate*.json"))}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise InputError(f"{folder} does not hold a complete release.") from error
-    names = {
-        _safe(name): name
-        for name in (*plan.datasets, *(f"{p.dataset}/{' and '.join(p.observers)}" for p in plan.promises))
-    }
-    certificates = {}
-    for path, certificate in found.items():
-        part = path.name.removeprefix("certificate").removesuffix("json").strip(".")
-        certificates[names.get(part, part) if part else plan.datasets[0]] = certificate
+    stems = _certificate_stems(plan)
+    names = {_certificate_file(plan, name, stems): name for (name,) in stems}
+    certificates = {names.get(path.name, path.stem): certificate for path, certificate in found.items()}
     return Release(plan.hash, published, certificates, folder)
 
 
 def _published(entry: Mapping[str, Any], results: Path) -> Published:
     values = parquet.read_table(results / entry["file"])
-    bare = Published(entry["publication"], entry["observer"], entry["level"], values)
-    texts = {ending: (results / bare.file_for(ending)).read_text("utf-8") for ending in entry.get("documents", ())}
-    return replace(bare, documents=texts)
-
-
-def _safe(name: str) -> str:
-    """A file name that says which publication it is, on every system."""
-    kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
-    return kept if kept == name else f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    stem = str(entry["file"]).removesuffix("parquet")
+    texts = {ending: (results / f"{stem}{ending}").read_text("utf-8") for ending in entry.get("documents", ())}
+    return Published(entry["publication"], entry["observer"], entry["level"], values, texts)

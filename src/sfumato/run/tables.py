@@ -4,18 +4,16 @@ In:   a table file, a prepared release, a ledger.
 Out:  a new folder with the published table, its noise law, its certificate and a note for its readers.
 Not here: what noise (release/), the formats (run/files.py).
 
-The cost is reserved before the first batch is read and committed when the folder is complete. Whatever fails after
-noise was drawn leaves no output and keeps the charge.
+The cost is reserved before the first batch is read and committed when the folder is complete. What fails before that
+leaves no output and keeps the charge; what fails later leaves the complete folder, and the same call publishes it.
 """
 
 from __future__ import annotations
 
 import queue
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,15 +24,22 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
 from sfumato.release.table import RECORD, PreparedTable
+from sfumato.run.accounts import Grant, first_grant, needed, table_sources
 from sfumato.run.files import TableFile
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
+from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.run_key import binding
+from sfumato.run.staging import Staging, check_target, finish
 
 __all__ = ["release_file"]
 
 Progress = Callable[[int], None]
+AGAIN = "run the same command again: it publishes what was drawn and costs nothing more."
 #: Numbers in a batch: small enough for the memory of a laptop, large enough for numpy.
 _BATCH_NUMBERS = 1 << 22
+#: How long a disk may take nothing, and how long an end is waited for that cannot help any more.
+_WRITE_SECONDS, _GOODBYE_SECONDS = 600.0, 5.0
 
 
 def release_file(
@@ -45,27 +50,38 @@ def release_file(
     dataset: str,
     *,
     progress: Progress = lambda rows: None,
+    grant: Grant = False,
 ) -> Guarantee:
-    """Publish `source` into the new folder `out`; returns what was promised."""
+    """Publish `source` into the new folder `out`; returns what was promised.
+
+    `grant` lets data that has no budget yet get exactly what this release needs: a person's decision.
+    """
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
     file = TableFile.open(source)
     columns = _checked_columns(file, prepared)
-    _check_target(out)
+    check_target(out)
+    sources = table_sources(source)
+    run = binding(prepared.noise.to_json(), prepared.plan, [prepared.clip, prepared.label], sources, dataset)
+    if finish(out, run, ledger, AGAIN):
+        return prepared.guarantee
     rows = max(1024, _BATCH_NUMBERS // max(1, len(columns)))
     _check_values(file, prepared, columns, rows)
-    _grant_if_new(ledger, dataset, prepared.guarantee)
-    reservations = _reserve(ledger, dataset, prepared.guarantee, f"whole-table release of {source.name}")
-    with _all_or_nothing(out) as folder:
-        count = _stream(file, prepared, columns, rows, folder / f"table{source.suffix.lower()}", progress)
+    table = f"table{source.suffix.lower()}"
+    with Staging.open(out, run, again=AGAIN, room=2 * source.stat().st_size + (1 << 20), files=[table]) as staging:
+        purpose = f"whole-table release of {source.name}"
+        reservations = _reserve(ledger, dataset, prepared.guarantee, purpose, sources=sources, grant=grant)
+        count = _stream(file, prepared, columns, rows, staging.folder / table, progress)
         if count == 0:
             for reservation in reservations:
                 ledger.release(reservation)
             raise DataError(f"{source.name} has no rows. Nothing was drawn and nothing was spent.")
         file.check_unchanged()
-        _write_facts(prepared, folder, source, count)
+        _write_facts(prepared, staging.folder, source, count)
+        staging.complete(ledger, reservations)
         for reservation in reservations:
             ledger.commit(reservation)
+        staging.publish()
     return prepared.guarantee
 
 
@@ -84,13 +100,6 @@ def _checked_columns(file: TableFile, prepared: PreparedTable) -> list[str]:
             "from the file: undeclared means not published. Nothing was drawn or spent."
         )
     return names
-
-
-def _check_target(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is not an empty folder: choose a new one with --out. Nothing was spent.")
-    if not out.resolve().parent.is_dir():
-        raise InputError(f"The folder {out.resolve().parent} does not exist. Nothing was spent.")
 
 
 def _check_values(file: TableFile, prepared: PreparedTable, columns: list[str], rows: int) -> None:
@@ -113,26 +122,41 @@ def _may_refuse(domain) -> bool:
     return domain.null is None or domain.unknown is None
 
 
-def _grant_if_new(ledger: Ledger, dataset: str, guarantee: Guarantee) -> None:
-    """A dataset nobody has granted anything for gets exactly this release: a second one must be granted by a person."""
-    if not _units(ledger, dataset):
-        # A grant is a point, not a profile: state the composed guarantee at a usual δ.
-        total = guarantee if _grantable(guarantee) else _point(guarantee)
-        ledger.grant(dataset, total, note="granted by its first release")
-
-
 def _units(ledger: Ledger, dataset: str) -> list[str]:
     return [unit for name, unit in ledger.datasets() if name == dataset]
 
 
 def _reserve(
-    ledger: Ledger, dataset: str, guarantee: Guarantee, purpose: str, *, key: str | None = None, resumed: bool = False
+    ledger: Ledger,
+    dataset: str,
+    guarantee: Guarantee,
+    purpose: str,
+    *,
+    sources: Sequence[str] = (),
+    grant: Grant = False,
+    key: str | None = None,
+    resumed: bool = False,
 ) -> list[Reservation]:
     """Set the cost aside in every account it touches; a resumed run with its `key` finds what it set aside before.
 
     What protects the whole record protects its features too, so it is also charged where only features are accounted
     for. What protects features alone cannot be charged to an account of whole records: it needs a grant of its own.
     """
+    first_grant(ledger, dataset, needed(guarantee), sources, grant)
+    made: list[Reservation] = []
+    try:
+        for name in dict.fromkeys(owner for owner, _ in ledger.owners(sources)) or [dataset]:
+            for who in _touched(ledger, name, guarantee):
+                cost = guarantee.under(who)
+                made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
+    except BaseException:
+        for reservation in () if resumed else made:  # an earlier attempt may have drawn: what it set aside stays
+            ledger.release(reservation)
+        raise
+    return made
+
+
+def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee) -> list[Adjacency]:
     assert guarantee.adjacency is not None
     own, units = guarantee.adjacency.unit, _units(ledger, dataset)
     if own not in units:
@@ -141,55 +165,16 @@ def _reserve(
             f"the label an ε, or grant it: sfumato ledger grant {dataset} --unit {own!r} … Nothing was drawn or spent."
         )
     touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
-    made: list[Reservation] = []
-    try:
-        for unit in touched:
-            who = Adjacency(unit, "replace-one")
-            made.append(ledger.reserve(dataset, guarantee.under(who), purpose=purpose, key=key))
-    except BaseException:
-        for reservation in () if resumed else made:  # an earlier attempt may have drawn: what it set aside stays
-            ledger.release(reservation)
-        raise
-    return made
-
-
-def _grantable(guarantee: Guarantee) -> bool:
-    return type(guarantee).__name__ in ("PureDP", "ApproxDP", "GaussianDP", "ZCDP")
-
-
-def _point(guarantee: Guarantee) -> Guarantee:
-    from sfumato.core.guarantee import ApproxDP, PureDP
-
-    pure = guarantee.epsilon(0.0)
-    if pure < 1e6:
-        return PureDP(pure * (1 + 1e-9), adjacency=guarantee.adjacency)
-    for delta in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9):
-        epsilon = guarantee.epsilon(delta)
-        if epsilon < 1e6:
-            return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=guarantee.adjacency)
-    raise InputError("This release promises next to nothing: widen the box or use GaussianRelease. Nothing was spent.")
-
-
-@contextmanager
-def _all_or_nothing(out: Path) -> Iterator[Path]:
-    """A hidden folder that becomes `out` in one step, or disappears."""
-    parent = out.resolve().parent
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=parent))
-    try:
-        yield folder
-        if out.exists():
-            out.rmdir()
-        folder.chmod(0o755)
-        folder.rename(out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    return [Adjacency(unit, "replace-one") for unit in touched]
 
 
 def _stream(
     file: TableFile, prepared: PreparedTable, columns: list[str], rows: int, target: Path, progress: Progress
 ) -> int:
-    """Read and draw here, write in a second thread: the two cost about the same."""
+    """Read and draw here, write in a second thread: the two cost about the same.
+
+    A disk that takes nothing for `_WRITE_SECONDS` (a share that went away) ends the wait, not only the write.
+    """
     waiting: queue.Queue[pa.Table | None] = queue.Queue(maxsize=2)
     failure: list[BaseException] = []
 
@@ -205,19 +190,24 @@ def _stream(
         while not ended:  # let the reader finish its put
             ended = waiting.get() is None
 
-    writer = threading.Thread(target=write, name="table writer")
+    writer = threading.Thread(target=write, name="table writer", daemon=True)
     writer.start()
     count = 0
     try:
         for number, batch in enumerate(file.batches(prepared.schema, columns, rows)):
             if failure:
                 break
-            waiting.put(prepared.apply(batch, number))
+            waiting.put(prepared.apply(batch, number), timeout=_WRITE_SECONDS)
             count += batch.num_rows
             progress(batch.num_rows)
+    except queue.Full:
+        failure.append(TimeoutError("the disk takes nothing"))
     finally:
-        waiting.put(None)
-        writer.join()
+        with suppress(queue.Full):
+            waiting.put(None, timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+        writer.join(timeout=_GOODBYE_SECONDS if failure else _WRITE_SECONDS)
+    if writer.is_alive() and not failure:
+        failure.append(TimeoutError("the disk takes nothing"))
     if failure:
         raise DataError(
             "The published table could not be written; nothing was published. The charge stays."
@@ -227,7 +217,6 @@ def _stream(
 
 def _write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
     (folder / "noise.json").write_text(prepared.noise.to_json(), encoding="utf-8")
-    prepared.certificate().write(folder / "certificate.json")
     lines = [
         f"This folder holds a published version of a private table of {rows} records.",
         f"Promise: {prepared.guarantee}.",
@@ -240,6 +229,8 @@ def _write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int)
         "Using it: the noise is public (noise.json). Ordinary models are biased by it; those of sfumato.release",
         "(NoiseAwareLinearRegression, NoiseAwareLogisticRegression, NoiseAwareSVC, NoiseAwareMoments) take",
         "TableNoise.from_json(noise.json) and correct for it at no cost in privacy.",
-        "Checking it: sfumato verify certificate.json",
+        "Checking it: sfumato verify FOLDER recomputes the promise and the hash of every file, without the data.",
     ]
     (folder / "README.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    named = write_manifest(folder, "manifest.json", hashes(folder))
+    prepared.certificate().bound_to(named).write(folder / "certificate.json")

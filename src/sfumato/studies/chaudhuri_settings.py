@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from sfumato.core.threads import calm_threads
 from sfumato.studies.chaudhuri_trials import LossName
 from sfumato.studies.study import StudyResult, StudySettings
 
@@ -90,7 +90,7 @@ def with_one_thread(run: Callable[[StudySettings], StudyResult]) -> Callable[[St
     """Products of small matrices: several threads spend their time on waiting for each other."""
 
     def limited(settings: StudySettings) -> StudyResult:
-        with threadpool_limits(1):
+        with calm_threads():
             return run(settings)
 
     return limited

@@ -38,7 +38,7 @@ HOSPITALS = ("north", "south", "west")
 STUDY = """\
 % Breast masses in three hospitals: what the public may see, and what researchers may.
 source(patients, 'patients.parquet').
-column(patients, id, patient(P)).
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
 column(patients, radius, radius(P)).
 column(patients, texture, texture(P)).
 column(patients, smoothness, smoothness(P)).
@@ -139,7 +139,7 @@ def _plan(study: Path, size: int, console: Console) -> Plan:
 
 def _publish(plan: Plan, folder: Path, ledger: Path, console: Console) -> Release:
     console.rule("[bold]2 · publish and charge the ledger[/]")
-    release = run_plan(plan, folder / "data", ledger, out=folder / "release")
+    release = run_plan(plan, folder / "data", ledger, out=folder / "release", grant=True)
     console.print(f"{Ledger(ledger).balance('patientRecords', 'patient')}")
     return release
 
@@ -148,9 +148,8 @@ def _compare(patients: pa.Table, release: Release, console: Console) -> None:
     console.rule("[bold]3 · what was published[/]  (private figures: in this demo only)")
     row = release["averageRadius"].to_pylist()[0]
     truth = float(np.mean(patients["radius"].to_numpy()))
-    console.print(
-        f"mean radius     {row['value']:.2f} ± {1.96 * row['standard_error']:.2f}   [dim]private: {truth:.2f}[/]"
-    )
+    ends = f"95 %: {row['low']:.2f} to {row['high']:.2f}"
+    console.print(f"mean radius     {row['value']:.2f}, {ends}   [dim]private: {truth:.2f}[/]")
     counts = [f"{value:.0f}" for value in release["radiusHistogram"]["value"].to_pylist()]
     exact, _ = np.histogram(patients["radius"].to_numpy(), [5, 10, 15, 20, 25, 30])
     console.print(f"radius counts   {', '.join(counts)}   [dim]private: {', '.join(map(str, exact))}[/]")
@@ -167,7 +166,7 @@ def _sum_over_hospitals(plan: Plan, patients: pa.Table, console: Console) -> Agg
     agreed = round_for(plan, "averageRadius", centres, most_patients=1000)
     cells = {
         name: agreed.statistic.cells(
-            patients.take(list(range(place, patients.num_rows, 3))).select(["radius"]), agreed.grid, 1000
+            patients.take(list(range(place, patients.num_rows, 3))).select(["id", "radius"]), agreed.grid, 1000
         )
         for place, name in enumerate(HOSPITALS)
     }

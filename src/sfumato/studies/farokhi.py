@@ -88,7 +88,7 @@ def _loss(values: np.ndarray, target: np.ndarray, weights: np.ndarray, intercept
 
 
 def _noise_aware(noisy: np.ndarray, variances: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-    model = NoiseAwareLinearRegression(noise=variances).fit(noisy, target)
+    model = NoiseAwareLinearRegression(variances, regularization="prediction").fit(noisy, target)
     return model.coef_, model.intercept_
 
 

@@ -1,8 +1,8 @@
 """`sfumato check STUDY.pl`: every problem of a study at once, for people or for editors.
 
 In:   a path.
-Out:  text or JSON; whether the study can be used.
-Not here: the checks (lang/load.py and what it calls).
+Out:  text or JSON; whether the study can be planned.
+Not here: the checks (run/checking.py and what it calls).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sfumato.lang.load import examine
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
+from sfumato.run.checking import examine_study
 
 __all__ = ["run_check"]
 
 
-def run_check(study: Path, as_json: bool = False) -> tuple[str, bool]:
+def run_check(study: Path, as_json: bool = False, data: Path | None = None) -> tuple[str, bool]:
     """What to print, and whether there are no errors."""
-    spec, problems = examine(study)
+    spec, problems = examine_study(study, data)
     errors = sum(problem.severity == "error" for problem in problems)
     text = _record(study, spec, problems) if as_json else _page(study, spec, problems)
     return text, errors == 0
@@ -45,13 +45,14 @@ def _page(study: Path, spec: Spec | None, problems: tuple[Problem, ...]) -> str:
     if errors or spec is None:
         parts.append(f"{study}: {counted}. Nothing was run and nothing was spent.")
     else:
-        parts.append(f"{study}: {counted}. {_summary(spec)}")
+        parts.append(f"{study}: {counted}. {_summary(spec, problems)}")
     return "\n".join(parts)
 
 
-def _summary(spec: Spec) -> str:
+def _summary(spec: Spec, problems: tuple[Problem, ...]) -> str:
     promises = [f"  {requirement.observer}: {requirement.guarantee}" for requirement in spec.requirements]
-    return "The study can be planned." + (
+    looked = not any(problem.code == "not-checked" for problem in problems)
+    return ("The study can be planned." if looked else "Nothing speaks against it so far.") + (
         "\nPromised, observer by observer:\n" + "\n".join(promises) if promises else ""
     )
 

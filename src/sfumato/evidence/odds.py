@@ -1,0 +1,124 @@
+"""What a promise means for whoever guesses about one individual, from the acts that were drawn, in three registers.
+
+In:   what was asked for, and the guarantee of the acts themselves.
+Out:  Odds and sentences.
+Not here: the probability itself (core/odds.py), everything else that is told (evidence/explain.py).
+
+δ is not the probability that the odds move further than e^ε. That one is the tail of the privacy loss, twenty times
+as large for a usual Gaussian promise, and for a promise whose acts are unknown it has no bound at ε itself: there the
+factor named is twice e^ε, which is exceeded with probability 2δ at most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core.odds import loss_tail
+
+__all__ = ["USUAL_DELTA", "Odds", "odds_of", "odds_sentence", "stated_point"]
+
+#: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
+USUAL_DELTA = 1e-6
+#: A chance above this says nothing: then the factor is named that is exceeded rarely.
+_RARE = 0.5
+
+
+@dataclass(frozen=True)
+class Odds:
+    """The odds for what is true are multiplied by more than `factor` with at most this `chance`, over the noise.
+
+    `sure` is in how many of 100 cases the best guesser between two versions of one individual is right at most.
+    """
+
+    unit: str
+    epsilon: float
+    factor: str
+    chance: float
+    sure: float
+
+    @property
+    def bound(self) -> str:
+        """What happens to the odds, in words, the probability rounded up."""
+        if not self.chance:
+            return f"by at most {self.factor}"
+        return (
+            f"for what is true by more than {self.factor} with a probability of at most {_rounded_up(self.chance)}, "
+            "and for what is false less often still"
+        )
+
+
+def stated_point(guarantee: Guarantee) -> tuple[float, float]:
+    """(ε, δ) as it was promised, or at a usual δ where the promise is a curve.
+
+    >>> stated_point(ApproxDP(0.5, 1e-5)), stated_point(PureDP(1.0))
+    ((0.5, 1e-05), (1.0, 0.0))
+    """
+    delta = USUAL_DELTA
+    if isinstance(guarantee, PureDP | ApproxDP):
+        delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else 0.0
+    return guarantee.epsilon(delta), delta
+
+
+def odds_of(asked: Guarantee, drawn: Guarantee | None = None) -> Odds:
+    """What `asked` comes to, given the guarantee of the acts that were `drawn` for it.
+
+    >>> from sfumato.core import GaussianDP
+    >>> odds = odds_of(ApproxDP(1.0, 1e-6), GaussianDP(0.2366))
+    >>> odds.factor, odds.bound[:70]
+    ('2.72', 'for what is true by more than 2.72 with a probability of at most 2e-05')
+    """
+    acts = drawn or asked
+    epsilon = stated_point(asked)[0]
+    chance = loss_tail(acts, epsilon)
+    if chance > _RARE and math.isfinite(epsilon):
+        epsilon += math.log(2)
+        chance = loss_tail(acts, epsilon)
+    unit = asked.adjacency.unit if asked.adjacency else "record"
+    return Odds(unit, epsilon, _factor(epsilon), chance, 50 + 50 * asked.advantage())
+
+
+def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: str = "analyst") -> str:
+    """For an analyst or an observer, a lawyer, or a person in the data ("subject")."""
+    odds = odds_of(asked, drawn)
+    if register == "subject":
+        return _to_a_subject(odds)
+    unit = odds.unit
+    head = f"Whatever somebody believed about one {unit} before, what is published multiplies the odds {odds.bound}."
+    tie = (
+        f"This is what the data of that one {unit} add. It is all that is learned about one {unit} if different "
+        f"{unit}s are independent given what that somebody knows; who can infer one {unit} from others, as in a "
+        "family, learns from each of them."
+    )
+    guess = (
+        f"Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 %, is right in at "
+        f"most {odds.sure:.1f} % of all cases."
+    )
+    if register == "lawyer" and odds.chance:
+        tie = f"The probability is that of the noise that is drawn; it is not the δ of the promise. {tie}"
+    return f"{head} {tie} {guess}"
+
+
+def _to_a_subject(odds: Odds) -> str:
+    often = f"more than {odds.factor} in at most 1 of {math.floor(1 / odds.chance):,} cases" if odds.chance else ""
+    return (
+        "Somebody who suspects something true about you becomes surer of it, in odds, by a factor of "
+        f"{often or f'at most {odds.factor}'}. Who has to guess which of two versions of your entry was used, and "
+        f"starts at 50 %, is right in at most {odds.sure:.1f} % of all cases. This counts what your own entry adds: "
+        "who can tell about you from other people's entries, such as your family's, learns from theirs as well."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    if epsilon >= 50:
+        return f"e^{epsilon:.3g}"
+    return f"{math.exp(epsilon):.3g}" if epsilon < 6.9 else f"{math.ceil(math.exp(epsilon)):,}"
+
+
+def _rounded_up(chance: float) -> str:
+    """Two digits, upwards; what is above by a hair of rounding alone stays."""
+    if chance >= 1:
+        return "1"
+    unit = 10.0 ** (math.floor(math.log10(chance)) - 1)
+    return f"{math.ceil(chance / unit * (1 - 1e-9)) * unit:.2g}"

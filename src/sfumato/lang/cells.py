@@ -1,0 +1,114 @@
+"""What a study says about its cells: a public range, and what stands for a cell that is absent or not listed.
+
+In:   the derived variables of a study (lang/check.py), a maker of problems.
+Out:  problems.
+Not here: reading a cell (network/cells.py).
+
+Nothing is done in silence and nothing fails at the run: a run that failed for one absent cell would say that there is
+one, and a value nobody declared would be published as if it were somebody's. So the study says it beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from sfumato.core import Categories
+from sfumato.lang.problem import Problem
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import Position, Term, indicator, match, show
+
+__all__ = ["check_cells"]
+
+
+class _Network(Protocol):
+    """What is asked of the derived variables."""
+
+    spec: Spec
+    needed: dict[Term, None]
+    aggregates: Mapping[Term, object]
+
+    def column(self, variable: Term) -> bool: ...
+    def parents(self, variable: Term) -> list[Term]: ...
+    def targets(self) -> list[tuple[Term, Position | None]]: ...
+    def declared_at(self, variable: Term) -> Position | None: ...
+
+
+class _Maker(Protocol):
+    def __call__(
+        self, network: _Network, code: str, message: str, position: Position | None, way_out: str, **more: str | None
+    ) -> Problem: ...
+
+
+def check_cells(network: _Network, error: _Maker) -> Iterator[Problem]:
+    """Every cell that something seen depends on has a range, and a word for its absence."""
+    yield from _ranges(network, error)
+    yield from _absent(network, error)
+    yield from _skipped(network, error)
+
+
+def _ranges(network: _Network, error: _Maker) -> Iterator[Problem]:
+    """A cell that something seen depends on needs a public range: without one its influence has no bound."""
+    reported = set()
+    for variable in network.needed:
+        name = indicator(variable)
+        if name in reported or not network.column(variable):
+            continue
+        if not any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges):
+            reported.add(name)
+            pattern = next(c.atom for c in network.spec.columns if match(c.atom, variable) is not None)
+            yield error(
+                network,
+                "no-range",
+                f"{show(pattern)} influences what is seen and has no declared range",
+                network.declared_at(variable),
+                f"Declare what everybody may know: range({show(pattern)}, Low, High), or a list of categories.",
+                expected="a public range, written down without looking at the data",
+            )
+
+
+def _absent(network: _Network, error: _Maker) -> Iterator[Problem]:
+    """A cell that something seen depends on may be absent or unlisted: the study says what then."""
+    reported = set()
+    for variable in network.needed:
+        column = next((c for c in network.spec.columns if match(c.atom, variable) is not None), None)
+        if column is None or column.table in network.spec.public_tables or indicator(variable) in reported:
+            continue
+        ranged = next((r for r in network.spec.ranges if match(r.atom_pattern, variable) is not None), None)
+        listed = ranged is not None and isinstance(ranged.domain, Categories)
+        if network.spec.missing_of(variable) is None and not (listed and ranged.domain.unknown is not None):
+            reported.add(indicator(variable))
+            shown = show(column.atom)
+            other = f", range({shown}, [… | other])." if listed else ""
+            yield error(
+                network,
+                "missing",
+                f"{shown} influences what is seen, and nothing says what stands for "
+                + ("an absent or unlisted cell" if listed else "an absent or unreadable cell"),
+                column.position,
+                f"Write missing({shown}, Value)., missing({shown}, skip).{other} or, if it is certain that no cell of "
+                f"{column.table} is absent or unlisted, missing({column.table}, never).",
+            )
+
+
+def _skipped(network: _Network, error: _Maker) -> Iterator[Problem]:
+    """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
+    reported = set()
+    for target, position in network.targets():
+        met, waiting = set(), [target]
+        while waiting:
+            current = waiting.pop()
+            if current in met or current in network.aggregates:
+                continue
+            met.add(current)
+            waiting += network.parents(current)
+            said = network.spec.missing_of(current)
+            if said is not None and said.rule == "skip" and network.column(current) and said not in reported:
+                reported.add(said)
+                yield error(
+                    network,
+                    "missing",
+                    f"people without {show(current)} are skipped, and what is published here has a row for everybody",
+                    position,
+                    f"Write missing({show(said.atom_pattern)}, Value), or publish an aggregate.",
+                )

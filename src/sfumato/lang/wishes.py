@@ -1,0 +1,140 @@
+"""Wishes about publications held against what there is: prefer, forbid, weight, collude name things that exist.
+
+In:   a Spec whose clauses were read.
+Out:  problems. A wish that nothing can follow is an error: whoever wrote it would believe it was followed.
+Not here: following them (plan/make.py, plan/settle.py, plan/strategy.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.reader import goals
+from sfumato.lang.spec import Forbidden, Preference, Spec
+from sfumato.lang.term import Compound, Position, Term, Variable, indicator, show, variables
+from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, WAYS
+
+__all__ = ["check_wishes"]
+
+_CALLED = {"variable": "one value per individual", "aggregate": "a number about many individuals"}
+
+
+def check_wishes(spec: Spec) -> Iterator[Problem]:
+    """Every wish about something that does not exist, or that contradicts another."""
+    yield from _publications(spec)
+    yield from _strategies(spec)
+    yield from _contradictions(spec)
+    yield from _observers(spec)
+
+
+def _problem(
+    spec: Spec, code: str, message: str, position: Position | None, way_out: str, close: str | None = None
+) -> Problem:
+    place = position or Position("study", 1, 1)
+    text = next((clause.text for clause in spec.clauses if clause.position == position), "")
+    return Problem("error", code, message, place, text, nearest=close, way_out=way_out)
+
+
+def _published(spec: Spec) -> dict[str, list[Term]]:
+    """What is published under each name."""
+    found: dict[str, list[Term]] = {}
+    for clause in spec.clauses:
+        if indicator(clause.head) == "publish/3":
+            found.setdefault(show(clause.head.arguments[0]), []).append(clause.head.arguments[1])
+    return found
+
+
+def _publications(spec: Spec) -> Iterator[Problem]:
+    published = _published(spec)
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights):
+        if one.publication not in published:
+            yield _problem(
+                spec,
+                "unknown-publication",
+                f"nothing is published under the name {one.publication}",
+                one.position,
+                "Correct the name, or add publish(Name, What, Requirement).",
+                nearest(one.publication, published),
+            )
+
+
+def _strategies(spec: Spec) -> Iterator[Problem]:
+    """prefer and forbid name ways to publish what stands under the name."""
+    published = _published(spec)
+    for one in (*spec.preferences, *spec.forbidden):
+        kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
+        known = {name: text for kind in kinds for name, text in WAYS[kind].items()}
+        for name in one.strategies if kinds else ():
+            if name not in known:
+                yield _unknown(spec, one, name, sorted(kinds), known)
+
+
+def _unknown(spec: Spec, one: Preference | Forbidden, name: str, kinds: list[str], known: dict[str, str]) -> Problem:
+    called = " and ".join(_CALLED.get(kind, f"a {kind}") for kind in kinds)
+    elsewhere = sorted(kind for kind, ways in WAYS.items() if name in ways)
+    what = f"a way to publish {' or '.join(_CALLED.get(kind, f'a {kind}') for kind in elsewhere)}, not {called}"
+    ways = ", ".join(f"{way} ({text})" for way, text in known.items())
+    return _problem(
+        spec,
+        "unknown-strategy",
+        f"{name} is {what if elsewhere else 'no strategy'}: {one.publication} publishes {called}",
+        one.position,
+        f"There are {ways}." if known else f"There is one way to publish {called}: take this line out.",
+        nearest(name, known),
+    )
+
+
+def _kind(spec: Spec, what: Term) -> str:
+    """A row of WAYS."""
+    if isinstance(what, Compound) and indicator(what) in PUBLICATION_FORMS:
+        return what.functor
+    return "variable" if indicator(what) in _of_individuals(spec) else "aggregate"
+
+
+def _of_individuals(spec: Spec) -> set[str]:
+    """functor/arity of the variables that belong to individuals."""
+    domains = {indicator(goal) for dataset in spec.datasets for goal in goals(dataset.goal)}
+    found = set()
+    for clause in spec.clauses:
+        if indicator(clause.head) == "random/1" and indicator(clause.head) not in AGGREGATES:
+            atom = clause.head.arguments[0]
+            people = {v for goal in goals(clause.body) if indicator(goal) in domains for v in variables(goal)}
+            if isinstance(atom, Compound) and any(
+                isinstance(part, Variable) and part in people for part in variables(atom)
+            ):
+                found.add(indicator(atom))
+    return found
+
+
+def _contradictions(spec: Spec) -> Iterator[Problem]:
+    forbidden = {(one.publication, name) for one in spec.forbidden for name in one.strategies}
+    for one in spec.preferences:
+        for name in one.strategies:
+            if (one.publication, name) in forbidden:
+                yield _problem(
+                    spec,
+                    "contradiction",
+                    f"{name} is preferred and forbidden for {one.publication}",
+                    one.position,
+                    "Keep one of the two.",
+                )
+    seen: set[str] = set()
+    for weight in spec.weights:
+        if weight.publication in seen:
+            yield _problem(spec, "twice", f"{weight.publication} has two weights", weight.position, "Keep one of them.")
+        seen.add(weight.publication)
+
+
+def _observers(spec: Spec) -> Iterator[Problem]:
+    observers = {requirement.observer for requirement in spec.requirements}
+    for one in spec.collusions:
+        for observer in sorted(one.observers - observers):
+            yield _problem(
+                spec,
+                "unknown-observer",
+                f"no requirement speaks of the observer {observer}",
+                one.position,
+                "Name it in a requirement: privacy_requirement(privacy(observer), Dataset, dp(Epsilon)).",
+                nearest(observer, observers),
+            )

@@ -1,0 +1,251 @@
+"""Columns of every common kind as a few plain types that no value can break.
+
+In:   an Arrow table or a Parquet file, a data frame, a mapping of arrays or lists.
+Out:  what the engine is given, and the SQL that reads it: text, numbers, truth values.
+Not here: CSV files (network/text_files.py), what a column is meant to hold (network/cells.py).
+
+The type of a column is decided by a schema and never by a value, because a value that decided it would decide how
+everybody's cells are read, or whether the run fails. A list of Python objects has no schema: it is text, like a column
+of a CSV file. Text is handed over as bytes, since an engine that meets bytes that are no text fails; times as whole
+numbers, since an engine that meets a time outside of its calendar fails. Both become text again by total rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from sfumato.errors import DataError
+from sfumato.network.expression import sql_name
+
+__all__ = ["Plain", "plain_file", "plain_table", "text_of"]
+
+#: What begins a text that stands for bytes which are none: no such text is a listed category or a number.
+NO_TEXT = "\ufffd"
+
+#: Microseconds in a unit of time.
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+#: 0001-01-01 and 9999-12-31 in days since 1970-01-01.
+_DAYS = (-719_162, 2_932_896)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Something the engine can read without failing. `shown` is the SQL of each column, in order.
+
+    `text` are the columns that hold text which may be meant as a number, `nested` those that hold no single values.
+    """
+
+    source: Any
+    shown: Mapping[str, str]
+    text: frozenset[str] = frozenset()
+    nested: frozenset[str] = frozenset()
+
+
+def plain_file(path: Path) -> Plain:
+    """A Parquet file, read as it is needed."""
+    with suppress(pa.ArrowException, OSError):
+        schema = parquet.read_schema(path)
+        given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schema])
+        from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
+
+        return _plain(arrow_dataset.dataset(path, schema=given, format="parquet"), schema)
+    raise DataError(f"{path.name} is no Parquet file that can be read. Nothing was published and nothing was spent.")
+
+
+def plain_table(table: Any, name: str) -> Plain:
+    """An Arrow table, a data frame or a mapping."""
+    if isinstance(table, pa.Table):
+        return _from_arrow(table)
+    if isinstance(table, Mapping) or (hasattr(table, "columns") and hasattr(table, "iloc")):
+        return _from_columns(table, name)
+    if hasattr(table, "__arrow_c_stream__"):
+        # What a conversion says when it fails quotes cells, so it is neither repeated nor chained.
+        with suppress(Exception):
+            return _from_arrow(pa.table(table))
+    raise DataError(
+        f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame. Nothing "
+        "was published and nothing was spent."
+    )
+
+
+def _from_arrow(table: pa.Table, text: Iterable[str] = ()) -> Plain:
+    columns = [_as_stored(column) for column in table.columns]
+    given = pa.table(columns, names=table.column_names)
+    return _plain(given, table.schema, text)
+
+
+def _plain(source: Any, schema: pa.Schema, text: Iterable[str] = ()) -> Plain:
+    shown = {field.name: _shown(sql_name(field.name), field.type) for field in schema}
+    folded = {name.casefold() for name in schema.names}
+    if len(folded) < len(schema.names):
+        raise DataError(
+            "A table has columns whose names differ in nothing but small and capital letters. Rename one. Nothing was "
+            "published and nothing was spent."
+        )
+    wide = [field.name for field in schema if pa.types.is_decimal256(_inner(field.type))]
+    nested = frozenset(field.name for field in schema if _stored(field.type) is None)
+    return Plain(source, shown, frozenset((*text, *wide)), nested)
+
+
+# ── types ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _inner(kind: pa.DataType) -> pa.DataType:
+    """The type of the values behind dictionaries, repetitions and names."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _inner(kind.value_type)
+    return _inner(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    views = (pa.string_view(), pa.binary_view())
+    families = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return kind in views or pa.types.is_fixed_size_binary(kind) or any(family(kind) for family in families)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType | None:
+    """The type a column is handed over as; None for values made of several values."""
+    kind = _inner(kind)
+    if _is_bytes(kind):
+        return pa.large_binary()
+    if pa.types.is_decimal(kind):
+        return pa.string() if pa.types.is_decimal256(kind) else pa.decimal128(kind.precision, kind.scale)
+    if pa.types.is_temporal(kind):
+        if pa.types.is_interval(kind):
+            return None
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    return kind if pa.types.is_primitive(kind) or pa.types.is_null(kind) else None
+
+
+def _as_stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    stored = _stored(column.type)
+    if stored is None:
+        return pa.chunked_array([pa.nulls(len(column), pa.list_(pa.int8()))])
+    return pa.chunked_array([_chunk(chunk, stored) for chunk in column.chunks], type=stored)
+
+
+def _chunk(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+    if isinstance(chunk, pa.ExtensionArray):
+        return _chunk(chunk.storage, stored)
+    if isinstance(chunk, pa.RunEndEncodedArray):
+        return _chunk(pc.call_function("run_end_decode", [chunk]), stored)
+    if isinstance(chunk, pa.DictionaryArray):
+        words = _chunk(chunk.dictionary, stored)
+        places = chunk.indices.cast(pa.int64(), safe=False)
+        inside = pc.and_(pc.greater_equal(places, 0), pc.less(places, len(words)))
+        return words.take(pc.if_else(inside, places, pa.scalar(None, pa.int64())))
+    if chunk.type == stored:
+        return chunk
+    if chunk.type == pa.string_view():
+        chunk = chunk.cast(pa.binary_view())
+    return chunk.cast(stored)
+
+
+def _shown(cell: str, kind: pa.DataType) -> str:
+    """SQL that turns what is stored into text, a number or a truth value; it fails for no value."""
+    kind = _inner(kind)
+    if _is_bytes(kind):
+        return f"coalesce(TRY(decode({cell})), '{NO_TEXT}' || hex({cell}))"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _moment(cell, kind)
+    return f"{cell}::VARCHAR" if pa.types.is_temporal(kind) else cell
+
+
+def _moment(cell: str, kind: pa.DataType) -> str:
+    """A date or a time of the years 1 to 9999 as ISO text; any other as its number behind a sign."""
+    if kind == pa.date32():
+        shown, ends = f"(DATE '1970-01-01' + {cell})", _DAYS
+    elif kind == pa.date64():
+        shown, ends = f"(DATE '1970-01-01' + ({cell} // 86400000)::INTEGER)", tuple(day * 86_400_000 for day in _DAYS)
+    elif kind.unit == "ns":
+        shown, ends = f"make_timestamp_ns({cell})", (-9_214_560_000 * 10**9, 9_214_646_400 * 10**9)
+    else:
+        unit = _MICROSECONDS[kind.unit]
+        shown, ends = f"make_timestamp({cell} * {unit})", tuple(day * 86_400_000_000 // unit for day in _DAYS)
+    # Asked first and not tried: some moments outside make the engine give up instead of failing.
+    return f"(CASE WHEN {cell} BETWEEN {ends[0]} AND {ends[1]} THEN {shown}::VARCHAR ELSE '@' || {cell} END)"
+
+
+# ── Python's own columns ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _from_columns(table: Any, name: str) -> Plain:
+    names = [str(key) for key in (table.columns if hasattr(table, "iloc") else table)]
+    given = [table.iloc[:, place] for place in range(len(names))] if hasattr(table, "iloc") else list(table.values())
+    if len(set(names)) < len(names):
+        raise DataError(f"The table {name} has two columns of one name. Rename one. Nothing was spent.")
+    columns, text = {}, []
+    for key, values in zip(names, given, strict=True):
+        typed = _typed(values)
+        if typed is None:
+            text.append(key)
+            typed = pa.chunked_array([text_of(_listed(values, name))], pa.string())
+        columns[key] = typed
+    if len({len(column) for column in columns.values()}) > 1:
+        raise DataError(f"The columns of the table {name} differ in length. Nothing was spent.")
+    return _from_arrow(pa.table(columns), text)
+
+
+def _typed(values: Any) -> pa.ChunkedArray | None:
+    """A column that has a type, as Arrow; None for Python objects, whose types are those of their values."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    kind = getattr(values, "dtype", None)
+    if kind is None or getattr(values, "ndim", 1) != 1:
+        return None
+    if isinstance(kind, np.dtype) and kind.kind not in "biufmM":
+        return None
+    with suppress(Exception):  # text with half a surrogate: the slow way reads it, to the same end
+        array = values.__arrow_array__() if hasattr(values, "__arrow_array__") else pa.array(values, from_pandas=True)
+        return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    return None
+
+
+def _listed(values: Any, name: str) -> Sequence[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1 or not isinstance(values, Iterable):
+        raise DataError(f"A column of the table {name} is no list of cells. Nothing was spent.")
+    return list(values)
+
+
+def text_of(cells: Sequence[Any]) -> pa.Array:
+    """Cells of any Python type as text; what has no text is absent. No value makes it fail.
+
+    >>> text_of(["m", 3, 2.5, True, None, float("nan"), b"x", {}, 2**70]).to_pylist()
+    ['m', '3', '2.5', 'true', None, None, 'x', None, '1180591620717411303424']
+    """
+    with suppress(Exception):
+        return pa.array(cells, pa.string())  # all of them text: the same result at once
+    return pa.array([_text(cell) for cell in cells], pa.string())
+
+
+def _text(cell: Any) -> str | None:
+    if isinstance(cell, np.generic):
+        with suppress(Exception):
+            cell = cell.item()
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, (bytes, str)):
+        return _decoded(cell if isinstance(cell, bytes) else cell.encode("utf-8", "surrogatepass"))
+    if cell is None or isinstance(cell, (Mapping, Sequence, set, frozenset)):
+        return None
+    with suppress(Exception):  # an object's own word for itself is no reason to fail
+        if bool(np.equal(cell, cell)):  # NaN and NaT are not
+            return _decoded(str(cell).encode("utf-8", "surrogatepass"))
+    return None
+
+
+def _decoded(content: bytes) -> str:
+    with suppress(UnicodeDecodeError):
+        return content.decode()
+    return NO_TEXT + content.hex().upper()

@@ -1,0 +1,148 @@
+"""Errors and intervals before anything is drawn: what each published number will carry, and what that assumes.
+
+In:   a dataset being settled (plan/settle.py), a request, its draws.
+Out:  Seen: standard errors and half widths of 95 % intervals, with the assumption about sizes in the same line.
+Not here: the errors of what was drawn (plan/intervals.py); both rest on the same laws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.plan.discrete import SampleDraw
+from sfumato.plan.draw import Draw, combined_variance
+from sfumato.plan.individual_part import AnyDraw, IndividualPart
+from sfumato.plan.intervals import NoiseLaw, law_of
+from sfumato.plan.linear_individual import LinearDraw, linear_law
+from sfumato.plan.plan import Basis, Seen
+from sfumato.plan.statistic import part_labels
+from sfumato.plan.template import Numbers
+
+if TYPE_CHECKING:
+    from sfumato.plan.request import Request
+    from sfumato.plan.settle import Settling
+
+__all__ = ["Predicting", "seen_of_one", "variance_of"]
+
+
+def variance_of(name: str, draws: Sequence[AnyDraw]) -> float:
+    """Of one number of a node, its draws combined by precision; 0 where there are none."""
+    own = tuple(draw for draw in draws if isinstance(draw, Draw) and draw.node == name)
+    return combined_variance(own) if own else 0.0
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """What one request will show of sums, and of what is computed from them."""
+
+    settling: Settling
+    request: Request
+    draws: tuple[AnyDraw, ...]
+
+    @property
+    def _pure(self) -> bool:
+        return self.settling.noise == "laplace"
+
+    def seen(self, name: str) -> Seen:
+        """One line of the plan."""
+        if name not in self.settling.aggregates:
+            return self._computed(name)
+        node, statistic = self.settling.aggregates[name], self.settling.statistics[name]
+        size = self.settling.count_of(name)
+        error = statistic.error(variance_of(name, self.draws), size, self._pure)
+        numbers = statistic.predicted(self._law(name), size, self._pure)
+        alike = len(set(numbers)) == 1
+        basis: Basis = "known"
+        if statistic.kind == "mean" and not statistic.is_public:
+            basis = "people" if statistic.has_public_count else "drawn"
+        return Seen(
+            name,
+            error,
+            max(width for _, width in numbers),
+            statistic.published_size,
+            "" if basis == "known" else self._note(name),
+            numbers[:1] if alike else numbers,
+            () if alike else part_labels(node),
+            basis,
+        )
+
+    def _law(self, name: str) -> NoiseLaw:
+        own = [draw for draw in self.draws if isinstance(draw, Draw) and draw.node == name and draw.group is None]
+        return law_of(own) if own else NoiseLaw()
+
+    def _behind(self, name: str) -> list[str]:
+        settling = self.settling
+        return [name] if name in settling.aggregates else sorted(settling.sums_behind(name, self.request))
+
+    def _computed(self, name: str) -> Seen:
+        """Something computed from aggregates, simulated over them spread on their ranges."""
+        errors = self._simulated(name)
+        error, width = float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95))
+        note = f"Over aggregates spread on their ranges. {self._note(name)}".strip() if error else ""
+        return Seen(name, error, width, 1, note, ((math.sqrt(error), width),), (), "drawn" if error else "known")
+
+    def _simulated(self, name: str) -> Numbers:
+        settling = self.settling
+        scales = {}
+        for other in self._behind(name):
+            size = settling.count_of(other)
+            error = settling.statistics[other].error(variance_of(other, self.draws), size, self._pure)
+            if error > 0:
+                scales[other] = math.sqrt(error / (2.0 if self._pure else 1.0))
+        return settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
+
+    def _note(self, name: str) -> str:
+        """What a prediction assumes about sizes, and what it would be for others, in one line."""
+        settling = self.settling
+        behind = self._behind(name)
+        unknown = [one for one in behind if not settling.aggregates[one].everybody and one not in settling.sizes]
+        guessed = settling.dataset not in settling.sizes
+        if not unknown and not guessed:
+            return f"For {settling.count_of(name):,.6g} contributions." if name in settling.aggregates else ""
+        size, tenth = settling.size, settling.size / 10
+        many, few = (self._width_if(name, number, unknown) for number in (size, tenth))
+        if unknown:
+            taken = f"For {size / 2:,.6g} of {size:,.6g}"
+            return f"{taken}; ±{many:.4g} if all {size:,.6g} qualify, ±{few:.4g} if {tenth:,.6g} do."
+        return f"±{many:.4g} if there are {size:,.6g}, ±{few:.4g} if there are {tenth:,.6g}."
+
+    def _width_if(self, name: str, size: float, unknown: Sequence[str]) -> float:
+        settling = self.settling
+        sizes = {**settling.sizes, **dict.fromkeys(unknown, size)}
+        other = replace(settling, sizes=sizes, size=settling.size if unknown else size)
+        return replace(self, settling=other)._width(name)
+
+    def _width(self, name: str) -> float:
+        settling = self.settling
+        if name not in settling.aggregates:
+            return float(np.quantile(np.abs(self._simulated(name)), 0.95))
+        return settling.statistics[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
+
+
+def seen_of_one(
+    part: IndividualPart, name: str, simulated: tuple[float, float], draws: Sequence[AnyDraw], note: str
+) -> Seen:
+    """One number about each individual: noise put on itself has its own law; what is computed is simulated."""
+    error, half_width = simulated
+    law = _own_law(part.group, name, draws)
+    if any(isinstance(draw, SampleDraw) and draw.node == name for draw in draws):
+        return Seen(name, error, 1.0, 1, note, (), (), "answer")
+    if law is None:
+        return Seen(name, error, half_width, 1, note, ((math.sqrt(error), half_width),), (), "drawn")
+    width = part.template.bounds[name].width
+    pair = (min(law.deviation, width / 2), min(law.half_width, width))
+    return Seen(name, error, pair[1], 1, note, (pair,), (), "known")
+
+
+def _own_law(group: int, name: str, draws: Sequence[AnyDraw]) -> NoiseLaw | None:
+    """Of the noise in a published number itself: its own draws, or the strategy it is read off."""
+    own = [d for d in draws if isinstance(d, Draw) and d.node == name and d.group == group]
+    if own:
+        return law_of(own)
+    read = [d for d in draws if isinstance(d, LinearDraw) and d.group == group and name in d.candidate.outputs]
+    return linear_law(read, name) if read else None

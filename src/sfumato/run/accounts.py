@@ -1,0 +1,271 @@
+"""Which account pays for which data. A budget belongs to the data, not to a word in a study.
+
+In:   the tables a run reads and the column that says whose row it is; the ledger; what the run costs.
+Out:  sources, the accounts they are bound to, and a first grant if a person asked for it.
+Not here: what is charged (run/ledger.py), which rows are read (network/).
+
+A source is a place (the resolved path of a file) or a content (SHA-256 of a file's bytes, or of a table in memory),
+each together with the identity column. An account is bound to every source it was charged for. So a new name for the
+dataset, for the source or for the unit, a link, a copy, another working folder or appended rows find the same account.
+A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
+needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes. Commands keep a list of the
+ledgers they charged, so that a copy in another folder, with another default ledger, finds its account too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, RenyiDP, Repeated
+from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
+from sfumato.lang.term import indicator
+from sfumato.network.network import Network
+from sfumato.network.tables import layout_of
+from sfumato.run.ledger import LEDGER_NAME, Ledger
+from sfumato.run.ledger_balance import amount_text
+from sfumato.run.manifest import hash_of
+
+__all__ = [
+    "Grant",
+    "default_ledger",
+    "files_sources",
+    "first_grant",
+    "needed",
+    "renamed",
+    "sources_of",
+    "table_sources",
+]
+
+#: Whether a first grant may be made: yes, no, or ask with this sentence.
+Grant = bool | Callable[[str], bool]
+_GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+_FEW_FILES = 64
+
+
+def default_ledger(data: str | os.PathLike[str]) -> Path:
+    """The ledger beside the data, as an absolute path: for a file in its folder, for a link in that of the real file.
+
+    >>> default_ledger("/data/patients").name
+    'sfumato-ledger.db'
+    """
+    if "://" in str(data):
+        raise InputError(f"{data} is not on this machine: say with --ledger where its ledger is. Nothing was spent.")
+    place = Path(data).resolve()
+    return (place.parent if place.is_file() else place) / LEDGER_NAME
+
+
+def sources_of(network: Network, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """For every dataset of the study the sources that say who its individuals are; one table is nobody else's."""
+    spec = network.spec
+    found: dict[str, tuple[str, ...]] = {}
+    for dataset in spec.datasets:
+        sources: list[str] = []
+        for name, table in tables.items():
+            if name in spec.public_tables:
+                continue
+            column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
+            if column is not None:
+                sources += table_sources(table, column.name)
+        found[dataset.name] = tuple(dict.fromkeys(sources))
+    _check_apart(found)
+    return found
+
+
+def _check_apart(found: Mapping[str, tuple[str, ...]]) -> None:
+    names = list(found)
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            if set(found[name]) & set(found[other]):
+                raise DataError(
+                    f"The datasets {other} and {name} name the people of one table by one column: whoever is in one is "
+                    "in the other, and neither promise would hold beside the other. Declare one dataset and one source "
+                    "for it. Nothing was drawn and nothing was spent."
+                )
+
+
+def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
+    """The sources of one table: its place and its content, each with the identity column ("" for records)."""
+    if isinstance(table, str | os.PathLike):
+        path = Path(table).resolve()
+        content = hash_of(path) if path.is_file() else None
+        places = [f"place\0{path}\0{identity}"]
+        return (*places, f"bytes\0{content}\0{identity}") if content else tuple(places)
+    return (f"table\0{_content(table)}\0{identity}",)
+
+
+def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
+    """The sources of a table of many files: where it lies, all of its content, and each file while they are few."""
+    if any("://" in file for file in files):
+        return (f"place\0{source}\0",)
+    with ThreadPoolExecutor() as pool:
+        contents = list(pool.map(hash_of, map(Path, files)))
+    whole = hashlib.sha256("".join(sorted(contents)).encode()).hexdigest()
+    single = contents if len(contents) <= _FEW_FILES else []
+    return (
+        f"place\0{Path(source).resolve()}\0",
+        f"bytes\0{whole}\0",
+        *(f"bytes\0{content}\0" for content in single),
+    )
+
+
+def _content(table: Any) -> str:
+    """SHA-256 of a table in memory: names in their order, and every column's values whatever its chunks."""
+    digest = hashlib.sha256()
+    columns = _columns(table)
+    for name, column in columns.items():
+        digest.update(f"{len(str(name))}:{name}".encode("utf-8", "surrogateescape"))
+        _update(digest, column)
+    return digest.hexdigest()
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    if isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__"):
+        try:
+            arrow = (
+                table if isinstance(table, pa.Table) else pa.table(dict(table) if isinstance(table, Mapping) else table)
+            )
+            return {name: arrow[name] for name in arrow.column_names}
+        except (pa.ArrowException, TypeError, ValueError):
+            pass  # cells of several types in one column: they are read one by one below
+    if isinstance(table, Mapping):
+        return {str(name): column for name, column in table.items()}
+    if hasattr(table, "columns"):
+        return {str(name): table[name] for name in table.columns}
+    return {"": np.asarray(table)}
+
+
+def _update(digest: Any, column: Any) -> None:
+    if isinstance(column, pa.ChunkedArray | pa.Array):
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+            digest.update(np.asarray(pc.is_valid(column)).tobytes())
+            digest.update(np.asarray(pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)).tobytes())
+            return
+        values = column.to_pylist()
+    else:
+        values = column.tolist() if hasattr(column, "tolist") else list(column)
+    for value in values:
+        text = repr(value).encode("utf-8", "surrogateescape")
+        digest.update(len(text).to_bytes(8, "big") + text)
+
+
+# ── costs and grants ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def renamed(cost: Event | Repeated | Guarantee, adjacency: Adjacency) -> Event | Repeated | Guarantee:
+    """The same cost with the account's word for the unit."""
+    if isinstance(cost, Repeated):
+        return Repeated(dataclasses.replace(cost.event, adjacency=adjacency), cost.count)
+    return cost.under(adjacency) if isinstance(cost, Guarantee) else dataclasses.replace(cost, adjacency=adjacency)
+
+
+def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
+    """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
+    kept = [one.under(cost.adjacency) for one in promises if isinstance(one, _GRANTABLE) and cost.implies(one) is True]
+    for one in (*(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
+        if isinstance(one, _GRANTABLE):
+            return one
+    pure = cost.epsilon(0.0)
+    if pure < 1e6:
+        return PureDP(pure * (1 + 1e-9), adjacency=cost.adjacency)
+    for delta in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9):
+        epsilon = cost.epsilon(delta)
+        if epsilon < 1e6:
+            return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=cost.adjacency)
+    raise InputError("This release promises next to nothing: widen the box or use GaussianRelease. Nothing was spent.")
+
+
+def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
+    """Open the account of data that has none, if a person says so; otherwise UnknownDatasetError with the command."""
+    if ledger.owners(sources):
+        return
+    _check_elsewhere(ledger, sources)
+    if any(name == dataset for name, _ in ledger.datasets()):
+        return
+    assert total.adjacency is not None
+    question = (
+        f"Nothing was ever granted for {dataset!r} (unit: {total.adjacency.unit}) in {ledger.path.resolve()}. This run "
+        f"needs {amount_text(total)} under {total.adjacency}."
+    )
+    allowed = grant(f"{question} Grant exactly that?") if callable(grant) else grant
+    if not allowed:
+        raise UnknownDatasetError(
+            f"{question} A first grant is a person's decision. Nothing was run and nothing was spent. Decide with "
+            f"`{grant_command(dataset, total, ledger.path)}`, or run the same command with --grant (from Python: "
+            "grant=True) to grant exactly what it needs."
+        )
+    ledger.grant(dataset, total, note="granted with its first release", sources=sources)
+
+
+def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
+    """A copy in another folder, or another working folder, has its budget where it was first granted."""
+    for path in ledger.beside:
+        if not path.is_file() or path.resolve() == ledger.path.resolve():
+            continue
+        try:
+            owners = Ledger(path, create=False).owners(sources)
+        except LedgerError:  # a ledger that cannot be read is no reason to stop all others
+            continue
+        if owners:
+            raise UnknownDatasetError(
+                f"This data has its budget in {path} under the name {owners[0][0]!r}, and none in "
+                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Use it: --ledger "
+                f"{shlex.quote(str(path))}"
+            )
+
+
+def known_ledgers() -> list[Path]:
+    """The ledgers that this user's commands have charged, by a list in the user's own folder (SFUMATO_STATE)."""
+    try:
+        return [Path(line) for line in _list_of_ledgers().read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, ValueError):
+        return []
+
+
+def remember_ledger(ledger: Path) -> None:
+    """Put a ledger on that list. Without a folder to write to there is no list, and only this ledger is asked."""
+    place = _list_of_ledgers()
+    if ledger.resolve() in known_ledgers():
+        return
+    with suppress(OSError):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with place.open("a", encoding="utf-8") as file:
+            file.write(f"{ledger.resolve()}\n")
+
+
+def _list_of_ledgers() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(os.environ.get("SFUMATO_STATE") or Path(state) / "sfumato") / "ledgers.txt"
+
+
+def grant_command(dataset: str, total: Guarantee, ledger: Path) -> str:
+    """The complete command that grants `total`.
+
+    >>> grant_command("people", PureDP(0.5, adjacency=Adjacency("patient", "replace-one")), Path("/data/l.db"))
+    'sfumato ledger grant people --epsilon 0.5 --unit patient --relation replace-one --ledger /data/l.db'
+    """
+    match total:
+        case ApproxDP(eps=eps, delta_=delta):
+            amount = f"--epsilon {eps!r} --delta {delta!r}"
+        case GaussianDP(mu=mu):
+            amount = f"--mu {mu!r}"
+        case ZCDP(rho=rho):
+            amount = f"--rho {rho!r}"
+        case PureDP(eps=eps) | RenyiDP(eps=eps):
+            amount = f"--epsilon {eps!r}"
+        case _:
+            amount = "--epsilon E"
+    who = total.adjacency
+    unit = f" --unit {shlex.quote(who.unit)} --relation {who.relation}" if who else ""
+    return f"sfumato ledger grant {shlex.quote(dataset)} {amount}{unit} --ledger {shlex.quote(str(ledger.resolve()))}"

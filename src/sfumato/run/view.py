@@ -1,0 +1,291 @@
+"""What one observer sees of a plan's draws: values, each with its own standard error and 95 % interval.
+
+In:   a Plan, its network evaluated, the draws.
+Out:  tables: of aggregates one row per number, of individuals one row each.
+Not here: charging and writing (run/study.py), the errors of a number (plan/intervals.py), rows
+(run/view_rows.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import InputError, PlanError
+from sfumato.lang.term import show
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.bounds import Bounds
+from sfumato.network.evaluate import ID, Values
+from sfumato.network.network import Network
+from sfumato.network.totals import AggregateValue
+from sfumato.plan.discrete import SampleDraw
+from sfumato.plan.draw import Draw
+from sfumato.plan.individual_part import AnyDraw
+from sfumato.plan.intervals import Figure, NoiseLaw, figure_of, law_of
+from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.plan import Plan, Planned
+from sfumato.plan.request import shared_template, template_of
+from sfumato.plan.statistic import Statistic, Sums, part_labels, statistic_of
+from sfumato.plan.template import Template
+from sfumato.run.study_files import Published
+from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
+
+__all__ = ["COLUMNS", "Drawn", "View", "exact_sums"]
+
+#: Of every table of aggregates.
+COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
+#: Bounds of what is not noisy any more: published sums are read as they are.
+_ANYTHING = Bounds.unbounded("a published sum")
+
+
+@dataclass
+class Drawn:
+    """Every act of the plan, done once: observers who share a draw are shown the same noise."""
+
+    random_state: int | None
+    done: dict[AnyDraw, np.ndarray] = field(default_factory=dict)
+
+    def __call__(self, draw: AnyDraw, exact: np.ndarray) -> np.ndarray:
+        if draw not in self.done:
+            seed = None if self.random_state is None else self.random_state + len(self.done)
+            self.done[draw] = draw.mechanism(seed)(exact)
+        return self.done[draw]
+
+    def combined(self, draws: Sequence[Draw | LinearDraw], exact: np.ndarray) -> np.ndarray:
+        """Versions of one node put together by precision."""
+        weights = [1 / draw.variance for draw in draws]
+        total = np.zeros(np.shape(exact))
+        for weight, draw in zip(weights, draws, strict=True):
+            total += weight * self(draw, exact)
+        return total / math.fsum(weights)
+
+
+def exact_sums(kind: str, value: AggregateValue) -> Sums:
+    """What is encoded and drawn, from what the network was evaluated to."""
+    vector = value.vector
+    if kind in ("mean", "sum") and value.exact is not None:
+        # Rows that count by a probability add up to a fraction, which a float would round.
+        count = value.count if isinstance(value.count, Fraction) else float(value.count)
+        return Sums(count, value.exact[0])
+    if kind == "count":
+        return Sums(float(vector[0]), vector)
+    if kind == "moment2":
+        size = int((math.isqrt(8 * len(vector) + 1) - 1) // 2)
+        matrix = np.zeros((size, size))
+        matrix[np.triu_indices(size)] = vector
+        return Sums(0.0, matrix + np.triu(matrix, 1).T)
+    return Sums(0.0, vector)
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    """An aggregate as an observer has it: the drawn numbers, the law of the noise in each, how they are read."""
+
+    statistic: Statistic
+    numbers: np.ndarray
+    law: NoiseLaw
+    count: float | None
+    pure: bool
+
+    def figures(self) -> tuple[Figure, ...]:
+        if self.law.deviation == 0:
+            values = self.statistic.decode(self.numbers, self.count, self.pure)
+            return tuple(Figure.exact(float(value)) for value in np.ravel(values))
+        return self.statistic.figures(self.numbers, self.law, self.count, self.pure)
+
+    @property
+    def read(self) -> np.ndarray:
+        """The drawn numbers that a formula reads of it."""
+        return self.numbers[: self.statistic.first_reads]
+
+    def first(self, rows: np.ndarray) -> np.ndarray:
+        """The first published number for each row of such numbers."""
+        return self.statistic.first(rows, self.count, self.pure)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one observer sees: the network evaluated with this observer's draws in place of what they cover."""
+
+    plan: Plan
+    network: Network
+    values: Values
+    drawn: Drawn
+    observer: str
+
+    def published(self, planned: Planned, level: str) -> Published:
+        table = self._individuals(planned) if level == "individual" else self._aggregates(planned)
+        return Published(planned.name, planned.observer, level, table)
+
+    def _draws(self, node: str, group: int | None) -> list[Draw]:
+        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
+        return [d for d in mine if isinstance(d, Draw) and d.node == node]
+
+    def _linear_draws(self, group: int) -> list[LinearDraw]:
+        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
+        return [d for d in mine if isinstance(d, LinearDraw)]
+
+    # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _aggregates(self, planned: Planned) -> pa.Table:
+        sums = {node.name: node for node in self.network.aggregates}
+        rows: list[tuple[Any, ...]] = []
+        for name in dict.fromkeys(seen.node for seen in planned.seen):
+            node = sums.get(name)
+            figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
+            labels = part_labels(node) if node is not None else ("",)
+            for label, figure in zip(labels, figures, strict=True):
+                rows.append((name, label, figure.value, figure.standard_error, figure.low, figure.high))
+        return pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+
+    def _noisy(self, node: AggregateNode) -> _Noisy:
+        statistic = statistic_of(node, self.network)
+        sums = exact_sums(node.kind, self.values.aggregates[node.name])
+        draws = self._draws(node.name, None)
+        if not draws:
+            if not statistic.is_public:
+                raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
+            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), sums.count, False)
+        pure = draws[0].noise == "laplace"
+        noisy = self.drawn.combined(draws, statistic.encode(sums, pure))
+        # The number of contributions is used exactly only where everybody knows it.
+        return _Noisy(statistic, noisy, law_of(draws), sums.count if statistic.has_public_count else None, pure)
+
+    def _shared(self, name: str) -> Figure:
+        """Something computed from published aggregates and public facts: post-processing, its error included."""
+        sums = {node.name: node for node in self.network.aggregates}
+        template = shared_template(self.network, [name], dict.fromkeys(sums, _ANYTHING))
+        leaves = [node for node in template.order if node not in template.formulas]
+        read = {node: self._noisy(sums[node]) for node in leaves if node in sums}
+        facts = {node: np.ravel(self.values.column(node))[:1] for node in leaves if node not in sums}
+        drawn = np.concatenate([one.read for one in read.values()] or [np.zeros(0)])
+        laws = [one.law for one in read.values() for _ in range(one.read.size)]
+
+        def computed(rows: np.ndarray) -> np.ndarray:
+            inputs, start = dict(facts), 0
+            for node, one in read.items():
+                inputs[node] = one.first(rows[:, start : start + one.read.size])
+                start += one.read.size
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(template.evaluate(inputs)[name], (len(rows),)).astype(np.float64)
+
+        found = figure_of(computed, drawn, laws)
+        if found.standard_error == 0 or _bounded(template, name, read, facts):
+            return found
+        # Somewhere in reach a denominator is 0: the drawn numbers say nothing about how large the truth may be.
+        return Figure(found.value, math.inf, -math.inf, math.inf)
+
+    # ── individuals ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _individuals(self, planned: Planned) -> pa.Table:
+        names = list(dict.fromkeys(seen.node for seen in planned.seen))
+        dataset = self._dataset(planned)
+        table = self.values.individuals[dataset]
+        guesses = {seen.node: (seen.standard_error, seen.half_width) for seen in planned.seen}
+        columns: dict[str, np.ndarray] = {}
+        for index, rows in self._groups(dataset):
+            for name, shown in self._shown(index, rows, names, table, guesses).items():
+                kind = object if shown.dtype.kind in "OUS" else np.float64
+                empty = None if kind is object else np.nan
+                columns.setdefault(name, np.full(table.num_rows, empty, dtype=kind))[rows] = shown
+        return pa.table({ID: table[ID], **columns}).sort_by(ID)
+
+    def _dataset(self, planned: Planned) -> str:
+        """Whose individuals a publication shows; who they are must be public."""
+        spec = self.network.spec
+        found = next(r.dataset for r in spec.requirements if show(r.name) == planned.requirement)
+        if spec.dataset(found).adjacency.relation != "replace-one":
+            raise PlanError(f"{planned.name} would show who is in {found}, which is protected. Nothing was published.")
+        return found
+
+    def _shown(
+        self,
+        index: int,
+        rows: np.ndarray,
+        names: Sequence[str],
+        table: pa.Table,
+        guesses: Mapping[str, tuple[float, float]],
+    ) -> dict[str, np.ndarray]:
+        """What the individuals of one group show of the named nodes, numbers with their errors beside them."""
+        answers = [d for d in self.plan.draws if d.group == index and self.observer in d.observers and d.node in names]
+        sampled = {d.node: d for d in answers if isinstance(d, SampleDraw)}
+        shown = {name: self._answered(draw, rows, table) for name, draw in sampled.items()}
+        numbers = [name for name in names if name not in sampled]
+        template = template_of(self.network, self.network.groups[index], numbers) if numbers else None
+        if template is None or not rows.size:
+            return shown
+        linear = self._linear_draws(index)
+        wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
+        inputs = {node: self._column(node, rows, table) for node in wanted}
+        if linear:
+            candidate = linear[0].candidate
+            found = linear_rows(candidate, self.drawn.combined(linear, candidate.apply(inputs)), linear)
+        else:
+            found = self._noisy_rows(template, inputs, index, rows.size, numbers, guesses)
+        for name in numbers:
+            if name in found:
+                shown |= found[name].columns(name)
+        return shown
+
+    def _column(self, node: str, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+        return self.values.column(node)[rows] if node in table.column_names else self.values.column(node)
+
+    def _answered(self, draw: SampleDraw, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+        """One random answer per individual."""
+        values = {name: self._column(name, rows, table) for name in draw.candidate.inputs}
+        states = draw.candidate.rows(values, rows.size)
+        answers = np.array(draw.candidate.answers, dtype=object)
+        return answers[self.drawn(draw, states)] if rows.size else answers[:0]
+
+    def _groups(self, dataset: str) -> list[tuple[int, np.ndarray]]:
+        """The places of each public group's individuals in the dataset's table."""
+        membership = self.values.membership(dataset)
+        own = [index for index, group in enumerate(self.network.groups) if group.dataset == dataset]
+        return [(index, np.flatnonzero(membership == index)) for index in own]
+
+    def _noisy_rows(
+        self,
+        template: Template,
+        inputs: Mapping[str, Any],
+        group: int,
+        size: int,
+        names: Sequence[str],
+        guesses: Mapping[str, tuple[float, float]],
+    ) -> dict[str, RowFigures]:
+        """The template in topological order; a node of the cut is drawn, clipped to its bounds, and only then read."""
+        read: dict[str, np.ndarray] = {}
+        free: dict[str, np.ndarray] = {}
+        laws: dict[str, NoiseLaw] = {}
+        for name in template.order:
+            value = inputs[name] if name not in template.formulas else template.formulas[name].evaluate(read)
+            draws = self._draws(name, group)
+            if draws:
+                exact = np.broadcast_to(np.asarray(value, dtype=np.float64), (size,))
+                free[name], laws[name] = self.drawn.combined(draws, exact), law_of(draws)
+                value = np.clip(free[name], template.bounds[name].low, template.bounds[name].high)
+            read[name] = np.asarray(value)
+        shown = [name for name in names if name in template.order]
+        values = {name: np.broadcast_to(read[name], (size,)) for name in shown}
+        return template_rows(template, values, free, laws, inputs, guesses)
+
+
+def _bounded(template: Template, name: str, read: Mapping[str, _Noisy], facts: Mapping[str, np.ndarray]) -> bool:
+    """Whether the formula stays finite wherever the sums may be: by interval arithmetic over their own intervals."""
+    known: dict[str, Bounds] = {}
+    for node in template.order:
+        if node in template.formulas:
+            known[node] = template.formulas[node].interval(known)
+        elif node in read:
+            figure = read[node].figures()[0]
+            known[node] = Bounds(figure.low, figure.high)
+        else:
+            fact = facts[node]
+            number = fact.size and fact.dtype.kind in "ifub"
+            known[node] = Bounds.point(float(fact[0])) if number else template.bounds[node]
+    return known[name].bounded

@@ -1,0 +1,110 @@
+"""The second road: what core issues the verifier accepts, and what the verifier accepts core would have issued."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from decimal import Decimal
+
+import pytest
+
+from laws.second_road import MAKERS, Case, case, disagreement, forged, issues
+from sfumato.core import REPLACE_ONE, ZCDP, ApproxDP, Event, GaussianDP, LaplaceEvent, PureDP, compose
+from sfumato.core.certificate import Certificate
+from sfumato.core.channel_event import ChannelEvent
+from sfumato.errors import UnprovedError
+from sfumato.evidence import verify
+
+losses = importlib.import_module("sfumato.evidence.losses")
+
+FEW, MANY = 120, 2000
+
+
+def disagreements(seeds: range) -> list[tuple[int, str]]:
+    return [(seed, words) for seed in seeds if (words := disagreement(case(seed))) is not None]
+
+
+def every_event() -> set[type[Event]]:
+    found, left = set(), [Event]
+    while left:
+        kinds = left.pop().__subclasses__()
+        left += kinds
+        found |= {kind for kind in kinds if not kind.__abstractmethods__ and kind.__module__.startswith("sfumato.")}
+    return found
+
+
+def test_every_kind_of_event_is_tried():
+    assert every_event() == set(MAKERS)
+
+
+def test_core_issues_what_the_verifier_accepts():
+    assert disagreements(range(FEW)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_core_issues_what_the_verifier_accepts_at_length(part):
+    assert disagreements(range(part * MANY // 20, (part + 1) * MANY // 20)) == []
+
+
+def leaking(chance: float) -> ChannelEvent:
+    """A channel that publishes the value itself with this small chance."""
+    total = 1 << 62
+    leak = int(total * chance)
+    often = (total - leak) * 3 // 4
+    rest = total - leak - often
+    return ChannelEvent([[often, rest, leak, 0], [rest, often, 0, leak]], at=1.0986122886681102, adjacency=REPLACE_ONE)
+
+
+@pytest.mark.parametrize("chance", [1e-3, 1e-9, 1e-12, 1e-17])
+def test_an_event_that_may_fail_supports_no_promise_without_failure(chance):
+    event = leaking(chance)
+    assert event.delta > 0
+    for promise in (GaussianDP(50.0), ZCDP(500.0), PureDP(50.0), ApproxDP(50.0, 0.0)):
+        of = Case((event,), compose([event]), "closed", 1.0, promise)
+        assert issues(of.events, promise) is None
+        assert "guarantee" in [check.field for check in verify(forged(of)).failures]
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 26])
+@pytest.mark.parametrize("total", [0.1, 1.0, 20.0])
+def test_pure_publications_that_share_a_promise_verify(total, count):
+    """Calibrated to equal shares of ε, as a study does it; no grid decides about the last digit."""
+    scale = count / total * (1 + 1e-14)
+    events = tuple(LaplaceEvent(1.0, math.nextafter(scale, math.inf), adjacency=REPLACE_ONE) for _ in range(count))
+    certificate = issues(events, PureDP(total))
+    assert certificate is not None
+    assert verify(certificate).failures == ()
+    below = Case(events, compose(events), "pure", 1 - 1e-12, PureDP(total * (1 - 1e-12)))
+    assert issues(events, below.promise) is None
+    assert not verify(forged(below)).ok
+
+
+def test_what_is_not_implied_is_refused_by_issue_itself():
+    for seed in range(12):
+        of = case(seed)
+        if of.cost.implies(of.promise) is not True:
+            with pytest.raises(UnprovedError, match="Nothing was certified"):
+                Certificate.issue(subject="x", events=of.events, proofs=[], guarantee=of.promise)
+
+
+# --- the law would have found its relatives ---
+
+
+def test_a_verifier_that_forgets_the_failure_of_an_act_is_found(monkeypatch):
+    monkeypatch.setattr(losses.Part, "fails", property(lambda part: 0.0))
+    event = leaking(1e-9)
+    assert disagreement(Case((event,), compose([event]), "gaussian", 1.0, GaussianDP(50.0))) is not None
+
+
+def test_a_verifier_with_another_sum_is_found(monkeypatch):
+    honest = losses.pure_sum
+
+    def generous(parts):
+        plain = honest(parts)
+        return plain and (plain[0] * (1 - Decimal("1e-3")), plain[1])
+
+    verifier = importlib.import_module("sfumato.evidence.verify")
+    for wrong in (generous, lambda parts: (plain := honest(parts)) and (plain[0] * (1 + Decimal("1e-9")), plain[1])):
+        monkeypatch.setattr(verifier, "pure_sum", wrong)
+        assert any(disagreement(of) for seed in range(60) if (of := case(seed)).kind == "pure")

@@ -1,0 +1,280 @@
+"""Laws over random studies: what check passes is planned and run, what is run verifies, what is published is true.
+
+The studies and their truth come from tests/laws/truth.py, which shares no code with the product.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from laws.truth import Case, Distributions, make_case
+from sfumato.cli import app
+from sfumato.errors import InputError
+from sfumato.evidence import verify
+from sfumato.lang.problem import Problem
+from sfumato.network.network import Network
+from sfumato.plan.plan import Plan
+from sfumato.run.checking import examine_study
+from sfumato.run.planning import make_plan
+from sfumato.run.study import Release, run_plan
+
+#: At ε = 10⁶ noise is below this part of a number's scale.
+_TOLERANCE = 1e-3
+#: What may be random in a study whose numbers are compared.
+_DISTRIBUTIONS: Distributions = "all"
+
+
+@dataclass
+class Outcome:
+    """What became of one study."""
+
+    case: Case
+    errors: list[Problem] = field(default_factory=list)
+    plan: Plan | None = None
+    release: Release | None = None
+
+
+def arrow_tables(case: Case) -> dict[str, pa.Table]:
+    return {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in case.tables.items()}
+
+
+def carried_out(case: Case) -> Outcome:
+    """Check, plan, run. Whatever is raised after a check without errors is a broken law."""
+    _, problems = examine_study(case.text)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        return Outcome(case, errors)
+    plan = make_plan(case.text)
+    return Outcome(case, [], plan, run_plan(plan, arrow_tables(case), None))
+
+
+def false_numbers(case: Case, release: Release) -> list[str]:
+    """Every published number that is not the truth."""
+    found = []
+    for key, numbers in case.expected.items():
+        rows = release[key].to_pylist()
+        if [row["node"] for row in rows] != [number.node for number in numbers]:
+            found.append(f"{case.seed} {key}: {len(rows)} numbers where {len(numbers)} are expected")
+            continue
+        for row, number in zip(rows, numbers, strict=True):
+            named = number.part in ("", row["part"]) or number.part.startswith("#")
+            if number.known and not (named and abs(row["value"] - number.value) <= _TOLERANCE * number.scale):
+                found.append(f"{case.seed} {key}: {row['part']} {row['value']!r} for {number}")
+    for key, (node, values, span) in case.each.items():
+        table = release[key].to_pandas()
+        shown = table.set_index(next(name for name in table.columns if name != node))[node]
+        shown.index = shown.index.astype(values.index.dtype)
+        if not (shown.sort_index() - values.sort_index()).abs().max() <= _TOLERANCE * span:
+            found.append(f"{case.seed} {key}: one of {len(values)} individuals' values")
+    return found
+
+
+def unverified(outcome: Outcome) -> list[str]:
+    """Every certificate of a release that the verifier does not accept."""
+    assert outcome.plan is not None
+    assert outcome.release is not None
+    record = outcome.plan.to_dict()
+    results = {name: verify(one, plan=record) for name, one in outcome.release.certificates.items()}
+    return [f"{outcome.case.seed} {name}: {one.failures[0]}" for name, one in results.items() if not one.ok]
+
+
+# ── check ⇒ plan ⇒ run ⇒ verify ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def fifty() -> list[Outcome]:
+    return [carried_out(make_case(seed, most_people=600, models=seed % 5 == 0)) for seed in range(50)]
+
+
+def test_what_check_passes_is_planned_and_run(fifty):
+    assert sum(outcome.release is not None for outcome in fifty) >= 48  # the generator makes studies, not refusals
+
+
+def test_every_honest_release_verifies(fifty):
+    assert [finding for outcome in fifty if outcome.release is not None for finding in unverified(outcome)] == []
+
+
+@pytest.mark.parametrize("seed", [3, 11])
+def test_the_command_line_agrees(tmp_path, seed):
+    """check, plan, run and verify exit with 0, from files to files."""
+    case = make_case(seed, most_people=200)
+    study = _on_disk(case, tmp_path)
+    out, ledger = tmp_path / "out", tmp_path / "ledger.db"
+    for arguments in (
+        ["check", study],
+        ["plan", study],
+        ["run", study, "--data", tmp_path, "--out", out, "--ledger", ledger, "--grant"],
+        ["verify", out, "--study", study],
+    ):
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert result.exit_code == 0, (arguments, result.output, result.exception)
+
+
+def _on_disk(case: Case, folder: Path) -> Path:
+    for name, frame in case.tables.items():
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+    (folder / "study.pl").write_text(case.text, encoding="utf-8")
+    return folder / "study.pl"
+
+
+# ── the truth ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def released(seeds: range, most_people: int, generous: bool) -> Iterator[tuple[Case, Release]]:
+    """The studies of some seeds with what they publish; no more than one in twenty may be refused by the planner."""
+    refused = []
+    for seed in seeds:
+        case = make_case(seed, generous=generous, most_people=most_people, distributions=_DISTRIBUTIONS)
+        try:
+            plan = make_plan(case.text)
+        except InputError as refusal:
+            refused.append(f"{seed}: {refusal}")
+            continue
+        yield case, run_plan(plan, arrow_tables(case), None)
+    assert len(refused) <= len(seeds) / 20, refused
+
+
+def published_falsehoods(seeds: range, most_people: int) -> list[str]:
+    return [one for case, release in released(seeds, most_people, True) for one in false_numbers(case, release)]
+
+
+def test_without_noise_the_truth_is_published():
+    assert published_falsehoods(range(100, 150), 600) == []
+
+
+def test_the_generator_covers_what_studies_ask():
+    """Every question, both adjacencies, every kind of promise, several observers, groups of nobody, absent cells."""
+    cases = [make_case(seed, generous=seed >= 100, most_people=60) for seed in [*range(50), *range(100, 150)]]
+    text = "\n".join(case.text for case in cases)
+    for word in (
+        "count(",
+        "sum(",
+        "mean(",
+        "moment2(",
+        "histogram(",
+        "add_remove",
+        "replace_one",
+        "collude(",
+        "weight(",
+    ):
+        assert text.count(word) >= 5, word
+    for word in ("gdp(", "zcdp(", ", 0.000001)", "dp(1000000.0)", "missing(", "treated(P, ", "lookup(", "\\+ ", " ; "):
+        assert text.count(word) >= 3, word
+    kinds = {number.kind for case in cases for numbers in case.expected.values() for number in numbers}
+    assert kinds == {"count", "sum", "mean", "moment2", "histogram", "shared"}
+    assert any(not number.known for case in cases for numbers in case.expected.values() for number in numbers)
+    assert max(len({observer for _, observer in case.expected}) for case in cases) == 3
+    assert sum(bool(case.each) for case in cases) >= 5
+
+
+# ── planted relatives ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lost_person(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """A reader that loses the last row."""
+    return {name: table.slice(0, max(table.num_rows - 1, 0)) for name, table in tables.items()}
+
+
+def _first_level(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """A reader that gives absent numbers the least value of their column."""
+    filled = {name: table.to_pandas() for name, table in tables.items()}
+    return {name: pa.Table.from_pandas(frame.fillna(frame.min(numeric_only=True))) for name, frame in filled.items()}
+
+
+def _sorted_cells(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """A reader that joins one column in another order."""
+    found = {}
+    for name, table in tables.items():
+        frame = table.to_pandas()
+        first = frame.columns[1]
+        moved = frame[first].sort_values().to_numpy()
+        found[name] = pa.Table.from_pandas(frame.assign(**{first: moved}), preserve_index=False)
+    return found
+
+
+@pytest.mark.parametrize("defect", [_lost_person, _first_level, _sorted_cells])
+def test_a_planted_defect_of_the_runner_is_found(monkeypatch, defect):
+    honest = Network.evaluate
+    monkeypatch.setattr(
+        Network, "evaluate", lambda self, tables, *more, **named: honest(self, defect(tables), *more, **named)
+    )
+    assert published_falsehoods(range(100, 106), 60) != []
+
+
+def test_a_planted_wrong_cost_is_not_verified(fifty):
+    """A certificate whose guarantee is a tenth smaller than what was drawn does not verify."""
+    outcome = next(one for one in fifty if one.release is not None and unverified(one) == [])
+    assert outcome.release is not None
+    stated = [
+        (name, certificate, word)
+        for name, certificate in outcome.release.certificates.items()
+        for word in ("eps", "mu", "rho")
+        if hasattr(certificate.guarantee, word)
+    ]
+    name, certificate, word = stated[0]
+    smaller = copy.copy(certificate.guarantee)
+    object.__setattr__(smaller, word, 0.9 * getattr(smaller, word))
+    false = replace(outcome.release, certificates={name: replace(certificate, guarantee=smaller)})
+    assert unverified(replace(outcome, release=false)) != []
+
+
+# ── nightly ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(10_000, 10_500, 50))
+def test_five_hundred_studies_are_planned_run_and_verified(start):
+    sizes = [100_000 if seed % 25 == 0 else 3000 for seed in range(start, start + 50)]
+    outcomes = [
+        carried_out(make_case(start + place, most_people=size, models=place % 4 == 0))
+        for place, size in enumerate(sizes)
+    ]
+    assert sum(outcome.release is not None for outcome in outcomes) >= 47
+    assert [finding for outcome in outcomes if outcome.release is not None for finding in unverified(outcome)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(20_000, 20_500, 50))
+def test_five_hundred_studies_publish_the_truth(start):
+    assert published_falsehoods(range(start, start + 49), 3000) == []
+    assert published_falsehoods(range(start + 49, start + 50), 100_000) == []
+
+
+def intervals(seeds: range, most_people: int) -> pd.DataFrame:
+    """(kind, value, low, high, truth, noisy) of every published number of many studies at ordinary budgets."""
+    found = []
+    for case, release in released(seeds, most_people, False):
+        for key, numbers in case.expected.items():
+            for row, number in zip(release[key].to_pylist(), numbers, strict=True):
+                if number.known and row["standard_error"] > 0:
+                    found.append((number.kind, row["value"], row["low"], row["high"], number.value))
+    return pd.DataFrame(found, columns=["kind", "value", "low", "high", "truth"])
+
+
+def covered(table: pd.DataFrame) -> pd.Series:
+    return (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
+
+
+@pytest.mark.slow
+def test_stated_intervals_cover_the_truth_of_random_studies():
+    table = intervals(range(30_000, 31_500), 3000)
+    rates = covered(table).groupby(table["kind"]).agg(["mean", "size"])
+    assert 0.93 <= covered(table).mean() <= 0.97, rates
+    assert rates["mean"].between(0.93, 0.97).all(), rates
+
+
+def test_the_truth_is_of_the_same_people():
+    """The tables of a case are those its truth was computed from."""
+    case = make_case(5, generous=True)
+    again = make_case(5, generous=True)
+    assert case.text == again.text
+    for name, frame in case.tables.items():
+        pd.testing.assert_frame_equal(frame, again.tables[name])

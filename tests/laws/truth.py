@@ -1,0 +1,568 @@
+"""Random studies with their tables and what is true of them.
+
+In:   a seed, and how large, how generous and how random the study may be.
+Out:  Case: the text, the tables (pandas), and every number a reader should find, computed here.
+Not here: the laws (tests/laws/test_truth.py).
+
+The truth is computed in pandas beside the text, piece by piece: an expression is made as Prolog text and as a column at
+once. Nothing of the product is used, neither to write a study nor to evaluate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+__all__ = ["Case", "Distributions", "Number", "make_case"]
+
+#: none: no distribution; linear: only expectations of distributions are seen; all: squares and conditions of them too.
+Distributions = Literal["none", "linear", "all"]
+
+_LEVELS = ("north", "south", "east", "west", "centre")
+_DRUGS = ("d1", "d2", "d3")
+_ENDS = ("first", "last")
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number a reader finds: under `node` and `part`, within `scale` of which errors are measured.
+
+    `known` is False where no truth exists, as of a mean over nobody.
+    """
+
+    node: str
+    part: str
+    value: float
+    scale: float
+    kind: str
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study and its truth. `expected` is by publication and observer; `each` by the same, one value per person."""
+
+    seed: int
+    text: str
+    tables: dict[str, pd.DataFrame] = field(repr=False)
+    expected: dict[tuple[str, str], tuple[Number, ...]] = field(repr=False)
+    each: dict[tuple[str, str], tuple[str, pd.Series, float]] = field(repr=False)
+    models: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of every person: its text, its values, bounds of them; `law` gives P(variable > cut) where random."""
+
+    text: str
+    values: pd.Series
+    low: float = 0.0
+    high: float = 0.0
+    levels: tuple = ()
+    random: bool = False
+    above: Callable[[float], pd.Series] | None = None
+    squares: pd.Series | None = None
+    #: Who has the cells behind it, where people without them are skipped.
+    there: pd.Series | None = None
+
+    @property
+    def span(self) -> float:
+        return max(self.high - self.low, abs(self.low), abs(self.high), 1e-9)
+
+
+@dataclass
+class _Study:
+    """A study while it is written."""
+
+    chance: np.random.Generator
+    people: pd.DataFrame
+    lines: list[str] = field(default_factory=list)
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    numbers: list[_Variable] = field(default_factory=list)
+    levels: list[_Variable] = field(default_factory=list)
+    treated: dict[str, pd.Series] = field(default_factory=dict)
+    #: aggregate text -> (its numbers, whether it is one plain number)
+    aggregates: dict[str, tuple[list[Number], bool]] = field(default_factory=dict)
+
+    def say(self, *lines: str) -> None:
+        self.lines.extend(lines)
+
+    def pick(self, items):
+        return items[int(self.chance.integers(len(items)))]
+
+    def number(self, low: float, high: float) -> float:
+        """A number with few digits that no value is likely to equal."""
+        return round(float(self.chance.uniform(low, high)), 4) + 0.00003
+
+    # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add_number(self, name: str) -> None:
+        chance, size = self.chance, len(self.people)
+        low, width = self.pick([(0, 1), (-5, 10), (0, 110), (-100, 50), (1000, 8), (-0.5, 1)])
+        high = low + width
+        shape = self.pick(["uniform", "skewed", "whole", "outside", "constant"])
+        unit = {
+            "uniform": lambda: chance.random(size),
+            "skewed": lambda: chance.beta(0.4, 3, size),
+            "whole": lambda: chance.integers(0, 5, size) / 4,
+            "outside": lambda: chance.normal(0.5, 0.6, size),
+            "constant": lambda: np.full(size, 0.3),
+        }[shape]()
+        raw = pd.Series(low + width * unit, index=self.people.index)
+        self.say(f"column(people, {name}, {name}(P)).", f"random({name}(P)) :- person(P).")
+        self.say(f"range({name}(P), {low}, {high}).")
+        rule = self.pick(["never", "never", "value", "skip"])
+        there, stand_in = None, self.pick([low, high, low + width / 2])
+        if rule != "never":
+            raw = raw.mask(pd.Series(chance.random(size) < 0.15, index=raw.index))
+        if rule == "skip":
+            there = raw.notna()
+        self.say(f"missing({name}(P), {f'{stand_in:g}' if rule == 'value' else rule}).")
+        self.people[name] = raw
+        placed = raw.fillna(stand_in).clip(low, high)
+        self.numbers.append(_Variable(f"{name}(P)", placed, low, high, there=there))
+
+    def add_level(self, name: str) -> None:
+        chance, size = self.chance, len(self.people)
+        if chance.random() < 0.3:
+            listed: tuple = (0, 1, 2, 3)
+        else:
+            listed = _LEVELS[: int(chance.integers(2, 6))]
+        weights = chance.dirichlet(np.full(len(listed), 0.5))
+        weights[int(chance.integers(len(listed)))] = 0.0  # a group of nobody
+        weights = weights / weights.sum() if weights.sum() > 0 else np.eye(len(listed))[0]
+        raw = pd.Series(np.array(listed, dtype=object)[chance.choice(len(listed), size, p=weights)], self.people.index)
+        self.say(f"column(people, {name}, {name}(P)).", f"random({name}(P)) :- person(P).")
+        rule = self.pick(["never", "value", "other"]) if listed != (0, 1, 2, 3) else "never"
+        seen = raw
+        if rule != "never":
+            seen = raw.mask(chance.random(size) < 0.1, None).mask(chance.random(size) < 0.1, "elsewhere")
+        stand_in = {"never": listed[0], "value": listed[-1], "other": "other"}[rule]
+        if rule != "other":
+            self.say(f"missing({name}(P), {stand_in if rule == 'value' else 'never'}).")
+        shown = ", ".join(map(str, listed))
+        self.say(f"range({name}(P), [{shown}{' | other' if rule == 'other' else ''}]).")
+        levels = (*listed, "other") if rule == "other" else listed
+        self.people[name] = seen.astype("int64") if listed == (0, 1, 2, 3) else seen
+        placed = seen.where(seen.isin(listed), stand_in)
+        self.levels.append(_Variable(f"{name}(P)", placed, levels=levels))
+
+    def add_visits(self) -> None:
+        """A table with several rows of one person: who was given which drug, and how much of each."""
+        given = self.chance.random((len(self.people), len(_DRUGS))) < self.chance.uniform(0, 0.7, len(_DRUGS))
+        rows = [(self.people["id"].iloc[i], drug) for i, j in np.argwhere(given) for drug in [_DRUGS[j]]]
+        table = pd.DataFrame(rows, columns=["person", "drug"]).astype({"person": self.people["id"].dtype})
+        table["dose"] = self.chance.uniform(-2, 12, len(table))
+        self.tables["visits"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
+        self.say(
+            "source(visits, 'visits.parquet').",
+            "column(visits, person, person(P)). missing(visits, never).",
+            "column(visits, drug, drug(D)).",
+            "column(visits, dose, dose(P, D)).",
+            "relation(visits, treated(P, D)).",
+            f"rows_per_person(visits, {len(_DRUGS)}).",
+            "".join(f"drug({drug}). " for drug in _DRUGS),
+            "random(dose(P, D)) :- person(P), drug(D).",
+            "range(dose(P, D), 0, 10).",
+            "missing(dose(P, D), 0).",
+        )
+        indexed = table.set_index(["person", "drug"])["dose"]
+        for drug in _DRUGS:
+            own = indexed.xs(drug, level="drug") if drug in set(table["drug"]) else pd.Series(dtype=float)
+            ids = self.people["id"]
+            self.treated[drug] = ids.isin(own.index)
+            self.numbers.append(
+                _Variable(f"dose(P, {drug})", ids.map(own).astype(float).fillna(0.0).clip(0, 10), 0.0, 10.0)
+            )
+
+    def add_stays(self) -> None:
+        """A table with several rows of one person, of which one counts, or their mean."""
+        counts = self.chance.integers(0, 5, len(self.people))
+        owners = np.repeat(np.arange(len(self.people)), counts)
+        days = (
+            np.concatenate([self.chance.permutation(count) for count in counts]) if len(owners) else np.array([], int)
+        )
+        table = pd.DataFrame({"person": self.people["id"].to_numpy()[owners], "day": days.astype("int64")})
+        table["length"] = self.chance.uniform(-5, 40, len(table))
+        self.tables["stays"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
+        rule = self.pick(["each_person(stays, mean).", *(f"rows_per_person(stays, 1, {w}(day))." for w in _ENDS)])
+        self.say("source(stays, 'stays.parquet').", "column(stays, person, person(P)).", rule)
+        self.say("column(stays, length, stay(P)).", "random(stay(P)) :- person(P).", "range(stay(P), 0, 30).")
+        self.say("missing(stay(P), 15).")
+        placed = table.assign(length=table["length"].clip(0, 30)).sort_values("day").groupby("person")["length"]
+        word = next((word for word in _ENDS if word in rule), "mean")
+        own = placed.agg(word)
+        values = self.people["id"].map(own).astype(float).fillna(15.0)
+        self.numbers.append(_Variable("stay(P)", values, 0.0, 30.0))
+
+    # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add_computed(self, name: str) -> None:
+        made = self._expression()
+        self._declare(name, made)
+        there = self._there(made.text)
+        self.numbers.append(_Variable(f"{name}(P)", made.values, made.low, made.high, random=made.random, there=there))
+
+    def _declare(self, name: str, made: _Variable) -> None:
+        known = [*self.numbers, *self.levels]
+        parents = [one.text for one in known if one.text in made.text]
+        parents = [one for one in parents if f"o{one}" not in made.text or made.text.replace(f"o{one}", "").count(one)]
+        self.say(f"random({name}(P)) :- person(P).")
+        self.say(f"depends({name}(P), [{', '.join(dict.fromkeys(parents))}], {made.text}).")
+
+    def _there(self, *texts: str) -> pd.Series | None:
+        """Who has every cell behind some texts; None where nobody is skipped."""
+        found = [one.there for one in self.numbers if one.there is not None and any(one.text in t for t in texts)]
+        return np.logical_and.reduce(found) if found else None
+
+    def _fixed(self) -> list[_Variable]:
+        return [one for one in self.numbers if not one.random]
+
+    def _expression(self) -> _Variable:
+        shapes = [self._linear, self._product, self._bent, self._chosen, self._squashed, self._square]
+        return self.pick(shapes)()
+
+    def _linear(self) -> _Variable:
+        one, two = self.pick(self.numbers), self.pick(self.numbers)
+        a, b, c = (round(float(x), 3) for x in self.chance.uniform(-2, 2, 3))
+        ends = [a * one.low, a * one.high], [b * two.low, b * two.high]
+        low, high = (c + sum(f(end) for end in ends) for f in (min, max))
+        text = f"{a} * {one.text} + {b} * {two.text} - {-c}" if c < 0 else f"{a} * {one.text} + {b} * {two.text} + {c}"
+        text = text.replace("* -", "* - ")
+        return _Variable(text, a * one.values + b * two.values + c, low, high, random=one.random or two.random)
+
+    def _product(self) -> _Variable:
+        one, two = self.pick(self._fixed()), self.pick(self._fixed())
+        by = round(one.span * two.span / 4, 3) + 0.5
+        corners = [x * y / by for x in (one.low, one.high) for y in (two.low, two.high)]
+        return _Variable(f"{one.text} * {two.text} / {by}", one.values * two.values / by, min(corners), max(corners))
+
+    def _bent(self) -> _Variable:
+        one = self.pick(self._fixed())
+        cut = self.number(one.low, one.high)
+        match self.pick(["abs", "max", "clip", "root", "log"]):
+            case "abs":
+                return _Variable(f"abs({one.text} - ({cut}))", (one.values - cut).abs(), 0, one.high - one.low)
+            case "max":
+                return _Variable(f"max({one.text}, {cut})", one.values.clip(lower=cut), cut, max(one.high, cut))
+            case "clip":
+                high = cut + (one.high - one.low) / 3
+                return _Variable(f"clip({one.text}, {cut}, {high})", one.values.clip(cut, high), cut, high)
+            case "root":
+                return _Variable(f"sqrt(abs({one.text}) + 1)", np.sqrt(one.values.abs() + 1), 1, 1 + one.span**0.5)
+        return _Variable(f"log(abs({one.text}) + 1)", np.log(one.values.abs() + 1), 0, np.log(one.span + 1))
+
+    def _squashed(self) -> _Variable:
+        one = self.pick(self._fixed())
+        by = round(one.span, 3) + 0.1
+        if self.chance.random() < 0.5:
+            return _Variable(f"tanh({one.text} / {by})", np.tanh(one.values / by), -1.0, 1.0)
+        return _Variable(f"exp({one.text} / {by})", np.exp(one.values / by), 0.3, np.e)
+
+    def _square(self) -> _Variable:
+        one = self.pick(self._fixed())
+        by = round(one.span, 3) + 0.1
+        return _Variable(f"({one.text} / {by}) ** 2", (one.values / by) ** 2, 0.0, 1.0)
+
+    def _chosen(self) -> _Variable:
+        """One expression for each level of a category."""
+        if not self.levels:
+            return self._linear()
+        by, one = self.pick(self.levels), self.pick(self._fixed())
+        rows, values = [], pd.Series(0.0, index=self.people.index)
+        for place, level in enumerate(by.levels):
+            factor = round(float(self.chance.uniform(-1, 1)), 2) if place > 1 else float(place)
+            rows.append(f"row([{level}], {factor} * {one.text})")
+            values = values.mask(by.values == level, factor * one.values)
+        return _Variable(f"lookup([{by.text}], [{', '.join(rows)}])", values, -one.span, one.span)
+
+    def add_random(self, name: str) -> None:
+        """A distribution whose parameters are computed from a person's own values."""
+        one = self.pick(self._fixed())
+        by = round(one.span, 3) + 0.1
+        inner, at = f"{one.text} / {by}", one.values / by
+        match self.pick(["normal", "bernoulli", "poisson", "uniform", "exponential"]):
+            case "normal":
+                law, mean, spread = f"normal({inner}, 0.5)", at, pd.Series(0.25, at.index)
+                above = lambda cut: pd.Series(stats.norm.sf(cut, at, 0.5), at.index)  # noqa: E731
+            case "bernoulli":
+                share = at.clip(0.1, 0.9)
+                law, mean, spread = f"bernoulli(clip({inner}, 0.1, 0.9))", share, share * (1 - share)
+                above = lambda cut: share if 0 <= cut < 1 else share * 0 + (cut < 0)  # noqa: E731
+            case "poisson":
+                rate = 1 + at.abs()
+                law, mean, spread = f"poisson(1 + abs({inner}))", rate, rate
+                above = lambda cut: pd.Series(stats.poisson.sf(np.floor(cut), rate), at.index)  # noqa: E731
+            case "uniform":
+                law, mean, spread = f"uniform({inner}, {inner} + 2)", at + 1, pd.Series(4 / 12, at.index)
+                above = lambda cut: ((at + 2 - cut) / 2).clip(0, 1)  # noqa: E731
+            case _:
+                rate = 1 + at.abs()
+                law, mean, spread = f"exponential(1 + abs({inner}))", 1 / rate, 1 / rate**2
+                above = lambda cut: np.exp(-rate * max(cut, 0.0))  # noqa: E731
+        self._declare(name, _Variable(law, mean))
+        squares, there = mean**2 + spread, self._there(law)
+        made = _Variable(f"{name}(P)", mean, -2.0, 3.0, random=True, above=above, squares=squares, there=there)
+        self.numbers.append(made)
+
+    def add_square_of_random(self, name: str) -> None:
+        drawn = [one for one in self.numbers if one.squares is not None]
+        if drawn:
+            one = self.pick(drawn)
+            self._declare(name, _Variable(f"clip({one.text}, -50, 50) ** 2", one.squares))
+            self.numbers.append(_Variable(f"{name}(P)", one.squares, 0.0, 10.0, random=True, there=one.there))
+
+    # ── conditions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def condition(self, random: bool = False) -> tuple[str, pd.Series]:
+        """A goal, and for every person the probability that it holds: 0 or 1 unless `random`."""
+        everybody = pd.Series(1.0, index=self.people.index)
+        if self.chance.random() < 0.3:
+            return "person(P)", everybody
+        if random and (drawn := [one for one in self.numbers if one.above is not None]):
+            one = self.pick(drawn)
+            cut = self.number(0.2, 1.5)
+            assert one.above is not None
+            return f"(person(P), {one.text} > {cut})", one.above(cut)
+        text, holds = self._literal()
+        match self.pick(["one", "not", "and", "or"]):
+            case "not":
+                text, holds = f"\\+ {text}", ~holds
+            case "and":
+                other, also = self._literal()
+                text, holds = f"{text}, {other}", holds & also
+            case "or":
+                other, also = self._literal()
+                text, holds = f"({text} ; {other})", holds | also
+        return f"(person(P), {text})", holds.astype(float)
+
+    def _literal(self) -> tuple[str, pd.Series]:
+        kinds = ["number", *(["level"] if self.levels else []), *(["treated"] if self.treated else [])]
+        match self.pick(kinds):
+            case "level":
+                one = self.pick(self.levels)
+                level = self.pick(one.levels)
+                if self.chance.random() < 0.5:
+                    return f"{one.text} = {level}", one.values == level
+                return f"{one.text} \\= {level}", one.values != level
+            case "treated":
+                drug = self.pick(_DRUGS)
+                return f"treated(P, {drug})", self.treated[drug]
+        one = self.pick(self._fixed())
+        cut = self.number(one.low, one.high) if self.chance.random() < 0.85 else one.high + 1.0  # or nobody
+        return (
+            (f"{one.text} > {cut}", one.values > cut)
+            if self.chance.random() < 0.5
+            else (
+                f"{one.text} < {cut}",
+                one.values < cut,
+            )
+        )
+
+    # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add_aggregate(self, name: str, random: bool = False) -> None:
+        goal, weight = self.condition(random)
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
+        # Under a random condition the truth of a random value would need their joint law.
+        certain = bool(weight.isin([0.0, 1.0]).all())
+        one = self.pick(self.numbers if certain else self._fixed())
+        if kind == "count":
+            self.say(f"count({name}, {goal}).")
+            weight = self._counted(weight, goal)
+            self._keep(name, [Number(name, "", float(weight.sum()), float(max(weight.sum(), 1.0)), kind)], True)
+        elif kind in ("sum", "mean"):
+            self._add_total(name, kind, one, goal, weight)
+        elif kind == "moment2":
+            self._add_products(name, one, goal, weight)
+        elif self.levels and self.chance.random() < 0.5:
+            self._add_levels(name, goal, weight)
+        else:
+            self._add_bins(name, goal, weight)
+
+    def _counted(self, weight: pd.Series, *texts: str) -> pd.Series:
+        """The weights without those who lack a cell that is skipped."""
+        there = self._there(*texts)
+        return weight if there is None else weight.where(there, 0.0)
+
+    def _add_total(self, name: str, kind: str, one: _Variable, goal: str, weight: pd.Series) -> None:
+        self.say(f"{kind}({name}, {one.text}, {goal}).")
+        weight = self._counted(weight, goal, one.text)
+        total = float((one.values * weight).sum())
+        value = total if kind == "sum" else (total / weight.sum() if weight.sum() > 0 else np.nan)
+        known = kind == "sum" or bool(weight.sum() >= 1)
+        scale = max(abs(value), one.span) if known else 1.0
+        self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
+
+    def _add_products(self, name: str, one: _Variable, goal: str, weight: pd.Series) -> None:
+        two = self.pick(self._fixed())
+        pair = [two] if one.random or one.text == two.text else [one, two]
+        self.say(f"moment2({name}, [{', '.join(part.text for part in pair)}], {goal}).")
+        weight = self._counted(weight, goal, *(part.text for part in pair))
+        largest = max(part.span**2 for part in pair)
+        numbers = []
+        for x in pair:
+            for y in pair:
+                value = float((x.values * y.values * weight).sum())
+                numbers.append(Number(name, f"{x.text} * {y.text}", value, max(abs(value), largest), "moment2"))
+        self._keep(name, numbers, False)
+
+    def _add_levels(self, name: str, goal: str, weight: pd.Series) -> None:
+        by = self.pick(self.levels)
+        self.say(f"histogram({name}, {by.text}, {goal}).")
+        weight = self._counted(weight, goal)
+        scale = float(max(weight.sum(), 1.0))
+        counts = {level: float(weight[by.values == level].sum()) for level in by.levels}
+        found = [Number(name, f"{by.text} = {level}", count, scale, "histogram") for level, count in counts.items()]
+        self._keep(name, found, False)
+
+    def _add_bins(self, name: str, goal: str, weight: pd.Series) -> None:
+        # Edges where people are: one beyond the range would make no bin.
+        one = self.pick([v for v in self._fixed() if v.values.max() - v.values.min() > 0.01] or self._fixed()[:1])
+        ends = (one.values.min(), one.values.max()) if one.values.nunique() > 1 else (one.low, one.high)
+        edges = sorted({self.number(*ends) for _ in range(int(self.chance.integers(1, 4)))})
+        edges = [edge for edge in edges if ends[0] < edge < ends[1]]
+        self.say(f"histogram({name}, {one.text}, {goal}, [{', '.join(map(str, edges))}]).")
+        weight = self._counted(weight, goal, one.text)
+        scale = float(max(weight.sum(), 1.0))
+        bins = np.digitize(one.values, edges)
+        counts = [float(weight[bins == place].sum()) for place in range(len(edges) + 1)]
+        # The label of a bin is for people: the place in the list says which it is.
+        self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
+
+    def _keep(self, name: str, numbers: list[Number], plain: bool) -> None:
+        alone = [replace(number, part="") for number in numbers] if len(numbers) == 1 else numbers
+        self.aggregates[name] = (alone, plain)
+
+    def add_shared(self, name: str) -> None:
+        """A number of nobody, computed from means and counts."""
+        plain = [found[0] for found, is_plain in self.aggregates.values() if is_plain and found[0].kind != "shared"]
+        if not plain:
+            return
+        one, two = self.pick(plain), self.pick(plain)
+        a, b = (round(float(x), 2) for x in self.chance.uniform(0.2, 2, 2))
+        self.say(f"random({name}).")
+        parents = ", ".join(dict.fromkeys([one.node, two.node]))
+        self.say(f"depends({name}, [{parents}], {a} * {one.node} - {b} * {two.node} + 1).")
+        value = a * one.value - b * two.value + 1
+        scale = max(abs(value), a * one.scale + b * two.scale)
+        self._keep(name, [Number(name, "", value, scale, "shared")], False)
+
+
+# ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _metrics(chance: np.random.Generator, observers: int, generous: bool) -> list[str]:
+    """One promise for each observer; pure ones and curves do not meet in one dataset."""
+    family = ["pure", "approximate", "curves", "mixed"][int(chance.integers(4))]
+    found = []
+    for place in range(observers):
+        epsilon = 1e6 if generous else round(float(np.exp(chance.uniform(np.log(0.1), np.log(8)))), 3)
+        choices = {
+            "pure": [f"dp({epsilon})"],
+            "approximate": [f"dp({epsilon}, 0.000001)"],
+            # A Gaussian μ is about √(2ε) and √(2ρ): at ε = 10⁶ that is noise of a thousandth, too much for the truth.
+            "curves": [
+                f"gdp({epsilon})",
+                f"zcdp({epsilon**2 / 2 if generous else epsilon})",
+                *([] if generous else [f"dp({epsilon}, 0.00001)"]),
+            ],
+            "mixed": [f"dp({epsilon})", f"dp({epsilon}, 0.000001)"],
+        }[family]
+        found.append(choices[(place + int(chance.integers(len(choices)))) % len(choices)])
+    return found
+
+
+def make_case(
+    seed: int,
+    *,
+    generous: bool = False,
+    most_people: int = 1500,
+    distributions: Distributions = "linear",
+    models: bool = False,
+) -> Case:
+    """The random study of a seed. `generous` promises ε = 10⁶, at which what is published is the truth.
+
+    `models` adds a table or a classifier now and then, of which only the run is a law.
+    """
+    chance = np.random.default_rng(seed)
+    size = int(np.exp(chance.uniform(np.log(30), np.log(most_people))))
+    people = pd.DataFrame({"id": chance.permutation(size) + 1000})
+    if chance.random() < 0.3:
+        people["id"] = "p" + people["id"].astype(str)
+    study = _Study(chance, people)
+    study.say("source(people, 'people.parquet').", "column(people, id, person(P)).")
+    study.say("missing(people, never).", "rows_per_person(people, 1).")
+    study.say("dataset(everybody, domain(P, person(P))).")
+    relation = ["replace_one", "add_remove"][int(chance.random() < 0.4)]
+    study.say(f"adjacency(everybody, {relation}).")
+    for place in range(int(chance.integers(1, 4))):
+        study.add_number(f"x{place}")
+    for place in range(int(chance.integers(0, 3))):
+        study.add_level(f"c{place}")
+    if chance.random() < 0.4:
+        study.add_visits()
+    if chance.random() < 0.3:
+        study.add_stays()
+    for place in range(int(chance.integers(0, 4))):
+        study.add_computed(f"y{place}")
+    random = distributions == "all" and chance.random() < 0.5
+    if distributions != "none" and chance.random() < 0.5:
+        study.add_random("r0")
+        if random:
+            study.add_square_of_random("q0")
+    for place in range(int(chance.integers(1, 6))):
+        study.add_aggregate(f"s{place}", random)
+    if chance.random() < 0.5:
+        study.add_shared("t0")
+    return _published(study, seed, relation, generous, models)
+
+
+def _published(study: _Study, seed: int, relation: str, generous: bool, models: bool) -> Case:
+    chance = study.chance
+    observers = ["public", "doctor", "nurse"][: int(chance.integers(1, 4))]
+    expected: dict[tuple[str, str], tuple[Number, ...]] = {}
+    each: dict[tuple[str, str], tuple[str, pd.Series, float]] = {}
+    made: list[tuple[str, str]] = []
+    wanted = list(study.aggregates)
+    for observer, metric in zip(observers, _metrics(chance, len(observers), generous), strict=True):
+        study.say(f"privacy_requirement(openness({observer}), everybody, {metric}).")
+        chosen = [name for name in wanted if chance.random() < 0.7] or wanted[:1]
+        for name in chosen:
+            study.say(f"publish(p_{name}, {name}, openness({observer})).")
+            expected[f"p_{name}", observer] = tuple(study.aggregates[name][0])
+        if relation == "replace_one" and chance.random() < 0.25:
+            own = [one for one in study._fixed() if one.there is None]
+            one = study.pick(own or [study.numbers[0]])
+        else:
+            one = None
+        if one is not None and one.there is None:
+            study.say(f"publish(each, {one.text}, openness({observer})) :- person(P).")
+            each["each", observer] = (one.text, one.values.set_axis(study.people["id"]), one.span)
+        if models and relation == "replace_one" and "gdp" not in metric and "zcdp" not in metric:
+            made += _model(study, observer)
+    if len(observers) > 1 and chance.random() < 0.3:
+        study.say(f"collude([{', '.join(observers)}]).")
+    if chance.random() < 0.3:
+        study.say(f"weight({next(iter(expected))[0]}, {study.pick([0.2, 3, 20])}).")
+    tables = {"people": study.people, **study.tables}
+    return Case(seed, "\n".join(study.lines) + "\n", tables, expected, each, tuple(made))
+
+
+def _model(study: _Study, observer: str) -> list[tuple[str, str]]:
+    """A table or a classifier over columns of the people, now and then."""
+    columns = [one.text for one in study.numbers if one.text.startswith("x") and one.there is None]
+    binary = [one.text for one in study.levels if len(one.levels) == 2]
+    match study.pick(["none", "table", "classifier"]) if columns else "none":
+        case "table":
+            study.say(f"publish(open, table([{', '.join(columns)}]), openness({observer})).")
+            return [("open", observer)]
+        case "classifier" if binary:
+            study.say(f"publish(triage, classifier({binary[0]}, [{', '.join(columns)}]), openness({observer})).")
+            return [("triage", observer)]
+    return []

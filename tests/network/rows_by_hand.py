@@ -1,0 +1,31 @@
+"""The order of one person's rows by Python's own hmac: shares no code with the product."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+KEY = hashlib.sha256(b"sfumato rows per person").digest()
+
+
+def field(text: str | None) -> str:
+    return "-" if text is None else f"{len(text.encode())}:{text}"
+
+
+def text_of(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else repr(value)
+
+
+def in_order(table: str, person: str, rows: Sequence[Mapping[str, Any]], key: bytes = KEY) -> list[Mapping[str, Any]]:
+    """All rows of one person, first the one that is kept first; `rows` hold every column of the table."""
+    copies: Counter[str] = Counter()
+    coded = []
+    for row in rows:
+        message = field(table) + field(person) + "".join(field(text_of(row[name])) for name in sorted(row))
+        copies[message] += 1
+        code = hmac.new(key, (message + field(str(copies[message]))).encode(), "sha256").hexdigest()
+        coded.append((code, row))
+    return [row for _, row in sorted(coded, key=lambda pair: pair[0])]

@@ -1,0 +1,235 @@
+"""A budget belongs to the data: no new word, copy, link or folder opens a second account."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from typer.testing import CliRunner
+
+from sfumato.cli import app
+from sfumato.core import Interval, Schema
+from sfumato.errors import DataError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
+from sfumato.plan.make import make_plan
+from sfumato.release import LaplaceRelease
+from sfumato.run.accounts import default_ledger, table_sources
+from sfumato.run.ledger import Ledger
+from sfumato.run.partition_release import release_partitions
+from sfumato.run.study import run_plan
+from sfumato.run.tables import release_file
+
+STUDY = """
+source(patients, 'patients.parquet').
+column(patients, id, patient(P)). missing(patients, never).
+column(patients, age, age(P)).
+random(age(P)) :- patient(P).
+range(age(P), 0, 110).
+rows_per_person(patients, 1).
+missing(age(P), 50).
+dataset(people, domain(P, patient(P))).
+privacy_requirement(openness(public), people, dp(0.5)).
+sum(total, age(P), patient(P)).
+publish(total, total, openness(public)).
+"""
+
+
+def table(rows=40):
+    return pa.table({"id": list(range(rows)), "age": [50.0] * rows})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A table whose budget is spent to the last."""
+    parquet.write_table(table(), tmp_path / "patients.parquet")
+    run_plan(make_plan(STUDY), tmp_path, tmp_path / "ledger.db", grant=True)
+    return tmp_path
+
+
+def refused(folder, study=STUDY, data=None, ledger="ledger.db"):
+    book = Ledger(folder / ledger)
+    before = len(book.history())
+    with pytest.raises(OverspendError):
+        run_plan(make_plan(study), folder if data is None else data, book, grant=True)
+    assert len(book.history()) == before
+    assert len(book.datasets()) == 1
+
+
+def test_other_words_for_the_same_thing(folder):
+    """The dataset, the source, the unit and the variable by other names."""
+    for old, new in (("people", "folk"), ("patient", "person"), ("total", "whole")):
+        refused(folder, re.sub(rf"\b{old}\b", new, STUDY))
+    other = STUDY.replace("patients,", "again,")
+    refused(folder, other, {"again": folder / "patients.parquet"})
+
+
+def test_a_copy_a_link_and_another_folder(folder, monkeypatch):
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(folder / "patients.parquet", elsewhere / "patients.parquet")
+    refused(folder, data=elsewhere)
+    (elsewhere / "patients.parquet").unlink()
+    (elsewhere / "link.parquet").symlink_to(folder / "patients.parquet")
+    refused(folder, data={"patients": elsewhere / "link.parquet"})
+    os.link(folder / "patients.parquet", elsewhere / "hard.parquet")
+    refused(folder, data={"patients": str(elsewhere / "hard.parquet")})
+    monkeypatch.chdir(elsewhere)
+    refused(folder, data={"patients": "../patients.parquet"})
+
+
+def test_rows_that_were_added_or_changed_in_place(folder):
+    parquet.write_table(table(41), folder / "patients.parquet")
+    refused(folder)
+
+
+def test_a_table_in_memory_by_its_content(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    run_plan(make_plan(STUDY), {"patients": table()}, ledger, grant=True)
+    same = pa.concat_tables([table().slice(0, 7), table().slice(7)])
+    for data in (same, table().to_pandas(), same.to_reader()):
+        refused(tmp_path, STUDY.replace("people", "folk"), {"patients": data})
+    other = table(41)
+    run_plan(make_plan(STUDY.replace("people", "folk")), {"patients": other}, ledger, grant=True)
+    assert len(ledger.datasets()) == 2
+
+
+def test_two_datasets_over_one_table_are_refused(folder):
+    """One file under two source names: whoever is in one is in the other."""
+    second = re.sub(r"\bpatients\b", "again", STUDY.replace("openness", "other"))
+    for old, new in (("people", "folk"), ("patient", "person"), ("age", "years"), ("total", "whole")):
+        second = re.sub(rf"\b{old}\b", new, second)
+    second = second.replace("column(again, years, ", "column(again, age, ")
+    plan = make_plan(STUDY + second)
+    for ledger in (Ledger(folder / "ledger.db"), Ledger(folder / "new.db")):
+        before = len(ledger.history())
+        with pytest.raises(DataError, match="one table by one column"):
+            run_plan(plan, dict.fromkeys(("patients", "again"), folder / "patients.parquet"), ledger, grant=True)
+        assert len(ledger.history()) == before
+
+
+def test_another_identity_column_is_another_account(folder):
+    """Doctors and patients of one table are different people with budgets of their own."""
+    both = table().append_column("doctor", pa.array([number % 5 for number in range(40)]))
+    parquet.write_table(both, folder / "patients.parquet")
+    study = STUDY.replace("column(patients, id", "column(patients, doctor").replace("people", "doctors")
+    run_plan(make_plan(study), folder, Ledger(folder / "ledger.db"), grant=True)
+    assert len(Ledger(folder / "ledger.db").datasets()) == 2
+
+
+def test_another_relation_does_not_add(folder):
+    study = STUDY.replace("people", "folk").replace("dataset(", "adjacency(folk, add_remove).\ndataset(")
+    with pytest.raises(PrivacyParameterError, match="do not add"):
+        run_plan(make_plan(study), folder, Ledger(folder / "ledger.db"), grant=True)
+
+
+def test_data_of_two_accounts_is_charged_to_both(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    first, second = table(), table(60)
+    run_plan(make_plan(STUDY), {"patients": first}, ledger, grant=True)
+    run_plan(make_plan(STUDY.replace("people", "folk")), {"patients": second}, ledger, grant=True)
+    person = ledger.balance("people", "patient").adjacency
+    sources = [*table_sources(first, "id"), *table_sources(second, "id")]
+    assert sorted(ledger.owners(sources)) == [("folk", "patient"), ("people", "patient")]
+    with pytest.raises(LedgerError, match="budget belongs to the data"):
+        ledger.grant("third", 1.0, adjacency=person, sources=sources)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    parquet.write_table(pa.table({"age": np.arange(100.0)}), tmp_path / "people.parquet")
+    return tmp_path, LaplaceRelease(Schema({"age": Interval(0, 110)}), epsilon=1.0).prepare()
+
+
+def test_a_released_table_keeps_its_account(rows):
+    folder, prepared = rows
+    ledger = Ledger(folder / "ledger.db")
+    release_file(folder / "people.parquet", prepared, folder / "one", ledger, "people", grant=True)
+    (folder / "parts").mkdir()
+    shutil.copy(folder / "people.parquet", folder / "parts" / "0.parquet")
+    with pytest.raises(OverspendError):
+        release_file(folder / "people.parquet", prepared, folder / "two", ledger, "other", grant=True)
+    with pytest.raises(OverspendError):
+        release_file(folder / "parts" / "0.parquet", prepared, folder / "two", ledger, "other", grant=True)
+    with pytest.raises(OverspendError):
+        release_partitions(folder / "parts", prepared, folder / "two", ledger, "other", grant=True)
+    assert ledger.datasets() == [("people", "record")]
+
+
+def test_sources_are_kept_as_keyed_hashes(folder):
+    bytes_of_ledger = (folder / "ledger.db").read_bytes()
+    assert str(folder).encode() not in bytes_of_ledger
+    for source in table_sources(folder / "patients.parquet", "id"):
+        assert source.split("\0")[1].encode() not in bytes_of_ledger
+
+
+# The first grant is a person's act
+
+
+def test_without_a_grant_nothing_runs_and_the_message_has_the_command(tmp_path):
+    parquet.write_table(table(), tmp_path / "patients.parquet")
+    (tmp_path / "s.pl").write_text(STUDY)
+    words = ["run", str(tmp_path / "s.pl"), "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    refusal = CliRunner().invoke(app, words)
+    assert isinstance(refusal.exception, UnknownDatasetError)
+    message = str(refusal.exception)
+    assert "nothing was spent" in message
+    assert not (tmp_path / "out").exists()
+    command = re.search(r"`sfumato (ledger grant .*?)`", message).group(1)
+    assert f"--ledger {(tmp_path / 'sfumato-ledger.db').resolve()}" in command
+    granted = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+    assert granted.exit_code == 0, granted.output
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert f"ledger: {(tmp_path / 'sfumato-ledger.db').resolve()}" in done.output.replace("\n", "")
+    assert Ledger(tmp_path / "sfumato-ledger.db").balance("people", "patient").remaining is None
+
+
+def test_a_person_at_the_terminal_is_asked(tmp_path):
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        return len(asked) > 1
+
+    plan = make_plan(STUDY)
+    with pytest.raises(UnknownDatasetError):
+        run_plan(plan, {"patients": table()}, tmp_path / "ledger.db", grant=answer)
+    run_plan(plan, {"patients": table()}, tmp_path / "ledger.db", grant=answer)
+    assert "0.5-DP under replacing one patient" in asked[0]
+
+
+def test_the_default_ledger_lies_beside_the_real_data(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    csv.write_csv(table(), tmp_path / "data" / "patients.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "data" / "patients.csv")
+    monkeypatch.chdir(tmp_path)
+    expected = (tmp_path / "data" / "sfumato-ledger.db").resolve()
+    for data in ("data", "data/patients.csv", "link.csv", tmp_path / "data"):
+        assert default_ledger(data) == expected
+    with pytest.raises(ValueError, match="--ledger"):
+        default_ledger("s3://bucket/table")
+
+
+def test_a_copy_in_another_folder_has_its_budget_where_it_was_granted(tmp_path, monkeypatch):
+    """Another default ledger is no second account: the command knows which ledgers this user has charged."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        parquet.write_table(table(), tmp_path / name / "patients.parquet")
+        (tmp_path / name / "s.pl").write_text(STUDY)
+
+    def run(name, *more):
+        monkeypatch.chdir(tmp_path / name)
+        return CliRunner().invoke(app, ["run", "s.pl", "--data", ".", "--out", "out", "--grant", *more])
+
+    assert run("here").exit_code == 0
+    for more in ((), ("--ledger", "other.db")):
+        refusal = run("there", *more)
+        assert isinstance(refusal.exception, UnknownDatasetError)
+        assert str(tmp_path / "here" / "sfumato-ledger.db") in str(refusal.exception)
+    shared = str(tmp_path / "here" / "sfumato-ledger.db")
+    assert isinstance(run("there", "--ledger", shared).exception, OverspendError)

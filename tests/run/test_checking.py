@@ -1,0 +1,145 @@
+"""What `check` passes, `plan` plans: refusals of the planner are said by `check`, with their place and a way out."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.cli import app
+from sfumato.errors import SfumatoError
+from sfumato.lang.deadline import LONGEST_PLAN, check_time, planning
+from sfumato.plan.individual_part import MOST_SEEN
+from sfumato.run.checking import examine_study
+from sfumato.run.planning import make_plan
+
+HEAD = """
+source(items, 'items.parquet').
+column(items, id, item(I)). missing(items, never).
+rows_per_person(items, 1).
+column(items, x, x(I)).
+column(items, z, z(I)).
+random(x(I)) :- item(I). random(z(I)) :- item(I).
+range(x(I), 0.01, 1). range(z(I), -1, 1).
+dataset(all, domain(I, item(I))).
+privacy_requirement(openness(public), all, dp(2, 0.00001)).
+"""
+SEEN = "dp_rv(openness(public), o(I)) :- item(I).\n"
+CHAIN = "random(n0(I)) :- item(I). depends(n0(I), [z(I)], 30 * z(I)).\n" + "".join(
+    f"random(n{i}(I)) :- item(I). depends(n{i}(I), [n{i - 1}(I)], n{i - 1}(I) * n{i - 1}(I)).\n" for i in range(1, 9)
+)
+REFUSED = {
+    "a root of what may be negative": (
+        "random(o(I)) :- item(I). depends(o(I), [z(I)], sqrt(z(I))).\n" + SEEN,
+        "o(I): a square root of a value that can be negative",
+    ),
+    "a sum of it": (
+        "random(o(I)) :- item(I). depends(o(I), [z(I)], log(z(I))). sum(s, o(I), item(I)).\n"
+        "publish(q, s, openness(public)).\n",
+        "bounded contributions",
+    ),
+    "numbers beyond all scales": (CHAIN + "dp_rv(openness(public), n7(I)) :- item(I).\n", "nothing beyond 1e+100"),
+    "numbers beyond all floats": (
+        CHAIN + "dp_rv(openness(public), n8(I)) :- item(I).\n",
+        "n8(I): a value can be too large for a number",
+    ),
+    "the mean of a constant": (
+        "random(o(I)) :- item(I). depends(o(I), [z(I)], 0.0 * z(I)). mean(m, o(I), (item(I), x(I) > 0.5)).\n"
+        "publish(q, m, openness(public)).\n",
+        "the same number whatever the data are",
+    ),
+    "a use that is singular": ("publish(c, channel(z(I), [inverse]), openness(public)).\n", "singular inside"),
+    "a mean over nothing": (
+        "random(o(I)) :- item(I). depends(o(I), L, mean(L)) :- findall(y(I, K), kind(K), L). kind(K) :- fail.\n"
+        "random(y(I, K)) :- item(I), kind(K). depends(y(I, K), [], 1).\n" + SEEN,
+        "mean of an empty list",
+    ),
+    "too many numbers of one individual": (
+        f"random(y(I, K)) :- item(I), between(1, {MOST_SEEN + 1}, K). depends(y(I, K), [x(I)], K * x(I)).\n"
+        f"dp_rv(openness(public), y(I, K)) :- item(I), between(1, {MOST_SEEN + 1}, K).\n",
+        f"no more than {MOST_SEEN} are planned",
+    ),
+    "central noise forbidden": (
+        "mean(m, z(I), (item(I), x(I) > 0.5)). publish(q, m, openness(public)). forbid(q, central).\n",
+        "leaves no way",
+    ),
+    "one variable from two tables": (
+        "source(more, 'more.parquet'). column(more, id, item(I)). column(more, x, x(I)). rows_per_person(more, 1).\n"
+        "mean(m, x(I), item(I)). publish(q, m, openness(public)).\n",
+        "only one table can feed a variable",
+    ),
+    "two individuals in a row": (
+        "column(items, owner, owner(O)). dataset(owners, domain(O, owner(O))).\n"
+        "privacy_requirement(openness(city), owners, dp(1)). count(c, owner(O)). publish(q, c, openness(city)).\n"
+        "mean(m, x(I), item(I)). publish(r, m, openness(public)).\n",
+        "belong to several individuals",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_planned_does_not_pass(name):
+    more, piece = REFUSED[name]
+    with pytest.raises(SfumatoError):
+        make_plan(HEAD + more)
+    spec, problems = examine_study(HEAD + more)
+    assert spec is not None
+    errors = [one for one in problems if one.severity == "error"]
+    assert any(piece in one.message for one in errors), [one.message for one in errors]
+    assert not any("Nothing was" in one.message for one in errors)
+
+
+def test_nothing_published_is_nothing_to_plan():
+    _, problems = examine_study("patient(uma). random(age(P)) :- patient(P).\n")
+    assert any("publishes nothing" in one.message for one in problems if one.severity == "error")
+
+
+PUBLIC = (
+    HEAD
+    + """
+source(kinds, 'kinds.parquet'). column(kinds, kind, kind(K)). public(kinds).
+random(y(I, K)) :- item(I), kind(K). depends(y(I, K), [x(I)], x(I) / 2).
+random(o(I)) :- item(I).
+depends(o(I), L, mean(L)) :- findall(y(I, K), kind(K), L).
+mean(m, o(I), item(I)). publish(q, m, openness(public)).
+"""
+)
+
+
+def test_public_tables_are_read_where_they_are_and_missed_where_not(tmp_path):
+    study = tmp_path / "study.pl"
+    study.write_text(PUBLIC)
+    code, text = _check(study)
+    assert code == 0
+    assert "not-checked" in text
+    assert "The study can be planned." not in text
+    other = tmp_path / "data"
+    other.mkdir()
+    pq.write_table(pa.table({"kind": ["a", "b"]}), other / "kinds.parquet")
+    code, text = _check(study, "--data", str(other))
+    assert (code, "The study can be planned." in text) == (0, True)
+    pq.write_table(pa.table({"kind": pa.array([], pa.string())}), tmp_path / "kinds.parquet")
+    code, text = _check(study)
+    assert code == 1
+    assert "mean of an empty list" in text
+
+
+def _check(*arguments) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_a_plan_that_takes_too_long_is_stopped_and_the_limit_named(monkeypatch):
+    more = "random(o(I)) :- item(I). depends(o(I), [x(I)], exp(x(I))).\n" + SEEN
+    with planning(0.0), pytest.raises(SfumatoError, match=f"more than {LONGEST_PLAN:g} s"):
+        make_plan(HEAD + more)
+    check_time("standing outside")  # no limit is left behind
+    make_plan(HEAD + more)
+
+
+def test_the_limits_are_documented():
+    from pathlib import Path
+
+    language = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+    assert f"| a plan | {LONGEST_PLAN:g} s of processor time; {MOST_SEEN} variables of each individual" in language

@@ -1,0 +1,64 @@
+"""What is not needed is not imported: counted in modules, which no busy machine can change."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+HEAVY = ("sklearn", "scipy.stats", "matplotlib", "pandas", "dask", "distributed", "dp_accounting", "cvxpy", "torch")
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules a fresh interpreter holds after running this."""
+    program = f"import sys\n{code}\nprint('\\n'.join(['MODULES', *sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=110, cwd=EXAMPLES
+    )
+    return set(done.stdout.split("MODULES\n", 1)[1].splitlines())
+
+
+def test_the_package_alone_brings_nothing():
+    found = modules_after("import sfumato")
+    assert {name for name in found if name.startswith("sfumato")} == {"sfumato"}
+    assert "numpy" not in found
+
+
+def test_reading_a_study_brings_no_numerical_library_but_numpy():
+    found = modules_after("import sfumato\nsfumato.load('oncology/study.pl')")
+    assert "problog" in found
+    assert not found & {*HEAVY, "scipy", "duckdb", "clarabel", "asyncio", "pyarrow.compute"}
+    assert len(found) < 600
+
+
+def test_a_check_brings_no_estimator():
+    found = modules_after("from sfumato.cli import app\napp(['check', 'oncology/study.pl'], standalone_mode=False)")
+    assert "problog" in found
+    assert not found & {*HEAVY, "clarabel", "asyncio"}
+    assert len(found) < 1300
+
+
+def test_the_plan_of_means_and_counts_brings_no_estimator():
+    found = modules_after("import sfumato\nsfumato.make_plan('oncology/study.pl')")
+    assert "sfumato.plan.make" in found
+    assert not found & set(HEAVY)
+    assert len(found) < 1100
+
+
+def test_every_name_is_found_where_it_lives():
+    assert set(sfumato.__all__) == {*sfumato._HOME, "load", "make_plan", "run_plan"}
+    for name in sfumato.__all__:
+        assert getattr(sfumato, name) is not None
+        assert name in dir(sfumato)
+    with pytest.raises(AttributeError, match="no attribute 'Gausian'"):
+        _ = sfumato.Gausian  # type: ignore[attr-defined]
+
+
+def test_rooms_are_reached_through_the_package():
+    done = "import sfumato\nassert sfumato.core.Interval is sfumato.Interval\nassert sfumato.mechanisms.Gaussian"
+    assert "sfumato.core.domain" in modules_after(done)
