@@ -1,7 +1,7 @@
 """Synthetic rows beside MST and AIM: what a model trained on them is worth, how near their tables are, what they cost.
 
 Run: python benchmarks/synthetic.py [TABLE …] [--epsilon 0.3,1,3,8] [--splits 3] [--peers mst,aim] [--rounds 120].
-All methods get the same level codes (edges by hand, below), the same (ε, 1e-6) and the adjacency the peers are made for,
+All methods get the same level codes (edges by hand, below), the same (ε, 1e-6) and the adjacency of the peers,
 adding or removing one row. The peers (dpmm) run in an environment of their own, .venv/peer/dpmm, with one job.
 Trained on the made rows, tested on real ones that nobody saw: logistic regression on one-hot codes and boosted trees.
 """
@@ -198,9 +198,9 @@ def areas(made: np.ndarray, test: np.ndarray, sizes: np.ndarray) -> tuple[float,
 def compare(name: str, epsilons: list[float], splits: int, peers: list[str], rounds: int) -> None:
     codes, sizes = TABLES[name]()
     print(f"{name}: {len(codes)} rows, {len(sizes)} columns, {int(sizes.sum())} levels", flush=True)
-    print(
-        f"  {'':18s} {'ε':>4s} {'AUC linear':>11s} {'boosted':>8s} {'TV 1-way':>9s} {'2-way':>7s} {'cpu s':>7s} {'MB':>6s}"
-    )
+    heads = ("AUC linear", "boosted", "TV 1-way", "2-way", "cpu s", "MB")
+    widths = (11, 8, 9, 7, 7, 6)
+    print(f"  {'':18s} {'ε':>4s} " + " ".join(f"{head:>{width}s}" for head, width in zip(heads, widths, strict=True)))
     for epsilon in [None, *epsilons]:
         for method in ["real rows"] if epsilon is None else ["sfumato", *peers]:
             found = []

@@ -53,6 +53,15 @@ class Levels:
     def size(self) -> int:
         return self.listed + self.absent
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each level is called: the category, or the ends of the bin."""
+        if isinstance(self.domain, Categories):
+            listed = tuple(str(value) for value in self.domain.values)
+        else:
+            listed = tuple(f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges))
+        return (*listed, "missing") if self.absent else listed
+
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
         """The level of each value; what is outside, missing or unlisted goes where the schema says."""
         if not self.absent:

@@ -46,6 +46,7 @@ class Measured:
     """One noisy table of counts, as it was drawn; answers with intervals can be read off it."""
 
     columns: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
     counts: np.ndarray
     standard_error: float
 
@@ -116,18 +117,34 @@ class SyntheticRelease:
         arrow = as_arrow(table, self.schema)
         if arrow.num_rows == 0:
             raise DataError("The table has no rows. Nothing was drawn and nothing was spent.")
-        counted = self.counts(arrow)
+        counted = self.empty_counts()
+        counted.add(self.codes(arrow))
         kinds = {name: arrow.schema.field(name).type for name in arrow.column_names}
         made, facts = self.from_counts(counted, kinds)
         return SyntheticTable(like(table, made), **facts)
 
-    def counts(self, arrow: pa.Table) -> PairCounts:
-        """The exact counts of a part of the table: private; parts add up."""
-        levels = self._levels()
-        sizes = [column.size for column in levels]
-        counted = PairCounts.empty(sizes, pairs_within(sizes, _MOST_CELLS))
-        counted.add([column.codes(arrow[column.name]) for column in levels])
-        return counted
+    def facts(self) -> dict[str, Any]:
+        """Everything that decides what is made, as plain values."""
+        return {
+            "schema": self.schema.to_toml(),
+            "promise": [self.epsilon, self.delta, self.adjacency.to_dict()],
+            "label": self.label,
+            "workload": [list(names) for names in self.workload or ()],
+            "edges": {name: [float(edge) for edge in ends] for name, ends in self.edges.items()},
+            "absent": sorted(self.absent),
+            "rows": self.rows,
+        }
+
+    def empty_counts(self) -> PairCounts:
+        """Counts of no rows; parts of a table are added to it, anywhere and in any order."""
+        self._wanted()
+        self._label_place()
+        sizes = [column.size for column in self._levels()]
+        return PairCounts.empty(sizes, pairs_within(sizes, _MOST_CELLS))
+
+    def codes(self, part: pa.Table) -> list[np.ndarray]:
+        """The level of every cell of a part of the table, column by column: private."""
+        return [column.codes(part[column.name]) for column in self._levels()]
 
     def from_counts(self, counted: PairCounts, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, dict[str, Any]]:
         """Noise, model and rows; `counted` is read by the noise alone."""
@@ -143,13 +160,18 @@ class SyntheticRelease:
             subject=f"synthetic rows of {len(levels)} columns",
             events=measurer.events,
             proofs=["synthetic", "gaussian"],
-            plan={"release": "synthetic", "schema": self.schema.to_toml(), "plan": plan, "row_seed": seed},
+            plan={"release": "synthetic", **self.facts(), "plan": plan, "row_seed": seed},
             notes=notes,
             guarantee=wanted,
             publishable=self.random_state is None,
         )
         measured = tuple(
-            Measured(tuple(levels[column].name for column in one.scope), one.counts, one.deviation)
+            Measured(
+                tuple(levels[column].name for column in one.scope),
+                tuple(levels[column].names for column in one.scope),
+                one.counts,
+                one.deviation,
+            )
             for one in maker.measured
         )
         facts = {
