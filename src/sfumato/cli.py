@@ -22,6 +22,7 @@ from sfumato.run.centre_commands import register_centre_commands
 from sfumato.run.ledger_commands import granting, ledger_app
 from sfumato.run.privatize_command import privatize
 from sfumato.run.release_command import release
+from sfumato.run.synthesize_command import synthesize
 from sfumato.studies.commands import reproduce_command
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.command("privatize")(privatize)
 app.command("release")(release)
+app.command("synthesize")(synthesize)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 

@@ -66,6 +66,19 @@ class TableFile:
         with _refusing(self.path):
             return parquet.read_schema(self.path).names
 
+    def types(self, schema: Schema) -> dict[str, pa.DataType]:
+        """What the declared columns hold: as a Parquet file says, and by their domains where the file is text."""
+        if self.format == "csv":
+            kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+            return {
+                name: kinds[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+                for name, domain in schema.columns.items()
+            }
+        with _refusing(self.path):
+            held = parquet.read_schema(self.path)
+            return {name: held.field(name).type for name in schema.columns}
+        raise AssertionError  # _refusing has raised
+
     def row_count(self) -> int | None:
         """Known without reading for Parquet; the number of records is public under replace-one."""
         return parquet.read_metadata(self.path).num_rows if self.format == "parquet" else None
