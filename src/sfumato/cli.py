@@ -8,6 +8,7 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, UndeclaredCellWarning
 from sfumato.run.centre_commands import register_centre_commands
 from sfumato.run.ledger_commands import granting, ledger_app
 from sfumato.run.privatize_command import privatize
@@ -313,6 +314,8 @@ def calibrate(
 
 def main() -> None:
     """Entry point: errors of the one tree become one readable message and exit code 1."""
+    # A warning about a cell is for whoever sits here, and may not end the command: that would tell others of the cell.
+    warnings.simplefilter("default", UndeclaredCellWarning)
     try:
         app()
     except SfumatoError as error:

@@ -66,6 +66,13 @@ class TableFile:
         with _refusing(self.path):
             return parquet.read_schema(self.path).names
 
+    def column_types(self) -> dict[str, pa.DataType]:
+        """What the file says of its columns; text files say nothing, there the schema does."""
+        if self.format == "csv":
+            return {}
+        with _refusing(self.path):
+            return {field.name: field.type for field in parquet.read_schema(self.path)}
+
     def row_count(self) -> int | None:
         """Known without reading for Parquet; the number of records is public under replace-one."""
         return parquet.read_metadata(self.path).num_rows if self.format == "parquet" else None
