@@ -60,7 +60,7 @@ def test_the_order_is_that_of_an_independent_hmac():
         found = network.evaluate({"t": doubled}, {"people": key}).individuals["people"].to_pylist()
         rows = doubled.to_pylist()
         for one in found:
-            first = in_order("t", one["id"], [row for row in rows if row["id"] == one["id"]], key)[0]
+            first = in_order(one["id"], [row for row in rows if row["id"] == one["id"]], key)[0]
             assert one["v(P)"] == first["v"]
 
 
@@ -104,7 +104,7 @@ def test_equal_days_are_settled_by_the_hash():
     found = network_of("rows_per_person(t, 1, first(day)).").evaluate({"t": table}).individuals["people"]
     for one in found.to_pylist():
         mine = [row for row in table.to_pylist() if row["id"] == one["id"]]
-        assert one["v(P)"] == in_order("t", one["id"], mine)[0]["v"]
+        assert one["v(P)"] == in_order(one["id"], mine)[0]["v"]
 
 
 def test_each_person_counts_once_with_the_mean_of_her_rows():

@@ -4,8 +4,8 @@ In:   a table's Layout, the column that says whose a row is, a key.
 Out:  SQL for the kept rows with their `rank` within the person; the sentence that says what a mean is the mean of.
 Not here: what one cell is (network/cells.py), where the key is stored (run/row_key.py).
 
-A person's rows are ordered by HMAC-SHA256(key, table ‖ person ‖ content ‖ copy number), every field with its length in
-front. `content` is the text of all plain columns in the order of their names; equal rows of one person are numbered, so
+A person's rows are ordered by HMAC-SHA256(key, person ‖ content ‖ copy number), every field with its length in
+front; no word of a study enters. `content` is the text of all plain columns in the order of their names; equal rows of one person are numbered, so
 a position in a file never counts. The order looks at this person's rows alone: replacing a person re-selects nobody
 else's rows, and at most N rows of hers are used whatever the key is. Privacy therefore does not rest on the key. That
 the kept rows are a fair sample does: under a random key they are a uniform draw without replacement.
@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.expression import sql_name
 from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _ordered(room: TableRoom, layout: Layout, person: str, key: bytes, alone: in
     """SQL for the rows of people with more than `alone` rows, ranked, cut at the limit."""
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
     names = room.plain_columns(layout.table)
-    fields = [sql_level(layout.table), who, *(_text(name) for name in sorted(names))]
+    fields = [who, *(_text(name) for name in sorted(names))]
     crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {alone}"
     # Equal rows are met once, with their number: cheaper than numbering them one by one.
     cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
