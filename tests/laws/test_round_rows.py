@@ -235,7 +235,7 @@ def test_a_missing_cell_of_a_study_takes_the_place_that_the_study_gives_it():
     ("old", "new"),
     [
         ("missing(age(P), 20)", "missing(age(P), skip)"),
-        ("rows_per_person(patients, 1)", "rows_per_person(patients, 1, first(age))"),
+        ("rows_per_person(patients, 1)", "rows_per_person(patients, 1, first(day))"),
         ("rows_per_person(patients, 1)", "each_person(patients, mean)"),
     ],
 )

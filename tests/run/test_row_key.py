@@ -21,7 +21,9 @@ dataset(people, domain(P, person(P))).
 privacy_requirement(o(public), people, dp(1, 0.000001)).
 mean(m, cost(P), person(P)). publish(m, m, o(public)).
 """
-TABLE = pa.table({"id": np.repeat([f"p{n}" for n in range(30)], 6), "cost": np.random.default_rng(3).uniform(0, 10, 180)})
+TABLE = pa.table(
+    {"id": np.repeat([f"p{n}" for n in range(30)], 6), "cost": np.random.default_rng(3).uniform(0, 10, 180)}
+)
 
 
 def kept(monkeypatch, study: str, table: str, ledger, **options) -> list[float]:

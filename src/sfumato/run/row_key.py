@@ -5,8 +5,8 @@ Out:  32 bytes, the same for every study that is charged to the ledger.
 Not here: what the key does (network/rows.py).
 
 The words of a study do not enter: whoever renames a dataset, a table or a variable meets the same rows, so that every
-study keeps the same ones and nothing averages out over repeated releases. Data has one ledger (run/accounts.py). The key
-is drawn at random and never comes from data. No promise rests on its secrecy; the file is readable by its owner alone
+study keeps the same ones and nothing averages out over repeated releases. Data has one ledger (run/accounts.py). The
+key is drawn at random and never comes from data. No promise rests on its secrecy; the file is readable by its owner alone
 all the same.
 """
 

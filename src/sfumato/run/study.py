@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.errors import DataError, InputError, PlanError
-from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
+from sfumato.network.rows import PUBLIC_KEY
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
