@@ -117,7 +117,7 @@ class BoxNoise(Noise):
         """
         from scipy.linalg import eigh
 
-        strength = self.stiffness / 4 * self.half_width**4
+        strength = self.stiffness / 4 * self.half_width**4 if self.stiffness else 0.0
         size = 48 + 4 * math.ceil(strength**0.25)
         frequency = (np.arange(1, size + 1) - 0.5) * math.pi
         sums, differences = np.add.outer(frequency, frequency), np.subtract.outer(frequency, frequency)

@@ -175,6 +175,11 @@ def _channel_part(event: Record) -> Part:
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
 
 
+def _strength(event: Record) -> float:
+    """Stiffness in units of the half width; none stays none however wide the box."""
+    return event["stiffness"] * event["half_width"] ** 4 if event["stiffness"] else 0.0
+
+
 RULES: dict[str, Rule] = {
     "ChannelEvent": Rule(lambda _: "tailored_noise", _channel_part),
     "GaussianEvent": Rule(lambda _: "gaussian", lambda event: Part("gaussian", _moved(event, _diagonal(event)))),
@@ -191,9 +196,7 @@ RULES: dict[str, Rule] = {
     ),
     "BoxEvent": Rule(
         lambda _: "box",
-        lambda event: Part(
-            "box", _moved(event, Decimal(1), "half_width"), event["stiffness"] * event["half_width"] ** 4
-        ),
+        lambda event: Part("box", _moved(event, Decimal(1), "half_width"), _strength(event)),
     ),
     "ObjectivePerturbationEvent": Rule(lambda _: "objective_perturbation", _objective_part),
     "SharedGaussianEvent": Rule(

@@ -83,6 +83,8 @@ def without_values(what: str, read: Callable[[], Read]) -> Read:
         return read()
     except ValueError as error:
         words = _words(what, str(error))
+    except OverflowError:  # a whole number beyond all floats
+        words = f"{what} contains NaN or infinity."
     except TypeError as error:
         kind = TypeError
         words = str(error) if str(error).startswith(_ABOUT_SHAPES) else _words(what, str(error))

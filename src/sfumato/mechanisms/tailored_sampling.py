@@ -61,7 +61,7 @@ def alias_table(weights: np.ndarray, total_bits: int) -> AliasTable:
         raise InputError("Weights of more than 62 bits cannot be drawn from.")
     slots, room = 1 << slot_bits, 1 << rest_bits
     threshold = np.zeros((len(weights), slots), dtype=np.int64)
-    other = np.zeros((len(weights), slots), dtype=np.uint16)
+    other = np.zeros((len(weights), slots), dtype=np.uint16 if slots <= 1 << 16 else np.uint32)
     for number, row in enumerate(weights.tolist()):
         if sum(row) != 1 << total_bits or min(row) < 0:
             raise InputError("Every row of weights must sum to the stated power of two.")

@@ -160,7 +160,7 @@ class Features:
 
     def _read(self, estimator: Any, table: Any, *, inverted: bool) -> Matrix:
         if self.law is None:
-            return np.asarray(validate_data(estimator, table, reset=False, dtype=np.float64), dtype=float)
+            return _validated(estimator, table, reset=False)
         return _encode(self.law, self.names, table, inverted=inverted, scaled=(self.offset, self.scale))
 
     def covariance(self, published: Matrix) -> Matrix:
@@ -196,7 +196,7 @@ class Features:
 def fit_features(estimator: Any, table: Any, noise: NoiseLike) -> tuple[Features, Matrix]:
     """The reading of `table` under `noise`, and the published matrix. Sets scikit-learn's `n_features_in_`."""
     if not isinstance(noise, TableNoise):
-        matrix = np.asarray(validate_data(estimator, table, dtype=np.float64, ensure_min_samples=2), dtype=float)
+        matrix = _validated(estimator, table, ensure_min_samples=2)
         width = matrix.shape[1]
         names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", range(width)))
         covariance = noise_covariance(noise, width)
@@ -211,6 +211,14 @@ def fit_features(estimator: Any, table: Any, noise: NoiseLike) -> tuple[Features
     estimator.n_features_in_ = len(names)
     estimator.feature_names_in_ = np.array(names, dtype=object)
     return features, matrix
+
+
+def _validated(estimator: Any, table: Any, **options: Any) -> Matrix:
+    try:
+        return np.asarray(validate_data(estimator, table, dtype=np.float64, **options), dtype=float)
+    except OverflowError:  # a whole number beyond all floats
+        pass
+    raise DataError("X contains infinity or a value too large for dtype('float64').")
 
 
 def _chosen(noise: TableNoise, table: Any) -> tuple[str, ...]:

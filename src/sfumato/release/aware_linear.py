@@ -205,8 +205,8 @@ def _numeric_target(y: Any) -> Matrix:
     values = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
     try:
         numeric = values.astype(float)
-    except (TypeError, ValueError):
-        raise DataError("The target must be numeric.") from None
+    except (OverflowError, TypeError, ValueError):
+        raise DataError("The target must be numeric, and no number beyond what floats can hold.") from None
     if not np.isfinite(numeric).all():
         raise DataError("The target has missing (NaN) or infinite (inf) values.")
     return numeric

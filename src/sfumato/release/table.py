@@ -45,6 +45,10 @@ def features_beside(label: str) -> Adjacency:
     return Adjacency(f"record's features (its {label} is published as it is)", "replace-one")
 
 
+#: Widths between these leave room for variances, fourth powers and information of the noise.
+_NARROWEST, _WIDEST = 1e-70, 1e70
+
+
 def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
     """Interval and categorical feature columns, the label left out."""
     if label is not None and label not in schema.columns:
@@ -56,8 +60,12 @@ def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[
     for name, domain in features.items():
         if isinstance(domain, Categories) and len(domain.values) < 2:
             raise SchemaError(f"{name} has a single category and says nothing: leave it out of schema and table.")
-        if isinstance(domain, Interval) and domain.width < 1e-200:
-            raise SchemaError(f"The interval of {name} is too narrow for floating-point numbers: change its unit.")
+        if isinstance(domain, Interval) and not _NARROWEST <= domain.width <= _WIDEST:
+            extent = "narrow" if domain.width < 1 else "wide"
+            raise SchemaError(
+                f"The interval of {name} is too {extent} for floating-point numbers, whose squares must be numbers "
+                f"too: change its unit, so that its width is from {_NARROWEST:g} to {_WIDEST:g}. Nothing was spent."
+            )
     return numbers, [name for name, domain in features.items() if isinstance(domain, Categories)]
 
 
