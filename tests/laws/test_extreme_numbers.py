@@ -11,7 +11,13 @@ from sfumato.core import REPLACE_ONE, BoxEvent, Interval, PureDP, Schema
 from sfumato.core.certificate import Certificate
 from sfumato.errors import SfumatoError
 from sfumato.evidence import verify
-from sfumato.learn import KernelMeanClassifier, PrivateLinearRegression, PrivateLogisticRegression, PrivateSVC, PrivateSVDD
+from sfumato.learn import (
+    KernelMeanClassifier,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateSVC,
+    PrivateSVDD,
+)
 from sfumato.mechanisms import FiniteChannel
 from sfumato.release import (
     BoxRelease,
