@@ -48,11 +48,11 @@ def arrow_tables(case: Case) -> dict[str, pa.Table]:
 
 def carried_out(case: Case) -> Outcome:
     """Check, plan, run. Whatever is raised after a check without errors is a broken law."""
-    _, problems = examine_study(case.text)
+    spec, problems = examine_study(case.text)
     errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
+    if errors or spec is None:
         return Outcome(case, errors)
-    plan = make_plan(case.text)
+    plan = make_plan(spec)
     return Outcome(case, [], plan, run_plan(plan, arrow_tables(case), None))
 
 
