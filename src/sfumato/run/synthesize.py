@@ -111,7 +111,7 @@ def measured_table(measured: Sequence[Measured]) -> pa.Table:
         name: [] for name in ("table", "first", "first_level", "second", "second_level", "count", "standard_error")
     }
     for number, one in enumerate(measured):
-        cells = list(itertools.product(*one.levels))
+        cells: list[tuple[Any, ...]] = list(itertools.product(*one.levels))
         second = one.columns[1] if len(one.columns) > 1 else None
         parts["table"] += [number] * len(cells)
         parts["first"] += [one.columns[0]] * len(cells)
