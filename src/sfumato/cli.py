@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, UndeclaredCellWarning
 from sfumato.run.centre_commands import register_centre_commands
 from sfumato.run.ledger_commands import granting, ledger_app
 from sfumato.run.privatize_command import privatize
@@ -319,6 +320,8 @@ def main() -> None:
     # Modules live for ever: looking through them for garbage was a tenth of the time of a short command.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    # A warning about a cell is for whoever sits here, and may not end the command: that would tell others of the cell.
+    warnings.simplefilter("default", UndeclaredCellWarning)
     try:
         app()
     except SfumatoError as error:

@@ -67,17 +67,22 @@ class TableFile:
             return parquet.read_schema(self.path).names
 
     def types(self, schema: Schema) -> dict[str, pa.DataType]:
-        """What the declared columns hold: as a Parquet file says, and by their domains where the file is text."""
+        """What the declared columns hold: as the file says, and by their domains where the file is text."""
         if self.format == "csv":
             kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
             return {
                 name: kinds[domain.scalar] if isinstance(domain, Categories) else pa.float64()
                 for name, domain in schema.columns.items()
             }
+        held = self.column_types()
+        return {name: held[name] for name in schema.columns}
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """What the file says of its columns; text files say nothing, there the schema does."""
+        if self.format == "csv":
+            return {}
         with _refusing(self.path):
-            held = parquet.read_schema(self.path)
-            return {name: held.field(name).type for name in schema.columns}
-        raise AssertionError  # _refusing has raised
+            return {field.name: field.type for field in parquet.read_schema(self.path)}
 
     def row_count(self) -> int | None:
         """Known without reading for Parquet; the number of records is public under replace-one."""

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.errors import DataError, InputError
 from sfumato.release.synthetic import Measured, SyntheticRelease
@@ -28,7 +29,7 @@ from sfumato.run.ledger import Ledger
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
-from sfumato.run.tables import AGAIN, checked_columns, reserve
+from sfumato.run.tables import AGAIN, check_types, checked_columns, reserve
 
 __all__ = ["synthesize_file"]
 
@@ -64,14 +65,17 @@ def synthesize_file(
     promise = ApproxDP(release.epsilon, release.delta, adjacency=RECORD)
     if finish(out, run, ledger, AGAIN):
         return promise
+    check_types(file, release.schema)
+    heard: set[str] = set()
     room = 2 * source.stat().st_size + (1 << 20)
     with Staging.open(out, run, again=AGAIN, room=room, files=_FILES) as staging:
         purpose = f"synthetic rows for {source.name}"
         reservations = reserve(ledger, dataset, promise, purpose, sources=sources, grant=grant)
         counted, kinds = release.empty_counts(), file.types(release.schema)
-        for batch in file.batches(release.schema, columns, _BATCH_ROWS):
-            counted.add(release.codes(batch))
-            progress(batch.num_rows)
+        with told_to(heard):
+            for batch in file.batches(release.schema, columns, _BATCH_ROWS):
+                counted.add(release.codes(batch))
+                progress(batch.num_rows)
         if counted.rows == 0:
             for reservation in reservations:
                 ledger.release(reservation)
@@ -83,6 +87,7 @@ def synthesize_file(
         for reservation in reservations:
             ledger.commit(reservation)
         staging.publish()
+    warn_of(heard)
     return promise
 
 
