@@ -116,10 +116,10 @@ def measured_table(measured: Sequence[Measured]) -> pa.Table:
         name: [] for name in ("table", "first", "first_level", "second", "second_level", "count", "standard_error")
     }
     for number, one in enumerate(measured):
-        cells: list[tuple[Any, ...]] = list(itertools.product(*one.levels))
+        cells = list(itertools.product(*one.levels))
         second = one.columns[1] if len(one.columns) > 1 else None
         parts["table"] += [number] * len(cells)
-        parts["first"] += [one.columns[0]] * len(cells)
+        parts["first"] += [*one.columns[:1]] * len(cells)
         parts["first_level"] += [cell[0] for cell in cells]
         parts["second"] += [second] * len(cells)
         parts["second_level"] += [cell[1] if second else None for cell in cells]
