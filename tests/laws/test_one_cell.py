@@ -215,8 +215,9 @@ def check_cases(seed: int, tables: int, folder: Path, most: int = 8, only: str |
     return compared
 
 
-def test_one_cell_moves_the_sums_as_claimed_and_nothing_else(tmp_path):
-    assert sum(check_cases(seed, 12, tmp_path) for seed in range(18)) >= 700
+@pytest.mark.parametrize("start", [0, 6, 12])
+def test_one_cell_moves_the_sums_as_claimed_and_nothing_else(start, tmp_path):
+    assert sum(check_cases(seed, 12, tmp_path) for seed in range(start, start + 6)) >= 200
 
 
 @pytest.mark.slow
