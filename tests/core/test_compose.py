@@ -29,6 +29,7 @@ from sfumato.core import (
     parallel,
 )
 from sfumato.core.compose import add_exactly
+from sfumato.core.odds import loss_tail
 from sfumato.core.renyi import epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
@@ -138,3 +139,15 @@ def test_parallel_needs_a_public_partition():
         Partition("cluster", "k-means")  # type: ignore[arg-type]
     with pytest.raises(PrivacyParameterError):
         compose([mixed, PureDP(0.1)])
+
+
+@pytest.mark.parametrize("eps", [1e4, 1e6, 1e9, 1e12])
+def test_huge_promises_are_added_up(eps):
+    """Where a loss distribution would need steps larger than one, simpler bounds answer: never an overflow."""
+    laplace = compose([LaplaceEvent(1.0, 1 / eps, adjacency=REPLACE_ONE).guarantee()] * 2)
+    assert laplace.epsilon(0.0) <= 2 * eps * (1 + 1e-9)
+    assert laplace.epsilon(1e-6) <= 2 * eps * (1 + 1e-9)
+    mixed = compose([laplace, GaussianDP(1e-3 * eps)])
+    assert 2 * eps - 50 <= mixed.epsilon(1e-6) < math.inf
+    assert mixed.delta(10 * eps**2) <= 1e-6
+    assert loss_tail(mixed, 10 * eps**2) <= 1e-6

@@ -46,6 +46,42 @@ def test_delta_is_an_upper_bound_to_ten_digits(mu, epsilon):
         assert computed <= min(1, exact * (1 + mpmath.mpf("1e-10")))
 
 
+HUGE = [(1e3, 1e-5), (1e6, 1e-9), (1e9, 1e-5), (1e12, 1e-5), (1e20, 0.3), (1e100, 1e-5), (1e300, 1e-5)]
+
+
+@pytest.mark.parametrize(("eps", "delta"), HUGE)
+def test_huge_epsilons_have_an_answer(eps, delta):
+    """z = ε/μ - μ/2 is the difference of two huge numbers, and e^ε is no float any more."""
+
+    def exact(mu, epsilon):  # e^ε Φ(-z-μ) = φ(z) R(z+μ) ≤ φ(z)/(z+μ), which is nothing beside Φ(-z) for such μ
+        with mpmath.workdps(700):
+            z = mpmath.mpf(epsilon) / mpmath.mpf(mu) - mpmath.mpf(mu) / 2
+        with mpmath.workdps(40):
+            return mpmath.ncdf(-z), mpmath.npdf(z) / mpmath.mpf(mu)
+
+    mu = gaussian_mu(eps, delta)
+    assert exact(mu, eps)[0] - exact(mu, eps)[1] <= delta
+    assert 0.7 <= mu / eps * (mu / 2) <= 1.3
+    above, hidden = exact(mu * (1 + 1e-6), eps)
+    assert above > delta or hidden > 1e-3 * delta
+    found = gaussian_epsilon(mu, delta)
+    assert found <= eps * (1 + 1e-8)
+    assert gaussian_delta(mu, found) <= delta
+
+
+@given(mu=st.floats(8, 1e4), share=st.floats(0.0, 3.0))
+def test_delta_is_an_upper_bound_for_large_mu(mu, share):
+    epsilon = share * mu * mu / 2
+    with mpmath.workdps(60):
+        z = mpmath.mpf(epsilon) / mpmath.mpf(mu) - mpmath.mpf(mu) / 2
+        top = mpmath.erfc((z + mpmath.mpf(mu)) / mpmath.sqrt(2))
+        exact = mpmath.ncdf(-z) - mpmath.exp(mpmath.mpf(epsilon)) * top / 2
+    computed = gaussian_delta(mu, epsilon)
+    assert computed >= exact * (1 - mpmath.mpf("1e-15")) or exact < 1e-300
+    if exact > 1e-290:
+        assert computed <= min(1, exact * (1 + mpmath.mpf("1e-10")))
+
+
 def test_known_values():
     assert math.isclose(gaussian_scale(1.0, 1e-5, 1.0), 3.7306, rel_tol=1e-4)
     # The classical sqrt(2 ln(1.25/δ))/ε is larger here, and false for large ε.

@@ -307,7 +307,9 @@ OBJECTS = (
     Interval(0, 3, null=1), Interval(-5, 5), Categories([2, 0, 1], unknown=2, null=0), Categories([1, 2]),
     Categories(["x", "2", "true"], unknown="2"), Categories([True, False]), Categories([False], null=False),
 ], ids=repr)  # fmt: skip
-@pytest.mark.parametrize("kind", [list, tuple, lambda cells: pd.Series(cells, dtype=object), "array"], ids=str)
+@pytest.mark.parametrize(
+    "kind", [list, tuple, lambda cells: pd.Series(cells, dtype=object), "array"], ids=["list", "tuple", "series", "array"]
+)
 def test_every_object_has_a_place_of_its_own(domain: Domain, kind):
     """No cell makes a column fail or changes how another is read."""
 

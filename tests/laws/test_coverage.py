@@ -292,6 +292,52 @@ def test_of_an_empty_group_nothing_is_known():
     assert np.mean([number.inside for number in empty]) > 0.9
 
 
+# ── a formula knows no more than what it is computed from ────────────────────────────────────────────────────────────
+
+
+def doubled(promise: str) -> str:
+    """Every question with one number, and twice that number and one more."""
+    single = [name for name in KINDS if name not in ("groups", "moments", "share", "each", "gap")]
+    text = study(promise, "replace-one")
+    for name in single:
+        text += f"random({name}Twice).\ndepends({name}Twice, [{name}Node], 2 * {name}Node + 1).\n"
+        text += f"publish({name}_twice, {name}Twice, openness(public)).\n"
+    return text
+
+
+def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[str]:
+    """Intervals of 2x + 1 that are not the image of the interval of x."""
+    plan = make_plan(doubled(promise))
+    wrong = []
+    for size in sizes:
+        values = plan.network.evaluate({"people": pa.table(people(size))})  # type: ignore[union-attr]
+        for repeat in range(repeats):
+            drawn, shown = Drawn(1000 * repeat), {}
+            for planned in plan.publications:
+                if planned.observer == "public":
+                    view = View(plan, plan.network, values, drawn, "public")  # type: ignore[arg-type]
+                    shown[planned.name] = view.published(planned, "aggregate").values.to_pylist()[0]
+            for name in [name for name in shown if f"{name}_twice" in shown]:
+                one, two = shown[name], shown[f"{name}_twice"]
+                for end in ("value", "low", "high"):
+                    if not math.isclose(two[end], 2 * one[end] + 1, rel_tol=1e-4, abs_tol=1e-3 * one["standard_error"]):
+                        wrong.append(f"{name}, {size} people, {end}: {two[end]} for {2 * one[end] + 1}")
+    return wrong
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_a_formula_of_one_number_has_its_interval(promise):
+    assert not_the_image(promise, (30, 300), 10) == []
+
+
+def test_the_law_finds_a_formula_that_trusts_an_empty_group(monkeypatch):
+    monkeypatch.setattr("sfumato.run.view._Noisy.is_open", False)
+    assert not_the_image("pure", (30,), 5)
+
+
+# ── planted relatives ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def _halved(monkeypatch):
     honest = intervals.law_of
     monkeypatch.setattr("sfumato.run.view.law_of", lambda draws: honest(draws).times(0.5))

@@ -7,15 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.core import REPLACE_ONE
+from sfumato.core import REPLACE_ONE, GaussianDP, PureDP
 from sfumato.errors import InputError
-from sfumato.mechanisms import Gaussian, Laplace, NormGamma, norm_gamma, sampling
+from sfumato.mechanisms import Box, Gaussian, Laplace, NormGamma, norm_gamma, sampling
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.exact import LazyUniform, bernoulli, exp_enclosure, exponential
-from sfumato.mechanisms.grid import to_cells
+from sfumato.mechanisms.grid import add_cells, on_grid
+from sfumato.mechanisms.laplace_shares import LaplaceShares
 from sfumato.mechanisms.sampling import SLOTS, _Chunk, draw, draw_reals, table_for
+from sfumato.mechanisms.selection import score_gaps
 
 LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
 SCALES = [64.0, 1000.3, 2.0**21, 3e9, 2.0**40 + 12345, 2.0**48]
@@ -146,11 +150,45 @@ def test_outputs_live_on_the_grid_whatever_the_value(kind, scale):
         assert np.array_equal(outputs, np.rint(outputs))
 
 
-def test_huge_values_saturate_instead_of_failing():
-    """A failure that depends on the value would be an output that depends on the value."""
-    cells = to_cells(np.array([1e308, -1e308, 1.0]), 2.0**-30)
-    assert cells[0] == -cells[1] == 2**62
-    assert np.isfinite(Gaussian(1.0, 1.0, REPLACE_ONE)([1e308, -1e308])).all()
+def test_huge_values_are_themselves_and_nothing_fails():
+    """A failure that depends on the value would be an output that depends on the value; a clipped one would be wrong."""
+    values = np.array([1e308, -1e308, 2.0**80, 1.3])
+    assert on_grid(values, 2.0**-30)[:3].tolist() == values[:3].tolist()
+    for mechanism in (Gaussian(1.0, 1.0, REPLACE_ONE), Laplace(1.0, 1.0, REPLACE_ONE), Box(9.0, 1.0, REPLACE_ONE)):
+        noisy = mechanism([1e308, -1e308, 2.0**80])
+        assert noisy.tolist() == [1e308, -1e308, 2.0**80]  # a unit of noise is less than their last digit
+
+
+@pytest.mark.parametrize("people", [1e8, 1e11, 1e15])
+def test_large_counts_come_out(people):
+    """Also with a grid that is fine because nobody said how many numbers a unit can change."""
+    for mechanism in (
+        Laplace.for_guarantee(PureDP(1.0), 1.0, REPLACE_ONE),
+        Laplace.for_guarantee(PureDP(1e12), 1.0, REPLACE_ONE),
+        Gaussian.for_guarantee(GaussianDP(1.0), 1.0, REPLACE_ONE),
+        NormGamma.for_guarantee(PureDP(1.0), 1.0, REPLACE_ONE),
+        LaplaceShares(1.0, 1.0, REPLACE_ONE, honest=3),
+    ):
+        assert abs(mechanism(people) - people) < 60
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e308, 1e308), st.integers(-(2**62), 2**62)), min_size=1, max_size=8),
+    st.integers(-300, 60),
+)
+@settings(max_examples=300, deadline=None)
+def test_a_sum_of_value_and_noise_is_rounded_once(pairs, power):
+    """Against fractions: what is published depends on the exact number of cells alone."""
+    grid = 2.0**power
+    values, cells = np.array([v for v, _ in pairs]), np.array([c for _, c in pairs])
+    for value, cell, noisy in zip(values, cells, add_cells(values, cells, grid), strict=True):
+        nearest = round(Fraction(float(value)) / Fraction(grid))  # half to even, as rint
+        assert noisy == float((nearest + int(cell)) * Fraction(grid))
+
+
+def test_scores_beyond_the_cells_keep_their_order():
+    grid = 2.0**-20
+    assert score_gaps([1e20, 2e20, 2e20 - 2.0**16], grid).tolist() == [2.0**62, 0.0, 2.0**36]
 
 
 def test_scales_outside_the_table_are_refused():

@@ -72,3 +72,57 @@ def test_a_budget_of_nothing_is_refused(total):
 def test_an_observer_without_budget_is_refused():
     with pytest.raises(PrivacyParameterError, match="privacy_requirement"):
         split_budget({"a": {"x": 1.0}}, [Budget(frozenset("b"), 1.0)])
+
+
+def far_apart(seed: int) -> tuple[dict[str, dict[str, float]], list[Budget], str, dict[str, dict[str, float]]]:
+    """Colluding observers whose budgets and difficulties differ by many powers of ten, some of them with limits."""
+    chance = np.random.default_rng(seed)
+    observers = list("abc")[: int(chance.integers(2, 4))]
+    sizes = 10 ** chance.uniform(-8, 8, int(chance.integers(1, 8)))
+    difficulty = {
+        one: {
+            f"b{place}": float(size * 10 ** chance.uniform(-1, 1))
+            for place, size in enumerate(sizes)
+            if place == 0 or chance.random() < 0.7
+        }
+        for one in observers
+    }
+    totals = {one: float(10 ** chance.uniform(-3, 6)) for one in observers}
+    budgets = [Budget(frozenset({one}), total) for one, total in totals.items()]
+    budgets.append(Budget(frozenset(observers), max(totals.values())))
+    limits = {
+        one: {name: float(10 ** chance.uniform(-6, 6)) for name in blocks if chance.random() < 0.5}
+        for one, blocks in difficulty.items()
+    }
+    return difficulty, budgets, ["mu²", "epsilon"][seed % 2], limits if chance.random() < 0.5 else {}
+
+
+def test_budgets_of_any_size_are_split():
+    """A feasible split always exists, whatever the solver makes of the numbers."""
+    for seed in range(80):
+        difficulty, budgets, currency, limits = far_apart(seed)
+        shares = split_budget(difficulty, budgets, currency, limits)
+        least = min(budget.total for budget in budgets) / sum(map(len, difficulty.values()))
+        assert all(share >= 0.19 * least for parts in shares.values() for share in parts.values()), seed
+        assert all(cost_of(budget.observers, shares) <= Fraction(budget.total) for budget in budgets), seed
+
+
+@pytest.mark.parametrize("answer", [np.nan, np.inf, -1.0, 0.0, 1e300])
+def test_a_solver_that_fails_refuses_no_study(monkeypatch, answer):
+    """Whatever numbers the solver stops at, the budgets are kept and every block has its part."""
+    import clarabel
+
+    class Stopped:
+        def __init__(self, _quadratic, objective, *_rest):
+            self.x = [answer] * len(objective)
+
+        def solve(self):
+            return self
+
+    difficulty = {"a": {"x": 4.0, "y": 1.0}, "b": {"y": 2.0, "z": 9.0}}
+    budgets = [Budget(frozenset("a"), 0.75), Budget(frozenset("b"), 1.0), Budget(frozenset("ab"), 1.0)]
+    honest = loss(difficulty, split_budget(difficulty, budgets), 1)
+    monkeypatch.setattr(clarabel, "DefaultSolver", Stopped)
+    shares = split_budget(difficulty, budgets)
+    assert all(cost_of(budget.observers, shares) <= Fraction(budget.total) for budget in budgets)
+    assert honest <= loss(difficulty, shares, 1) <= 3 * honest

@@ -36,7 +36,7 @@ from sfumato.core.guarantee import (
     _order,
 )
 from sfumato.core.learning_event import ObjectiveDP
-from sfumato.core.loss_distribution import drawn_delta, drawn_epsilon, loss_distribution
+from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, loss_distribution
 from sfumato.core.parts import Part
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
@@ -83,29 +83,30 @@ class ComposedDP(Guarantee):
                 bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
             else:
                 bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
-            plain = self._plain()
-            if plain is not None and epsilon >= plain[0]:
-                bounds.append(plain[1])
+        plain = self._plain()
+        if plain is not None and epsilon >= plain[0]:
+            bounds.append(plain[1])
         return min(1.0, *bounds)
 
     def epsilon(self, delta: float) -> float:
         delta = probability(delta)
         bounds = [epsilon_from_curve(self._curve, delta)] if self._has_curve else [math.inf]
-        if self.has_loss_distribution:
-            plain = self._plain()
-            if plain is not None and delta >= plain[1]:
-                bounds.append(plain[0])
-            if delta > _FOURIER and self._has_box:
+        plain = self._plain()
+        if plain is not None and delta >= plain[1]:
+            bounds.append(plain[0])
+        if delta > _FOURIER and self.has_loss_distribution:
+            if self._has_box:
                 bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
-            elif delta > _FOURIER:
+            else:
                 loss = loss_distribution(self.parts)
                 bounds.append(round_up(float(loss.get_epsilon_for_delta(delta - _FOURIER)), 1e-9))
         return max(0.0, min(bounds))
 
     @property
     def has_loss_distribution(self) -> bool:
-        """Whether every act has a law of its own, so that their losses can be added up."""
-        return all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
+        """Whether every act has a law of its own, with losses small enough to be added up one by one."""
+        known = all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
+        return known and can_be_added_up(self.parts)
 
     @property
     def _has_box(self) -> bool:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_down, round_up
-from sfumato.core.special import erfcx, log_ndtr, ndtr
+from sfumato.core.roots import root_between
+from sfumato.core.special import erfcx, ndtr
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]
@@ -39,14 +41,14 @@ def _one_minus_t_mills(t: np.ndarray) -> np.ndarray:
     """1 - t R(t), the slope of the Mills ratio with its sign turned; positive and decreasing in t."""
     direct = 1 - t * math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2))
     # From t = 50 on the difference has lost half its digits; the asymptotic series has not.
-    inverse = 1 / np.maximum(t, 50.0) ** 2
+    inverse = (1 / np.maximum(t, 50.0)) ** 2
     series = inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse))))
     return np.where(t < 50, direct, series)
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
     """ln δ(ε) without rounding; accurate in relative terms even where δ underflows."""
-    z = epsilon / mu - mu / 2
+    z = _distance(mu, epsilon)
     if mu < 1 and z > -5:
         points = z + mu * (_NODES + 1) / 2
         difference = float(mu / 2 * np.dot(_WEIGHTS, _one_minus_t_mills(points)))
@@ -54,8 +56,18 @@ def _log_delta(mu: float, epsilon: float) -> float:
         difference = _mills(z) - _mills(z + mu)
     else:
         # Φ(-z) is near 1 here and nothing cancels.
-        return math.log(float(ndtr(-z)) - math.exp(epsilon + float(log_ndtr(-z - mu))))
-    return math.log(difference) - z * z / 2 - _LOG_SQRT_TWO_PI
+        return math.log(float(ndtr(-z)) - math.exp(-z * z / 2 - _LOG_SQRT_TWO_PI) * _mills(z + mu))
+    if difference <= 0:  # z is so large that the ratios agree to the last digit; the slope falls, so this is a bound
+        difference = mu * float(_one_minus_t_mills(np.array(z)))
+    return math.log(difference) - z * z / 2 - _LOG_SQRT_TWO_PI if difference > 0 else -math.inf
+
+
+def _distance(mu: float, epsilon: float) -> float:
+    """z = ε/μ - μ/2. For large μ the two are large and nearly equal: as fractions, rounded once."""
+    if mu < 8 or not math.isfinite(epsilon):
+        return epsilon / mu - mu / 2
+    exact = Fraction(mu)
+    return float((Fraction(epsilon) - exact * exact / 2) / exact)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -90,8 +102,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return math.inf
     target = math.log(delta)
     # δ(ε) <= Φ(-z) <= exp(-z²/2), so this z is large enough; z decreases to -μ/2 at ε = 0.
-    high = mu * (math.sqrt(-2 * target) + mu / 2 + 1)
-    root = _root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, high)
+    high = round_up(mu * (math.sqrt(-2 * target) + mu / 2 + 1))
+    if math.isinf(high):
+        return math.inf
+    root = root_between(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, high)
     return _until(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, root, grow=True)
 
 
@@ -108,13 +122,19 @@ def gaussian_mu(eps: float, delta: float) -> float:
         raise PrivacyParameterError(
             "Gaussian noise never gives delta = 0. Ask for a small delta such as 1e-6, or use Laplace or NormGamma."
         )
+    return _largest_mu(float(eps), float(delta))
+
+
+@lru_cache(maxsize=1024)
+def _largest_mu(eps: float, delta: float) -> float:
+    """A plan asks for the same few promises again and again."""
     target = math.log(delta)
     low, high = 1e-3, 1e-3
     while _log_delta(low, eps) > target:
-        low /= 4
+        low, high = low / 4, low
     while _log_delta(high, eps) < target:
-        high *= 4
-    root = _root(lambda mu: _log_delta(mu, eps) - target, low, high)
+        low, high = high, high * 4
+    root = root_between(lambda mu: _log_delta(mu, eps) - target, low, high)
     return _until(lambda mu: gaussian_delta(mu, eps) <= delta, root, grow=False)
 
 
@@ -125,13 +145,6 @@ def gaussian_scale(eps: float, delta: float, sensitivity: float) -> float:
     3.73
     """
     return round_up(positive(sensitivity, "sensitivity") / gaussian_mu(eps, delta), 1e-13)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # half of what `import sfumato` would take, and seldom needed
-
-    solution: Any = brentq(function, low, high, xtol=1e-300, rtol=1e-14)  # type: ignore[arg-type]  # untyped in SciPy
-    return float(solution)
 
 
 def _until(holds: Callable[[float], bool], value: float, *, grow: bool) -> float:

@@ -19,15 +19,22 @@ from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
 from sfumato.core.special import gammaln
 
-__all__ = ["drawn_delta", "drawn_epsilon", "loss_distribution"]
+__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "loss_distribution"]
 
 
 def _interval(parts: tuple[Part, ...]) -> float:
     """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
     finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
     reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
-    longest = sum(size * part.count for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
+    # Gaussian losses have mean μ²/2 and deviation μ; the others are bounded by their ε.
+    means = [size + size * size / 2 if part.kind == "gaussian" else size for size, part in zip(reach, parts, strict=True)]
+    longest = sum(size * part.count for size, part in zip(means, parts, strict=True)) + 40 * max(reach)
     return max(min(1e-4, finest), longest / 1e6)
+
+
+def can_be_added_up(parts: tuple[Part, ...]) -> bool:
+    """Whether the losses are so small that a million steps between them are below one: beyond, simpler bounds do."""
+    return _interval(parts) <= 1.0
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ from sfumato.core.event import BoxEvent
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.core.noise import BoxNoise
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.grid import to_cells
+from sfumato.mechanisms.grid import add_cells
 from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, unreachable
 
 __all__ = ["Box"]
@@ -113,9 +113,8 @@ class Box(Mechanism):
         return np.log(np.maximum(density, 1e-300)).sum(axis=1)
 
     def _add(self, values: np.ndarray) -> np.ndarray:
-        cells = to_cells(values, self.grid)
         noise = _draw(self.half_width, self.stiffness, self.grid, values.size, self._bits())
-        return (cells + noise.reshape(values.shape)) * self.grid
+        return add_cells(values, noise.reshape(values.shape), self.grid)
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ multiples of the grid, so the output says nothing but its cell.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,13 +20,14 @@ from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.sampling import CHUNK, LARGEST_SCALE, Law, draw
 
-__all__ = ["ANY_DIMENSION", "add_noise", "check_dimension", "from_cells", "public_grid", "to_cells"]
+__all__ = ["ANY_DIMENSION", "add_cells", "add_noise", "check_dimension", "on_grid", "public_grid"]
 
 #: Used for the rounding term when nobody says how many numbers one unit can change: enough for 16 million.
 ANY_DIMENSION = 1 << 24
 #: Rounding may cost this share of the sensitivity.
 _SLACK = 2.0**-12
-_LARGEST_CELL = 2.0**62
+#: Whole numbers up to here are exact as floats.
+_EXACT = 2.0**53
 
 
 def public_grid(scale: float, sensitivity: float, spread: float) -> float:
@@ -54,17 +56,27 @@ def check_dimension(declared: int | None, size: int) -> None:
         )
 
 
-def to_cells(values: np.ndarray, grid: float) -> np.ndarray:
-    """Nearest grid points as whole numbers; saturating, which no neighbour can exploit (clipping is 1-Lipschitz)."""
+def on_grid(values: np.ndarray, grid: float) -> np.ndarray:
+    """The nearest multiples of the grid. A float of 2^53 cells or more is one already."""
     with np.errstate(over="ignore"):
         cells = np.multiply(values, 1 / grid, out=np.empty(np.shape(values)))
     np.rint(cells, out=cells)
-    np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL, out=cells)
-    return cells.astype(np.int64)
+    cells *= grid
+    return np.where(np.abs(values) < _EXACT * grid, cells, values)
 
 
-def from_cells(cells: np.ndarray, grid: float) -> np.ndarray:
-    return cells.astype(np.float64) * grid
+def add_cells(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
+    """`values` on the grid plus whole cells of noise, rounded once to a float: a function of their exact sum alone.
+
+    >>> add_cells(np.array([0.3, 1e300]), np.array([2, -5]), 0.25).tolist()
+    [0.75, 1e+300]
+    """
+    placed = on_grid(values, grid)
+    noisy = np.asarray(placed + cells * grid)
+    # Beyond 2^53 cells the noise itself is no float any more: one draw in 10^27, whatever the values.
+    for place in map(tuple, np.argwhere(np.abs(cells) > _EXACT)):
+        noisy[place] = float(Fraction(float(placed[place])) + int(cells[place]) * Fraction(grid))
+    return noisy
 
 
 def add_noise(values: np.ndarray, law: Law, scale: float, grid: float, bits: Bits) -> np.ndarray:
@@ -74,7 +86,5 @@ def add_noise(values: np.ndarray, law: Law, scale: float, grid: float, bits: Bit
     half_cells = scale / (grid / 2)
     for start in range(0, flat.size, CHUNK):
         piece = flat[start : start + CHUNK]
-        cells = to_cells(piece, grid)
-        cells += draw(law, half_cells, piece.size, bits)
-        np.multiply(cells, grid, out=result[start : start + CHUNK])
+        result[start : start + CHUNK] = add_cells(piece, draw(law, half_cells, piece.size, bits), grid)
     return result.reshape(values.shape)

@@ -24,7 +24,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.grid import to_cells
+from sfumato.mechanisms.grid import add_cells
 from sfumato.mechanisms.mechanism import finite_array
 from sfumato.mechanisms.sampling import RealDraws, draw_reals
 
@@ -89,12 +89,14 @@ class NormGamma(Additive):
 
     def __call__(self, values: Any) -> Any:
         array = self._vector(values)
-        noisy = (to_cells(array, self.grid) + self._noise(1)[0].reshape(array.shape)) * self.grid
+        noisy = add_cells(array, self._noise(1)[0].reshape(array.shape), self.grid)
         return float(noisy) if np.ndim(values) == 0 else noisy
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
         array = self._vector(value)
-        return (to_cells(array, self.grid) + self._noise(trials).reshape(trials, *array.shape)) * self.grid
+        return add_cells(
+            np.broadcast_to(array, (trials, *array.shape)), self._noise(trials).reshape(trials, *array.shape), self.grid
+        )
 
     def log_likelihood(self, outputs: np.ndarray, value: Any) -> np.ndarray:
         return -np.linalg.norm((outputs - finite_array(value)).reshape(len(outputs), -1), axis=1) / self.scale

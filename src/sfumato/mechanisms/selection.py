@@ -23,7 +23,7 @@ from sfumato.errors import DataError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.exact import Enclosure, LazyUniform, bernoulli, exp_enclosure
-from sfumato.mechanisms.grid import public_grid, to_cells
+from sfumato.mechanisms.grid import on_grid, public_grid
 from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, kept
 
 __all__ = ["Flips", "Selection", "score_gaps"]
@@ -36,9 +36,11 @@ def score_gaps(scores: Any, grid: float) -> np.ndarray:
     array = finite_array(scores, "scores")
     if array.ndim != 1:
         raise DataError("scores must be one-dimensional, one number per candidate. Nothing was drawn.")
-    # Half of the range of a cell: the difference of two must fit. Clipping is 1-Lipschitz.
-    cells = np.clip(to_cells(array, grid), -(1 << 61), 1 << 61)
-    return (cells.max() - cells).astype(np.float64)
+    placed = on_grid(array, grid)
+    with np.errstate(over="ignore"):
+        gaps = (placed.max() - placed) / grid  # differences of multiples of the grid: exact up to 2^53 cells
+    # A gap of 2^62 cells is more than 2^14 scales, and never chosen. Clipping is 1-Lipschitz.
+    return np.minimum(gaps, 2.0**62)
 
 
 class Flips:

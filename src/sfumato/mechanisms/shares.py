@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.core.centre_event import SharedEvent
-from sfumato.errors import InputError
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.grid import ANY_DIMENSION, check_dimension, from_cells, to_cells
+from sfumato.mechanisms.grid import ANY_DIMENSION, add_cells, check_dimension
 from sfumato.mechanisms.mechanism import finite_array
 from sfumato.mechanisms.polya import draw_polya
 from sfumato.mechanisms.sampling import Law, draw
@@ -89,7 +88,4 @@ class Shares(Additive):
         return self._noisy(np.broadcast_to(finite_array(value), (trials, *np.shape(value))))
 
     def _noisy(self, array: np.ndarray) -> np.ndarray:
-        cells = to_cells(array, self.grid)
-        if cells.size and np.abs(cells).max() > 2**61:
-            raise InputError("The values are too large for their grid. Nothing was drawn and nothing was spent.")
-        return from_cells(cells + self._total(array.size, self._bits()).reshape(array.shape), self.grid)
+        return add_cells(array, self._total(array.size, self._bits()).reshape(array.shape), self.grid)

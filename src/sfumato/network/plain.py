@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import parquet
 
 from sfumato.core.cell import NO_TEXT
 from sfumato.core.cell import text_of as cell_text
@@ -51,6 +49,8 @@ class Plain:
 
 def plain_file(path: Path) -> Plain:
     """A Parquet file, read as it is needed."""
+    from pyarrow import parquet
+
     with suppress(pa.ArrowException, OSError):
         schema = parquet.read_schema(path)
         given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schema])
@@ -135,6 +135,8 @@ def _as_stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _chunk(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc  # a tenth of a second, and a study is checked without rows
+
     if isinstance(chunk, pa.ExtensionArray):
         return _chunk(chunk.storage, stored)
     if isinstance(chunk, pa.RunEndEncodedArray):

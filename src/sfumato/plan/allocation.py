@@ -10,7 +10,8 @@ Where even no answer at all errs by no more than a known limit (a value in a pub
 difficulty/(m + c)ᵖ with c such that m = 0 gives the limit; budget then goes where it still buys something, but every
 block keeps a fifth of an even share. One observer: water-filling, m + c ∝ difficulty^(1/(p+1)). Several observers and
 colluding groups: a small cone program; its answer only guides, because the shares are shrunk afterwards until every
-budget holds in exact arithmetic.
+budget holds in exact arithmetic, and where it is no better than shares that are feasible by construction these are
+taken: a solver's status refuses no study.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def split_budget(
     shares = {o: _water_filling(blocks, offsets[o], totals[o], power) for o, blocks in difficulty.items() if blocks}
     groups = [budget for budget in budgets if len(budget.observers) > 1]
     if any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
-        shares = _cone_program(difficulty, offsets, totals, budgets, power)
+        feasible = _within_groups(shares, difficulty, totals, budgets)
+        best = _cone_program(feasible, difficulty, offsets, totals, budgets, power)
+        candidates = [_shrink(one, budgets) for one in (best, feasible) if one is not None]
+        return min(candidates, key=lambda one: _loss(one, difficulty, offsets, power))
     return _shrink(shares, budgets)
 
 
@@ -130,53 +134,91 @@ def _shrink(shares: Shares, budgets: Sequence[Budget]) -> Shares:
     return shares
 
 
+def _within_groups(
+    alone: Shares, difficulty: Difficulty, totals: Mapping[str, float], budgets: Sequence[Budget]
+) -> Shares:
+    """What observers would choose alone, scaled into every group's budget: feasible for any numbers, but not the best.
+
+    A group's total falls by at least the factor of its members, and an even split of the tightest budget is feasible,
+    because a block that several observers see counts once; so is what lies between the two. A fifth of the even split
+    keeps the floor.
+    """
+    ratios = [(budget, Fraction(budget.total) / _total(alone, budget)) for budget in budgets if budget.observers & alone.keys()]
+    even = min(totals.values()) / sum(len(blocks) for blocks in difficulty.values())
+    found: Shares = {}
+    for observer, blocks in alone.items():
+        factor = float(min((ratio for budget, ratio in ratios if observer in budget.observers), default=Fraction(1)))
+        found[observer] = {
+            name: (1 - _FLOOR) * min(factor, 1.0) * share + _FLOOR * even for name, share in blocks.items()
+        }
+    return found
+
+
+def _loss(shares: Shares, difficulty: Difficulty, offsets: Difficulty, power: int) -> float:
+    return math.fsum(
+        difficulty[observer][name] / (share + offsets[observer][name]) ** power
+        for observer, blocks in shares.items()
+        for name, share in blocks.items()
+    )
+
+
 def _cone_program(
+    start: Shares,
     difficulty: Difficulty,
     offsets: Difficulty,
     totals: Mapping[str, float],
     budgets: Sequence[Budget],
     power: int,
-) -> Shares:
-    """min Σ k·t with t ≥ 1/(m + c)ᵖ as power cones; a group pays for the largest share of each block."""
+) -> Shares | None:
+    """min Σ k·t with t ≥ 1/(m + c)ᵖ as power cones; a group pays for the largest share of each block.
+
+    Everything is measured in units of a feasible `start`, whose shares and costs are then 1: budgets and difficulties
+    of very different size would otherwise leave the solver without digits. None where it finds no numbers at all.
+    """
     from scipy import sparse
 
     clarabel: Any = import_module("clarabel")  # without type hints; a tenth of a second, and seldom needed
 
-    pairs = [(observer, name) for observer, blocks in difficulty.items() for name in blocks]
-    # Shares in units of the largest budget and difficulties in units of the largest one keep the program well scaled.
-    unit = max(budget.total for budget in budgets)
-    heaviest = max(value for blocks in difficulty.values() for value in blocks.values())
+    pairs = [(observer, name) for observer, blocks in start.items() for name in blocks]
+    units = {(observer, name): start[observer][name] for observer, name in pairs}
     tops = [
-        (index, name) for index, budget in enumerate(budgets) for name in _names(difficulty, budget)
-    ]  # largest share of a block in a group
+        (index, name) for index, budget in enumerate(budgets) for name in _names(start, budget)
+    ]  # largest share of a block in a group, in units of the group's budget
     size = 2 * len(pairs) + len(tops)
     share = {pair: index for index, pair in enumerate(pairs)}
     cost = {pair: len(pairs) + index for index, pair in enumerate(pairs)}
     top = {pair: 2 * len(pairs) + index for index, pair in enumerate(tops)}
     rows: list[tuple[dict[int, float], float]] = []  # coefficient·x ≤ bound
     for index, budget in enumerate(budgets):
-        rows.append(({top[index, name]: 1.0 for name in _names(difficulty, budget)}, budget.total / unit))
+        rows.append(({top[index, name]: 1.0 for name in _names(start, budget)}, 1.0))
         rows.extend(
-            ({share[observer, name]: 1.0, top[index, name]: -1.0}, 0.0)
+            ({share[observer, name]: 1.0, top[index, name]: -budget.total / units[observer, name]}, 0.0)
             for observer, name in pairs
             if observer in budget.observers
         )
-    # A fifth of an even share of the tightest budget is always within the budgets: a block that k observers see counts
-    # once, and there are at most as many blocks as pairs.
-    floor = _FLOOR * min(totals.values()) / len(pairs) / unit
-    rows.extend(({share[pair]: -1.0}, -floor) for pair in pairs)
+    floor = _FLOOR * min(totals.values()) / len(pairs)
+    rows.extend(({share[pair]: -1.0}, -floor / units[pair]) for pair in pairs)
     cones = [clarabel.NonnegativeConeT(len(rows))]
-    for observer, name in pairs:  # t^(1/(p+1)) · (m + c)^(p/(p+1)) ≥ 1
-        offset = offsets[observer][name] / unit
-        rows.extend([({cost[observer, name]: -1.0}, 0.0), ({share[observer, name]: -1.0}, offset), ({}, 1.0)])
+    weights = {}
+    for observer, name in pairs:  # t^(1/(p+1)) · (m + c)^(p/(p+1)) ≥ 1, with m + c in units of what it is at the start
+        unit = units[observer, name]
+        whole = unit + offsets[observer][name]
+        rows.extend(
+            [
+                ({cost[observer, name]: -1.0}, 0.0),
+                ({share[observer, name]: -unit / whole}, offsets[observer][name] / whole),
+                ({}, 1.0),
+            ]
+        )
         cones.append(clarabel.PowerConeT(1 / (power + 1)))
+        weights[observer, name] = difficulty[observer][name] / whole**power
     matrix = sparse.lil_matrix((len(rows), size))
     for number, (coefficients, _) in enumerate(rows):
         for column, value in coefficients.items():
             matrix[number, column] = value
     objective = np.zeros(size)
-    for (observer, name), column in cost.items():
-        objective[column] = difficulty[observer][name] / heaviest
+    for pair, column in cost.items():
+        objective[column] = weights[pair] / max(weights.values())
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     bounds = np.array([bound for _, bound in rows])
@@ -186,13 +228,10 @@ def _cone_program(
     values = np.array(solution.x)
     found: Shares = {}
     for (observer, name), column in share.items():
-        value = float(values[column]) * unit
-        if not (math.isfinite(value) and value > 0):
-            raise PrivacyParameterError(
-                "The budgets could not be split over the publications: state the colluding observers' requirements in "
-                "one currency and of comparable size. Nothing was planned and nothing was spent."
-            )
-        found.setdefault(observer, {})[name] = value
+        value = float(values[column]) * units[observer, name]
+        if not math.isfinite(value):
+            return None
+        found.setdefault(observer, {})[name] = max(value, floor)  # a solver that stopped early may be off by a little
     return found
 
 

@@ -236,15 +236,21 @@ class Statistic:
         """How many of the drawn numbers the first published one is read off."""
         return self.dimension if self.kind == "mean" else 1
 
-    def first(self, rows: Numbers, count: float | None = None, pure: bool = False) -> Numbers:
-        """The first published number for every row of drawn ones, as `decode` reads it: what a formula takes of it."""
+    def is_open(self, noisy: Numbers, law: NoiseLaw) -> bool:
+        """Whether this is a mean over a drawn count that cannot be told from 0: of it nothing is known but the range."""
+        return self.kind == "mean" and not self._fixed_count and float(noisy[1]) <= law.half_width
+
+    def first(self, rows: Numbers, count: float | None = None, pure: bool = False, is_open: bool = False) -> Numbers:
+        """The first published number for every row of drawn ones: what a formula takes of it."""
         match self.kind:
             case "mean" if self._fixed_count:
                 means = self.middle + rows[:, 0] / max(float(count if count is not None else 1.0), 1.0)
                 return np.clip(means, self.low, self.high)
             case "mean":
-                drawn = np.maximum(rows[:, 1] / (self.l1_unit if pure else self.unit), 1.0)
-                return np.clip(self.middle + rows[:, 0] / drawn, self.low, self.high)
+                drawn = rows[:, 1] / (self.l1_unit if pure else self.unit)
+                # Where the count is known to be more than 0 the ratio itself is taken, whose interval is exact.
+                means = self.middle + rows[:, 0] / (np.maximum(drawn, 1.0) if is_open else drawn)
+                return np.clip(means, self.low, self.high)
             case "sum" if self._fixed_count:
                 return rows[:, 0] + self.middle * float(count if count is not None else 0.0)
             case "moment2":
@@ -278,7 +284,7 @@ class Statistic:
 
     def _ratio(self, noisy: Numbers, law: NoiseLaw, pure: bool) -> Figure:
         unit = self.l1_unit if pure else self.unit
-        if noisy[1] <= law.half_width:
+        if self.is_open(noisy, law):
             return Figure(float(self.decode(noisy, None, pure)[0]), self.width / 2, self.low, self.high)
         found = figure_of(lambda rows: self.middle + unit * rows[:, 0] / rows[:, 1], noisy, (law, law))
         return found.within(self.low, self.high)

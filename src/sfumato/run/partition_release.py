@@ -39,7 +39,7 @@ from sfumato.run.ledger_records import Reservation
 from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging, check_target, finish
-from sfumato.run.tables import AGAIN, Progress, _reserve, _write_facts
+from sfumato.run.tables import AGAIN, Progress, _write_facts, reserve
 
 __all__ = ["ReleaseParts", "release_partitions"]
 
@@ -255,7 +255,7 @@ def _charge(
         (staging.folder / "table").mkdir(mode=0o700, exist_ok=True)
         _check_workers(crew, staging.folder)
         purpose = f"whole-table release of {table.name}"
-        return _reserve(
+        return reserve(
             ledger, dataset, prepared.guarantee, purpose,
             sources=files_sources(source, table.files), grant=grant, key=key.run, resumed=key.resumed,
         )  # fmt: skip

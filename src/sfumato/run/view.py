@@ -104,9 +104,14 @@ class _Noisy:
         """The drawn numbers that a formula reads of it."""
         return self.numbers[: self.statistic.first_reads]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of it but its range."""
+        return self.law.deviation > 0 and self.statistic.is_open(self.numbers, self.law)
+
     def first(self, rows: np.ndarray) -> np.ndarray:
         """The first published number for each row of such numbers."""
-        return self.statistic.first(rows, self.count, self.pure)
+        return self.statistic.first(rows, self.count, self.pure, self.is_open)
 
 
 @dataclass(frozen=True)
@@ -176,10 +181,14 @@ class View:
                 return np.broadcast_to(template.evaluate(inputs)[name], (len(rows),)).astype(np.float64)
 
         found = figure_of(computed, drawn, laws)
-        if found.standard_error == 0 or _bounded(template, name, read, facts):
+        if all(law.deviation == 0 for law in laws):
             return found
-        # Somewhere in reach a denominator is 0: the drawn numbers say nothing about how large the truth may be.
-        return Figure(found.value, math.inf, -math.inf, math.inf)
+        reach = _reach(template, name, read, facts)
+        if reach.bounded and not any(one.is_open for one in read.values()):
+            return found
+        # A denominator may be 0, or a mean be anything in its range: what is known is where the parts may be.
+        low, high = (reach.low, reach.high) if reach.bounded else (-math.inf, math.inf)
+        return Figure(found.value, (high - low) / 2, min(low, found.value), max(high, found.value))
 
     # ── individuals ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,8 +284,8 @@ class View:
         return template_rows(template, values, free, laws, inputs, guesses)
 
 
-def _bounded(template: Template, name: str, read: Mapping[str, _Noisy], facts: Mapping[str, np.ndarray]) -> bool:
-    """Whether the formula stays finite wherever the sums may be: by interval arithmetic over their own intervals."""
+def _reach(template: Template, name: str, read: Mapping[str, _Noisy], facts: Mapping[str, np.ndarray]) -> Bounds:
+    """Where the formula may be while every sum is in its own interval: by interval arithmetic."""
     known: dict[str, Bounds] = {}
     for node in template.order:
         if node in template.formulas:
@@ -288,4 +297,4 @@ def _bounded(template: Template, name: str, read: Mapping[str, _Noisy], facts: M
             fact = facts[node]
             number = fact.size and fact.dtype.kind in "ifub"
             known[node] = Bounds.point(float(fact[0])) if number else template.bounds[node]
-    return known[name].bounded
+    return known[name]
