@@ -104,11 +104,7 @@ class ChannelEvent(Event):
 
     def _check(self) -> None:
         object.__setattr__(self, "weights", _checked(self.weights))
-        if self.adjacency.relation != "replace-one":
-            raise PrivacyParameterError(
-                "A channel publishes something for every record, so that a record is there is public: state the "
-                "adjacency as replacing one record. Nothing was spent."
-            )
+        self._check_presence_is_public()
         if self.at is not None:
             positive(self.at, "at (the ε at which δ is stated)")
             if self.delta >= 1:
