@@ -76,7 +76,7 @@ def _for_observer(plan: Plan, observer: str, folder: Path | None, own: bool = Fa
     lines = _title(f"What {observer} will see")
     for planned in plan.publications:
         if planned.observer == observer:
-            lines += list(_publication(plan, planned, told_of(plan, planned, folder, own=own)))
+            lines += list(_publication(plan, planned, told_of(planned, folder, own=own)))
     lines += _title(f"What {observer} could still learn")
     for promise in _promises_for(plan, observer):
         who = " and ".join(promise.observers)
@@ -156,7 +156,7 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
     lines = ["If your data are in this study"]
     for planned in plan.publications:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
-        widest = max(told_of(plan, planned, folder), key=lambda one: max(one.below, one.above))
+        widest = max(told_of(planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
             f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
             f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "

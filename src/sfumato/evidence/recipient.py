@@ -110,7 +110,7 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
     laws: dict[str, list[Seen]] = {}
     for seen in planned.seen:
         laws.setdefault(noise_law(plan, planned, seen), []).append(seen)
-    told = told_of(plan, planned, folder)
+    told = told_of(planned, folder)
     for law, members in laws.items():
         nodes = {seen.node for seen in members}
         for one in told:
