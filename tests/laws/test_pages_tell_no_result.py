@@ -76,6 +76,11 @@ def check_pages(seed: int, place: Path) -> None:
         assert first[name] == second[name], (seed, name)
 
 
+def check_many(seeds: range, place: Path) -> None:
+    for seed in seeds:
+        check_pages(seed, place)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_two_tables_of_one_size_give_the_same_pages(seed, tmp_path):
     check_pages(seed, tmp_path)
@@ -89,10 +94,11 @@ def test_two_tables_of_one_size_give_the_same_pages_nightly(seed, tmp_path):
 
 def test_errors_that_follow_from_draws_are_found(monkeypatch, tmp_path):
     """The planted relative: every page is written as if its reader were the observer."""
+
+    def as_own(planned, folder, own=False):
+        return figures.told_of(planned, folder, own=True)
+
     for module in (explaining, recipient, report_facts):
-        monkeypatch.setattr(
-            module, "told_of", lambda planned, folder, own=False: figures.told_of(planned, folder, own=True)
-        )
+        monkeypatch.setattr(module, "told_of", as_own)
     with pytest.raises(AssertionError):
-        for seed in range(4):
-            check_pages(seed, tmp_path)
+        check_many(range(4), tmp_path)

@@ -27,9 +27,7 @@ def _interval(parts: tuple[Part, ...]) -> float:
     finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
     reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
     # Gaussian losses have mean μ²/2 and deviation μ; the others are bounded by their ε.
-    means = [
-        size + size * size / 2 if part.kind == "gaussian" else size for size, part in zip(reach, parts, strict=True)
-    ]
+    means = [size + size * size / 2 if part.kind == "gaussian" else size for size, part in zip(reach, parts, strict=True)]
     longest = sum(size * part.count for size, part in zip(means, parts, strict=True)) + 40 * max(reach)
     return max(min(1e-4, finest), longest / 1e6)
 
