@@ -74,6 +74,8 @@ def check_pages(seed: int, place: Path) -> None:
     first, second = (pages(text, size, 7 * seed + run, place / f"{seed}-{run}") for run in range(2))
     for name in first:
         assert first[name] == second[name], (seed, name)
+        # Identifiers are public, and every page says that they are shown, if they are.
+        assert ("Who is listed is shown" in re.sub(r"\s+", " ", first[name])) == ("publish(each_" in text), (seed, name)
 
 
 def check_many(seeds: range, place: Path) -> None:
