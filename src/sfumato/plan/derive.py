@@ -72,9 +72,15 @@ def _kept(plan: Plan, dataset: str, observers: tuple[str, ...], asked: list[Guar
     cost = compose(events) if events else None
     holds = stated and (cost is None or any(cost.implies(guarantee) is True for guarantee in asked))
     finding = (
-        f"{asked[0]}." if holds else "What is drawn costs more than the study promises, or the plan promises less."
+        f"{_held(cost, asked)}." if holds else "What is drawn costs more than the study promises, or the plan promises less."
     )
     return Finding(f"promise to {' and '.join(observers)}", holds, finding)
+
+
+def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
+    """The loosest of the promises that hold: a group is not promised what one member alone is."""
+    kept = [one for one in asked if cost is None or cost.implies(one) is True]
+    return next((one for one in kept if all(other.implies(one) is True for other in kept)), kept[0])
 
 
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
