@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -36,18 +37,64 @@ def test_reading_a_study_brings_no_numerical_library_but_numpy():
     assert len(found) < 600
 
 
-def test_a_check_brings_no_estimator():
+#: What neither a check nor the plan of means and counts needs: tables, solvers, root finders, tailored channels.
+IDLE = (
+    "scipy.optimize",
+    "scipy.linalg",
+    "scipy.sparse",
+    "duckdb",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyarrow.dataset",
+    "clarabel",
+    "asyncio",
+    "sfumato.mechanisms.tailored",
+    "sfumato.plan.linear",
+    "sfumato.plan.solver",
+)
+MEAN = """
+source(patients, 'patients.parquet').
+column(patients, id, patient(P)). rows_per_person(patients, 1). missing(patients, never).
+column(patients, age, age(P)).
+random(age(P)) :- patient(P).
+range(age(P), 0, 110).
+dataset(people, domain(P, patient(P))).
+privacy_requirement(openness(public), people, dp(0.5, 0.000001)).
+mean(meanAge, age(P), patient(P)).
+publish(average, meanAge, openness(public)).
+"""
+
+
+def test_a_check_brings_no_estimator_no_solver_and_no_ledger():
     found = modules_after("from sfumato.cli import app\napp(['check', 'oncology/study.pl'], standalone_mode=False)")
-    assert "problog" in found
-    assert not found & {*HEAVY, "clarabel", "asyncio"}
-    assert len(found) < 1300
-
-
-def test_the_plan_of_means_and_counts_brings_no_estimator():
-    found = modules_after("import sfumato\nsfumato.make_plan('oncology/study.pl')")
     assert "sfumato.plan.make" in found
-    assert not found & set(HEAVY)
-    assert len(found) < 1100
+    assert not found & {*HEAVY, *IDLE, "sfumato.run.ledger"}
+    assert len(found) < 900
+
+
+@pytest.mark.parametrize("study", ["oncology/study.pl", MEAN])
+def test_the_plan_of_means_and_counts_brings_no_estimator_and_no_solver(study: str):
+    found = modules_after(f"import sfumato\nsfumato.make_plan({study!r})")
+    assert "sfumato.plan.make" in found
+    assert not found & {*HEAVY, *IDLE}
+    assert len(found) < 750
+
+
+def test_the_logic_is_derived_once_and_once_more_beside_somebody_else(monkeypatch):
+    """Reading derives it for one individual; the network asks for two, to see that nobody minds the other."""
+    ground = importlib.import_module("sfumato.lang.ground")
+    check = importlib.import_module("sfumato.lang.check")
+    derived: list[int] = []
+
+    def counted(spec, facts, meter):
+        derived.append(len(facts))
+        return derive(spec, facts, meter)
+
+    derive = ground.derive
+    monkeypatch.setattr(ground, "derive", counted)
+    monkeypatch.setattr(check, "derive", counted)
+    sfumato.make_plan(MEAN)
+    assert derived == [1, 2]
 
 
 def test_every_name_is_found_where_it_lives():

@@ -22,6 +22,9 @@
     ├── UnfinishedError            results are complete and paid for, and not yet in their place
     └── UnprovedError              asked to certify something without a proof
 
+    UserWarning
+    └── UndeclaredCellWarning      a cell that the schema says does not exist, and where it went
+
 A message says where, what was asked, what is missing, what to do next, and that nothing was spent.
 It never quotes a private value.
 """
@@ -51,6 +54,7 @@ __all__ = [
     "SchemaError",
     "SfumatoError",
     "StudyError",
+    "UndeclaredCellWarning",
     "UnfinishedError",
     "UnknownDatasetError",
     "UnprovedError",
@@ -88,6 +92,13 @@ class StudyError(InputError):
     def __init__(self, message: str, problems: tuple[Any, ...] = ()) -> None:
         self.problems = problems
         super().__init__("\n".join([message, *(problem.describe() for problem in problems)]))
+
+
+class UndeclaredCellWarning(UserWarning):
+    """A cell is missing or unlisted although its domain declares no place for it: it went to the fixed one.
+
+    For the curator alone: whether it was given changes no exit code, no file and nothing that is published.
+    """
 
 
 class LedgerError(SfumatoError):

@@ -38,7 +38,7 @@ privacy_requirement(o(public), people, dp(1, 0.000001)).
 """
 RULES = (
     *("rows_per_person(t, 1).", "rows_per_person(t, 3).", "rows_per_person(t, 1, first(day))."),
-    *("rows_per_person(t, 2, last(v)).", "each_person(t, mean)."),
+    *("rows_per_person(t, 2, last(day)).", "each_person(t, mean)."),
 )
 RANGES = ("range(v(P), 0, 10).", "range(v(P), -1000, 3.5).", "range(v(P), 1000000, 1000001).")
 ABSENT = ("missing(t, never).", "missing(v(P), skip). missing(c(P), skip).", "missing(v(P), skip). missing(c(P), y).")

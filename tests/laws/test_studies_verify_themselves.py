@@ -18,6 +18,7 @@ column(patients, age, age(P)).
 rows_per_person(patients, 1).
 random(age(P)) :- patient(P).
 range(age(P), 0, 110).
+missing(age(P), 0).
 dataset(people, domain(P, patient(P))).
 """
 TABLE = {"patients": pa.table({"id": list(range(20)), "age": [float(20 + k) for k in range(20)]})}

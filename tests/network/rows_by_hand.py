@@ -19,12 +19,12 @@ def text_of(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else repr(value)
 
 
-def in_order(table: str, person: str, rows: Sequence[Mapping[str, Any]], key: bytes = KEY) -> list[Mapping[str, Any]]:
+def in_order(person: str, rows: Sequence[Mapping[str, Any]], key: bytes = KEY) -> list[Mapping[str, Any]]:
     """All rows of one person, first the one that is kept first; `rows` hold every column of the table."""
     copies: Counter[str] = Counter()
     coded = []
     for row in rows:
-        message = field(table) + field(person) + "".join(field(text_of(row[name])) for name in sorted(row))
+        message = field(person) + "".join(field(text_of(row[name])) for name in sorted(row))
         copies[message] += 1
         code = hmac.new(key, (message + field(str(copies[message]))).encode(), "sha256").hexdigest()
         coded.append((code, row))

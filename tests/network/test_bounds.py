@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import sys
 from fractions import Fraction
 
 import mpmath
@@ -117,3 +119,33 @@ def test_domains_become_bounds_and_back():
     assert as_bounds(Categories((False, True))) == Bounds(0, 1)
     assert Bounds(0, 110).interval() == Interval(0, 110)
     assert 3.0 in as_bounds(Bounds.point(3.0).interval())
+
+
+def _wild(generator: random.Random) -> float:
+    kind = generator.random()
+    if kind < 0.2:
+        return generator.choice([0.0, -0.0, 1.0, -1.0, 0.1, 5e-324, -5e-324, 1.7e308, -1.7e308, 2.3e-308])
+    return generator.uniform(-1, 1) * 10.0 ** (generator.randint(-308, 308) if kind < 0.4 else 1)
+
+
+def test_sums_products_and_quotients_are_the_tightest_floats_around_the_exact_ones():
+    """Fractions share nothing with the whole-number arithmetic of the product."""
+    generator = random.Random(5)
+
+    def around(exact: list[Fraction]) -> tuple[Fraction, Fraction]:
+        return min(exact), max(exact)
+
+    for _ in range(3000):
+        x, y = (Bounds(*sorted((_wild(generator), _wild(generator)))) for _ in range(2))
+        pairs = [(Fraction(a), Fraction(b)) for a in (x.low, x.high) for b in (y.low, y.high)]
+        checked = [(x + y, around([a + b for a, b in pairs])), (x * y, around([a * b for a, b in pairs]))]
+        if 0.0 not in y:
+            checked.append((x / y, around([a / b for a, b in pairs])))
+        for found, (low, high) in checked:
+            if found.bounded:
+                assert Fraction(found.low) <= low
+                assert Fraction(found.high) >= high
+                assert found.low == sys.float_info.max or Fraction(math.nextafter(found.low, math.inf)) > low
+                assert found.high == -sys.float_info.max or Fraction(math.nextafter(found.high, -math.inf)) < high
+            else:
+                assert max(abs(low), abs(high)) > Fraction(sys.float_info.max)

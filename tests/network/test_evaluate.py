@@ -34,7 +34,7 @@ def patient_by_hand(spec, tables, person):
     }
     mine = [r for r in tables["alterations"].to_pylist() if r["patient"] == person]
     for gene in ("a1", "a2", "a3", "a4", "a5", "a6"):
-        found = in_order("alterations", person, [r for r in mine if r["gene"] == gene])
+        found = in_order(person, [r for r in mine if r["gene"] == gene])
         cells[f"geneAlteration({person}, {gene})"] = place(found[0]["present"] if found else None, 0, 1, 0.5)
     facts = [Compound("patient", (p,)), Compound("cancer", (Compound("c"),)), Compound("cancer", (Compound("k"),))]
     cells |= {"avgCancerSurvival(c)": 20.0, "avgCancerSurvival(k)": 44.0}
@@ -253,7 +253,7 @@ def check_program(program):
     for row in table:
         person = row["id"]
         mine = [r for r in tables["people"].to_pylist() if r["id"] == person]
-        first = in_order("people", person, mine)[0]
+        first = in_order(person, mine)[0]
         cells = {
             f"x({person})": place(first["x"], -2, 2, 0.0),
             f"y({person})": place(first["y"], 0.5, 3, 1.5),
@@ -261,7 +261,7 @@ def check_program(program):
         }
         for item in items:
             mine = [r for r in tables["long"].to_pylist() if r["who"] == person]
-            found = [r for r in in_order("long", person, mine) if r["item"] == item]
+            found = [r for r in in_order(person, mine) if r["item"] == item]
             cells[f"v({person}, {item})"] = place(found[0]["value"] if found else None, 0, 1, 0.5)
         p = Compound(person)
         facts = [Compound("person", (p,))]

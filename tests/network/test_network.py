@@ -230,7 +230,7 @@ def test_a_person_with_many_rows_is_clipped_to_the_declared_number():
     spent, old = network.node("spent"), network.node("visitsOfOld")
     assert spent.rows == 2
     mine = [{"who": "p0", "cost": cost} for cost in (90.0, 20.0, 70.0, 40.0)]
-    kept = [row["cost"] for row in in_order("visits", "p0", mine)[:2]]
+    kept = [row["cost"] for row in in_order("p0", mine)[:2]]
     assert values.aggregates["spent"].vector.tolist() == [(kept[0] - 35) + (kept[1] - 35) + (50 - 10)]
     assert values.aggregates["visitsOfOld"].vector.tolist() == [2.0]
     adjacency = network.spec.datasets[0].adjacency

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import html
+import io
 import secrets
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from network.rows_by_hand import in_order
 from sfumato.errors import InputError
+from sfumato.evidence.explain import explain
+from sfumato.evidence.report import finish_folder
 from sfumato.lang import load
 from sfumato.network import Network
 from sfumato.network.rows import mean_of
+from sfumato.plan.make import make_plan
+from sfumato.plan.sentences import rows_sentences
+from sfumato.run.study import run_plan
+from sfumato.run.study_commands import show_plan
 
 STUDY = """
 source(t, 't.parquet').
@@ -60,7 +69,7 @@ def test_the_order_is_that_of_an_independent_hmac():
         found = network.evaluate({"t": doubled}, {"people": key}).individuals["people"].to_pylist()
         rows = doubled.to_pylist()
         for one in found:
-            first = in_order("t", one["id"], [row for row in rows if row["id"] == one["id"]], key)[0]
+            first = in_order(one["id"], [row for row in rows if row["id"] == one["id"]], key)[0]
             assert one["v(P)"] == first["v"]
 
 
@@ -104,7 +113,7 @@ def test_equal_days_are_settled_by_the_hash():
     found = network_of("rows_per_person(t, 1, first(day)).").evaluate({"t": table}).individuals["people"]
     for one in found.to_pylist():
         mine = [row for row in table.to_pylist() if row["id"] == one["id"]]
-        assert one["v(P)"] == in_order("t", one["id"], mine)[0]["v"]
+        assert one["v(P)"] == in_order(one["id"], mine)[0]["v"]
 
 
 def test_each_person_counts_once_with_the_mean_of_her_rows():
@@ -128,6 +137,21 @@ def test_a_word_says_what_a_mean_is_the_mean_of():
     assert "the last by day" in said[1]
     assert "at most 3 rows of t count" in said[2]
     assert "rows, no more than the limit" in said[2]
+    assert all("No interval can be given for all rows together" in one for one in said)
+
+
+def test_plan_report_and_explanation_say_which_mean_an_interval_covers(tmp_path):
+    plan = make_plan(STUDY + "rows_per_person(t, 1).")
+    (sentence, *_) = rows_sentences(plan, plan.publications[0])
+    assert "persons, not rows: of each person one row of t counts, drawn fairly from hers" in sentence
+    console = Console(record=True, width=10_000, file=io.StringIO())
+    show_plan(plan, console)
+    run_plan(plan, {"t": visits(20, 3)}, None, out=tmp_path / "out", random_state=1)
+    finish_folder(plan, tmp_path / "out", None, rehearsal=True)
+    page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    readme = (tmp_path / "out" / "README.txt").read_text(encoding="utf-8")
+    for text in (console.export_text(), page, explain(plan), readme):
+        assert " ".join(sentence.split()) in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -138,6 +162,8 @@ def test_a_word_says_what_a_mean_is_the_mean_of():
         ("each_person(t, median).", "the mean of her rows"),
         ("each_person(t, mean). rows_per_person(t, 2).", "spoken of twice"),
         ("each_person(u, mean).", "the table u has no source"),
+        ("rows_per_person(t, 2, first(v)).", "by v.P. itself"),
+        ("rows_per_person(t, 1, last(v)).", "a fair sample"),
     ],
 )
 def test_other_words_are_refused(rule, said):

@@ -28,7 +28,14 @@ from sfumato.core import (
     Schema,
     gaussian_mu,
 )
-from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError, SchemaError
+from sfumato.errors import (
+    DataError,
+    InputError,
+    OverspendError,
+    PrivacyParameterError,
+    SchemaError,
+    UndeclaredCellWarning,
+)
 from sfumato.evidence import audit, verify
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
 from sfumato.release.gaussian import _largest_square
@@ -259,7 +266,9 @@ def test_bad_tables():
         release.release({**good, "weight": [1.0]})
     with pytest.raises(SchemaError, match="cost"):
         release.release({"age": [1.0], "dose": [0.0]})
-    with pytest.raises(DataError, match="null="):
+    with pytest.raises(DataError, match="type string"):
+        release.release({**good, "age": np.array(["1.0"])})
+    with pytest.warns(UndeclaredCellWarning, match="null = "):
         release.release({**good, "age": [None]})
     with pytest.raises(DataError, match="no rows"):
         release.release({name: np.array([]) for name in NUMBERS.columns})
@@ -308,10 +317,10 @@ def test_failures_leave_nothing_and_charge_only_for_noise(folder, monkeypatch):
     with pytest.raises(DataError):
         release_file(folder / "people.toml", PREPARED, folder / "out", ledger, "people")
     parquet.write_table(
-        pa.table({"age": [None, 1.0], "dose": [0.0, 0.0], "cost": [1.0, 1.0]}), folder / "holes.parquet"
+        pa.table({"age": ["old", None], "dose": [0.0, 0.0], "cost": [1.0, 1.0]}), folder / "text.parquet"
     )
-    with pytest.raises(DataError, match="null="):
-        release_file(folder / "holes.parquet", PREPARED, folder / "out", ledger, "people")
+    with pytest.raises(DataError, match="type string"):
+        release_file(folder / "text.parquet", PREPARED, folder / "out", ledger, "people")
     assert ledger.balance("people").spent is None
     assert ledger.balance("people").reserved is None
 
@@ -322,7 +331,7 @@ def test_failures_leave_nothing_and_charge_only_for_noise(folder, monkeypatch):
         release_file(source, PREPARED, folder / "out", ledger, "people", progress=touch)
     reserved = ledger.balance("people").reserved
     assert PREPARED.guarantee.delta(reserved.eps) <= reserved.delta_  # noise was drawn
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "holes.parquet"])
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "text.parquet"])
 
 
 def test_an_interrupted_run_keeps_the_charge_and_leaves_nothing(folder):

@@ -24,15 +24,16 @@ class DiesHalfWay:
     marks: str
     deaths: int = 1
 
-    def __call__(self, parts: Any) -> int:
-        rows = self.task(parts[:1])
+    def __call__(self, parts: Any) -> tuple[int, frozenset[str]]:
+        rows, told = self.task(parts[:1])
         for number in range(self.deaths):
             try:
                 (Path(self.marks) / f"death-{parts[0].number}-{number}").touch(exist_ok=False)
             except FileExistsError:
                 continue
             os.kill(os.getpid(), signal.SIGKILL)
-        return rows + self.task(parts[1:])
+        more, also = self.task(parts[1:])
+        return rows + more, told | also
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,14 @@ class FullDisk:
     task: ReleaseParts
     marks: str
 
-    def __call__(self, parts: Any) -> int:
-        rows = 0
+    def __call__(self, parts: Any) -> tuple[int, frozenset[str]]:
+        rows, told = 0, frozenset[str]()
         for part in parts:
             if part.number == 2 and not (Path(self.marks) / "room").exists():
                 raise OSError(errno.ENOSPC, "No space left on device", "/secret/path/of/ada")
-            rows += self.task([part])
-        return rows
+            more, also = self.task([part])
+            rows, told = rows + more, told | also
+        return rows, told
 
 
 def counts_and_sums(batch: Any) -> list[Any]:

@@ -20,7 +20,15 @@ from pyarrow import parquet
 
 from run import engine_faults
 from sfumato.core import Categories, Interval, Schema
-from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, SchemaError, SfumatoError
+from sfumato.errors import (
+    DataError,
+    InputError,
+    LedgerError,
+    LedgerLockedError,
+    SchemaError,
+    SfumatoError,
+    UndeclaredCellWarning,
+)
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
@@ -413,16 +421,20 @@ def test_a_file_that_differs_is_refused_by_name(folder, difference):
     assert not left_over(folder)
 
 
-def test_values_without_a_place_are_found_on_every_engine_before_the_charge(folder, engine):
+def test_values_without_a_place_get_one_on_every_engine_and_the_curator_is_told(folder, engine):
     strict = Schema({**SCHEMA.columns, "age": Interval(0, 100)})
     table = people(400, 3)
     holes = pa.array([None if at == 399 else 20.0 for at in range(400)], pa.float64())
     parquet.write_table(table.set_column(0, "age", holes), folder / "people" / "3.parquet")
     ledger = Ledger(folder / "ledger.db")
     prepared = GaussianRelease(strict, epsilon=2.0, delta=1e-6).prepare()
-    with pytest.raises(DataError, match="age"):
-        publish(folder, ledger=ledger, engine=engine, prepared=prepared)
-    assert not ledger.datasets()
+    with pytest.warns(UndeclaredCellWarning, match="age") as told:
+        out = publish(folder, ledger=ledger, engine=engine, prepared=prepared)
+    assert len(told) == 1
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+    assert "age: none was declared to be missing; such a cell counts as 50, the middle" in (
+        out / "README.txt"
+    ).read_text(encoding="utf-8")
     assert not left_over(folder)
 
 

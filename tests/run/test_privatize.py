@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sfumato.cli import app
 from sfumato.core import Interval
-from sfumato.errors import DataError, InputError, PrivacyParameterError, SfumatoError
+from sfumato.errors import DataError, InputError, PrivacyParameterError, UndeclaredCellWarning
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.run.privatize_command import privatize_file
@@ -63,7 +63,7 @@ def test_two_runs_differ(tmp_path, channel, private):
 @pytest.mark.parametrize(
     ("column", "out", "error"),
     [("b", "out.csv", DataError), (None, "out.csv", InputError), ("a", "out.parquet", InputError),
-     ("a", "no/out.csv", InputError), ("a", "private.csv", InputError), ("name", "out.csv", DataError)],
+     ("a", "no/out.csv", InputError), ("a", "private.csv", InputError)],
 )  # fmt: skip
 def test_refusals_leave_nothing_behind(tmp_path, channel, private, column, out, error):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -80,9 +80,23 @@ def test_a_party_may_refuse_a_weak_channel(tmp_path, channel, private):
     privatize_file(channel, private, tmp_path / "out.csv", "a", most_epsilon=2.0)
 
 
-def test_missing_values_are_refused_without_a_trace(tmp_path, channel):
+def test_missing_values_have_a_place_and_only_the_party_is_told(tmp_path, channel):
     source = tmp_path / "gaps.csv"
     source.write_text("a\n0.5\n\n0.7\nNA\n")
-    with pytest.raises(SfumatoError):
-        privatize_file(channel, source, tmp_path / "out.csv", "a")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["channel.json", "gaps.csv"]
+    full = tmp_path / "full.csv"
+    full.write_text("a\n0.5\n0.1\n0.7\n")
+    with pytest.warns(UndeclaredCellWarning, match="'a' has a missing cell") as told:
+        promise = privatize_file(channel, source, tmp_path / "out.csv", "a")
+    assert len(told) == 1
+    assert promise[:2] == privatize_file(channel, full, tmp_path / "other.csv", "a")[:2]
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == len(
+        (tmp_path / "other.csv").read_text().splitlines()
+    )
+
+
+def test_a_column_of_another_type_is_refused_without_a_trace(tmp_path, channel):
+    source = tmp_path / "text.parquet"
+    parquet.write_table(pa.table({"a": ["person"]}), source)
+    with pytest.raises(DataError, match="type string"):
+        privatize_file(channel, source, tmp_path / "out.parquet", "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["channel.json", "text.parquet"]

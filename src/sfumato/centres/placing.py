@@ -2,36 +2,34 @@
 
 In:   a table of any common kind, its schema.
 Out:  a matrix as Schema.encode makes it; the text of identities. No cell makes it fail.
-Not here: which rows count (core/kept_rows.py), what is summed (statistics.py).
+Not here: where a cell goes (core/domain.py), which rows count (core/kept_rows.py), what is summed (statistics.py).
 
-A round that fails because of a cell tells that there is such a cell. So every cell has a place: a number outside its
-interval is clipped; text that is no number, and a missing cell, take the declared `null`, else the middle of the
-interval; a category that is not listed takes the declared `unknown`, a missing one the declared `null`, and where none
-is declared they are counted in no category. Only a column that is not there, or whose type is that
-of dates or lists, is refused.
+A round that fails because of a cell tells that there is such a cell. So every cell has a place, the one it has
+everywhere (core/domain.py). A column of text where numbers are declared is read cell by cell, and what is no number is
+missing. Only a column that is not there, or whose type is that of dates or lists, is refused.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.cell import text_of
 from sfumato.core.schema import Schema
-from sfumato.core.tables import nearest
+from sfumato.core.tables import as_column, nearest, untyped_cells
 from sfumato.errors import DataError
 
-__all__ = ["number_of", "placed_rows", "texts_of"]
+__all__ = ["placed_rows", "texts_of"]
 
 
 def placed_rows(schema: Schema, table: Any) -> np.ndarray:
     """The rows as a matrix with entries in [0, 1].
 
-    >>> placed_rows(Schema({"age": Interval(0, 100)}), {"age": ["25", "old", None, 1e9]}).ravel()
+    >>> from sfumato.core.domain import Interval
+    >>> placed_rows(Schema({"age": Interval(0, 100, null=50)}), {"age": ["25", "old", None, 1e9]}).ravel()
     array([0.25, 0.5 , 0.5 , 1.  ])
     """
     columns = {name: _column(table, name, position) for position, name in enumerate(schema.columns)}
@@ -40,28 +38,19 @@ def placed_rows(schema: Schema, table: Any) -> np.ndarray:
         raise DataError("The columns of the table differ in length. Nothing was sent.")
     rows = np.zeros((lengths.pop(), schema.width))
     for name, domain in schema.columns.items():
-        target = rows[:, schema.slices[name]]
-        if isinstance(domain, Interval):
-            target[:, 0] = (_numbers(domain, columns[name]) - domain.low) / domain.width
-        elif isinstance(domain, Categories):
-            codes = _positions(domain, columns[name])
-            target[codes >= 0, codes[codes >= 0]] = 1.0
+        column = columns[name]
+        if untyped_cells(column, name) is None:
+            arrow = as_column(column, name)
+            column = arrow if domain.accepts(arrow.type) else _cells(arrow)
+        domain.fill(rows[:, schema.slices[name]], column, name, 1.0)
     return rows
 
 
 def texts_of(table: Any, name: str) -> list[str | None]:
     """A column as text: people are told apart by the text of their identifier. Missing ones are None."""
-    return [None if _absent(cell) else str(cell) for cell in _cells(_column(table, name, None))]
-
-
-def number_of(cell: Any) -> float:
-    """The number a cell holds or spells, or NaN."""
-    if _absent(cell):
-        return math.nan
-    try:
-        return float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return {"true": 1.0, "false": 0.0}.get(str(cell).strip().lower(), math.nan)
+    column = _column(table, name, None)
+    cells = untyped_cells(column, name)
+    return [text_of(cell) for cell in (_cells(as_column(column, name)) if cells is None else cells)]
 
 
 def _column(table: Any, name: str, position: int | None) -> Any:
@@ -103,65 +92,8 @@ def _names(table: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _cells(column: Any) -> Sequence[Any]:
-    if isinstance(column, pa.Array):
-        return column.to_pylist()
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
-def _numbers(domain: Interval, column: Any) -> np.ndarray:
-    values = _fast_numbers(column)
-    if values is None:
-        values = np.array([number_of(cell) for cell in _cells(column)], dtype=np.float64)
-    middle = domain.low + domain.width / 2 if domain.null is None else domain.null
-    return np.clip(np.where(np.isnan(values), middle, values), domain.low, domain.high)
-
-
-def _fast_numbers(column: Any) -> np.ndarray | None:
-    """The column as floats where its type says that it holds numbers; None where cells have to be read one by one."""
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float64) if column.dtype.kind in "fiub" else None
-    if isinstance(column, pa.Array) and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return None
-
-
-def _positions(domain: Categories, column: Any) -> np.ndarray:
-    """The position of each cell's category, -1 for none."""
-    known: dict[Any, int] = {}
-    cells = _cells(column)
-    found = np.empty(len(cells), dtype=np.int64)
-    for place, cell in enumerate(cells):
-        try:
-            found[place] = known[type(cell), cell]
-        except KeyError:
-            found[place] = known[type(cell), cell] = _position(domain, cell)
-        except TypeError:  # a cell that cannot be looked up is no category
-            found[place] = _member(domain, domain.unknown)
-    return found
-
-
-def _position(domain: Categories, cell: Any) -> int:
-    if _absent(cell):
-        return _member(domain, domain.null)
-    wanted: Any = str(cell) if domain.scalar == "str" else number_of(cell)
-    if domain.scalar == "bool" and not isinstance(cell, bool | np.bool_ | str):
-        return _member(domain, domain.unknown)  # 1 is not true
-    for place, value in enumerate(domain.values):
-        if value == wanted:
-            return place
-    return _member(domain, domain.unknown)
-
-
-def _member(domain: Categories, value: Any) -> int:
-    return -1 if value is None else domain.values.index(value)
-
-
-def _absent(cell: Any) -> bool:
-    if isinstance(cell, float | np.floating):
-        return math.isnan(cell)
-    return cell is None or type(cell).__name__ in _NOTHING
-
-
-#: What pandas calls a missing cell.
-_NOTHING = ("NAType", "NaTType")
+def _cells(column: pa.ChunkedArray) -> Sequence[Any]:
+    """Python objects; text as bytes, because bytes that are no text would fail."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    return column.to_pylist()

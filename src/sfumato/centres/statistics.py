@@ -22,8 +22,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sfumato.centres.placing import number_of, placed_rows, texts_of
+from sfumato.centres.placing import placed_rows, texts_of
 from sfumato.core.adjacency import Adjacency
+from sfumato.core.cell import number_of
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
@@ -335,13 +336,11 @@ class Histogram(OfSchema):
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         cell = np.zeros(len(rows), dtype=np.int64)
-        listed = np.ones(len(rows))
         for name, domain in self.schema.columns.items():
             part = rows[:, self.schema.slices[name]]
             cell = cell * domain.features + part.argmax(axis=1)
-            listed = listed * part.max(axis=1)  # a row with a category that has no place is in no cell
         vectors = np.zeros((len(rows), self.length))
-        vectors[np.arange(len(rows)), cell] = listed
+        vectors[np.arange(len(rows)), cell] = 1.0
         return vectors
 
 

@@ -5,19 +5,25 @@
     └── Categories  one of a public list of strings, integers or booleans
 
 In:   public bounds and lists, written down by a person who did not look at the data.
-Out:  `place`: every value of a private column put inside the domain, or a refusal.
-Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py).
+Out:  `place`: every value of a private column put inside the domain. Only a column's type can be refused.
+Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py),
+one Python object (core/cell.py).
 
-A value outside an interval is clipped in silence: to count or to show how many would publish a private number.
+A value outside an interval is clipped in silence: to count or to show how many would publish a private number. No cell
+makes a column fail, because a failure would tell of it: a cell that nothing was declared for has a fixed place, and the
+curator alone is told, by an UndeclaredCellWarning that names the column. A typed column is judged by its type; a list
+of Python objects has none but those of its cells, so it is read cell by cell.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Set
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -25,12 +31,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.core.tables import as_column
-from sfumato.errors import DataError, SchemaError
+from sfumato.core.cell import number_of, text_of
+from sfumato.core.tables import as_column, plain_type, untyped_cells
+from sfumato.errors import DataError, SchemaError, UndeclaredCellWarning
 
-__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text"]
+__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text", "told_to", "warn_of"]
 
 Scalar = str | int | bool
+_ALONE = "This is told to you alone and stands in no file."
+#: Where sentences for the curator go instead of into a warning: workers send them home.
+_told: ContextVar[set[str] | None] = ContextVar("told", default=None)
 
 
 class Domain(ABC):
@@ -50,8 +60,24 @@ class Domain(ABC):
         """A label for each of these numbers when the column is called `name`."""
 
     @abstractmethod
+    def accepts(self, kind: pa.DataType) -> bool:
+        """Whether columns of this Arrow type can be placed."""
+
+    @abstractmethod
+    def check_type(self, kind: pa.DataType, name: str) -> None:
+        """Refuse a column by its type, which its file or its maker says, never by its cells."""
+
+    @abstractmethod
+    def read(self, column: Any, name: str) -> pa.ChunkedArray:
+        """A column as Arrow data of a type that can be placed; Python objects are read one by one."""
+
+    @abstractmethod
     def place(self, column: Any, name: str) -> NDArray[Any]:
-        """Every value of a private column put inside the domain. `name` is used in refusals."""
+        """Every value of a private column put inside the domain. `name` is used in refusals and warnings."""
+
+    @abstractmethod
+    def places(self) -> str:
+        """Where cells go that are missing or not listed, in words; public."""
 
     @abstractmethod
     def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
@@ -63,7 +89,8 @@ class Domain(ABC):
 class Interval(Domain):
     """Numbers from `low` to `high`. Values outside, ±inf too, are clipped; missing values and NaN become `null`.
 
-    With `null=None` a column with missing values is refused.
+    `null=None` is your word that there are none. One that is there all the same is put at the middle of the interval,
+    and an UndeclaredCellWarning tells you so.
 
     >>> Interval(0, 110, null=0).place(np.array([34.0, 250.0, np.nan]), "age")
     array([ 34., 110.,   0.])
@@ -101,20 +128,45 @@ class Interval(Domain):
         """The column's own name."""
         return (name,)
 
+    def accepts(self, kind: pa.DataType) -> bool:
+        """Integers, floating-point numbers, decimals, truth values; and the type of a column without any value."""
+        return pa.types.is_null(kind) or _holds_numbers(plain_type(kind))
+
+    def check_type(self, kind: pa.DataType, name: str) -> None:
+        """DataError unless the type holds numbers."""
+        if not self.accepts(kind):
+            raise _wrong_type(kind, name, "an interval needs numbers")
+
+    def read(self, column: Any, name: str) -> pa.ChunkedArray:
+        """Numbers as they are; Python objects as the numbers they hold or spell."""
+        cells = untyped_cells(column, name)
+        if cells is None:
+            return _typed(self, column, name)
+        quick = _quickly(cells, name, _holds_native_numbers)
+        return quick if quick is not None else _chunked([number_of(cell) for cell in cells], pa.float64())
+
     def place(self, column: Any, name: str) -> NDArray[np.float64]:
-        """The values in their own unit, clipped, missing ones put at `null`."""
-        arrow = as_column(column, name)
-        if not _holds_numbers(arrow.type) and not _all_missing(arrow):
-            raise _wrong_type(arrow.type, name, "an interval needs numbers")
+        """The values in their own unit, clipped, missing ones put at `null`, or else at the middle."""
         # safe=False: an int64 beyond 2**53 is rounded to the nearest float instead of quoted in an Arrow error.
-        values = arrow.cast(pa.float64(), safe=False).to_numpy() if _holds_numbers(arrow.type) else _nans(arrow)
+        values = self.read(column, name).cast(pa.float64(), safe=False).to_numpy()
         missing = np.isnan(values)
         placed = np.clip(values, self.low, self.high)
         if missing.any():
+            placed[missing] = self.middle if self.null is None else self.null
             if self.null is None:
-                raise _missing(name, f"null=… (a number in [{self.low!r}, {self.high!r}])")
-            placed[missing] = self.null
+                _tell_missing(name, "the middle of its interval", f"null = … (a number in [{self.low}, {self.high}])")
         return placed
+
+    @property
+    def middle(self) -> float:
+        """Where a missing value goes when nothing was declared."""
+        return min(self.low + self.width / 2, self.high)
+
+    def places(self) -> str:
+        """A sentence part about missing cells."""
+        if self.null is None:
+            return f"none was declared to be missing; such a cell counts as {self.middle:g}, the middle"
+        return f"a missing cell counts as {self.null:g}"
 
     def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
         """(value - low) / width: rounding is monotone, so the quotient never leaves [0, 1]."""
@@ -129,8 +181,9 @@ class Interval(Domain):
 class Categories(Domain):
     """One of the listed values: all strings, all integers or all booleans, in the order given.
 
-    `unknown` and `null` are members of the list that receive unlisted and missing values; with None such
-    data is refused. Booleans and integers are different: True is not 1.
+    `unknown` and `null` are members of the list that receive unlisted and missing values. None is your word that there
+    are none. One that is there all the same counts as the first of the list, and an UndeclaredCellWarning tells you so.
+    Booleans and integers are different: True is not 1.
 
     >>> Categories(["f", "m"], unknown="m").place(np.array(["m", "x", "f"]), "sex")
     array([1, 1, 0])
@@ -168,19 +221,57 @@ class Categories(Domain):
         """name=value for each category."""
         return tuple(f"{name}={value}" for value in self.values)
 
+    def accepts(self, kind: pa.DataType) -> bool:
+        """The type of the listed values; and the type of a column without any value."""
+        return pa.types.is_null(kind) or _HOLDS[self.scalar](plain_type(kind))
+
+    def check_type(self, kind: pa.DataType, name: str) -> None:
+        """DataError unless the type is that of the listed values."""
+        if not self.accepts(kind):
+            raise _wrong_type(kind, name, f"its categories are of type {self.scalar}")
+
+    def read(self, column: Any, name: str) -> pa.ChunkedArray:
+        """Values as they are; Python objects as what they hold or spell of the categories' type."""
+        cells = untyped_cells(column, name)
+        if cells is None:
+            return _typed(self, column, name)
+        quick = _quickly(cells, name, _HOLDS_NATIVE[self.scalar])
+        if quick is not None:
+            return quick
+        if self.scalar == "str":
+            return _chunked([text_of(cell) for cell in cells], pa.string())
+        if self.scalar == "bool":
+            return _chunked([_truth_of(cell) for cell in cells], pa.bool_())
+        # A number that no int64 holds stands as one that is not listed either.
+        unlisted = next(number for number in range(len(self.values) + 1) if number not in self.values)
+        return _chunked([_integer_of(cell, unlisted) for cell in cells], pa.int64())
+
     def place(self, column: Any, name: str) -> NDArray[np.int64]:
-        """The position of each value in `values`."""
-        arrow = as_column(column, name)
-        if _all_missing(arrow):
-            arrow = pa.chunked_array([pa.nulls(len(arrow), _ARROW_TYPES[self.scalar])])
-        elif not _HOLDS[self.scalar](arrow.type):
-            raise _wrong_type(arrow.type, name, f"its categories are of type {self.scalar}")
+        """The position of each value in `values`; of the first where nothing was declared."""
+        arrow = self.read(column, name)
+        if pa.types.is_null(arrow.type):
+            arrow = arrow.cast(_ARROW_TYPES[self.scalar])
         arrow = _comparable(arrow)
         codes = self._codes(arrow)
         missing = arrow.is_null(nan_is_null=True).to_numpy()
-        self._put(codes, missing, self.null, _missing(name, self._way("null")))
-        self._put(codes, codes < 0, self.unknown, _unlisted(name, self._way("unknown")))
+        unlisted = (codes < 0) & ~missing
+        codes[missing] = self._position(self.null)
+        codes[unlisted] = self._position(self.unknown)
+        if self.null is None and missing.any():
+            _tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
+        if self.unknown is None and unlisted.any():
+            _tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
         return codes
+
+    def _position(self, member: Scalar | None) -> int:
+        return 0 if member is None else self.values.index(member)
+
+    def places(self) -> str:
+        """A sentence part about missing and unlisted cells."""
+        first = f"{self.values[0]}, the first"
+        missing = f"{first} (none was declared)" if self.null is None else f"{self.null}"
+        unlisted = f"{first} (none was declared)" if self.unknown is None else f"{self.unknown}"
+        return f"a missing cell counts as {missing}, an unlisted one as {unlisted}"
 
     def _codes(self, arrow: pa.ChunkedArray) -> NDArray[np.int64]:
         """Positions in `values`, -1 for whatever is not listed."""
@@ -196,17 +287,8 @@ class Categories(Domain):
         # Position -1 is the last entry, so "not found" maps to the -1 appended there.
         return np.array([code for code, _ in expressed] + [-1], dtype=np.int64)[found]
 
-    def _put(
-        self, codes: NDArray[np.int64], where: NDArray[np.bool_], member: Scalar | None, refusal: DataError
-    ) -> None:
-        if not where.any():
-            return
-        if member is None:
-            raise refusal
-        codes[where] = self.values.index(member)
-
     def _way(self, role: str) -> str:
-        return f"{role}=… (one of {_shown(self.values)})"
+        return f"{role} = … (one of {_shown(self.values)})"
 
     def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
         """One-hot: `scale` at the category's position, zero elsewhere."""
@@ -282,21 +364,23 @@ def _holds_integers(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
+def _holds_native_numbers(kind: pa.DataType) -> bool:
+    return _holds_numbers(kind) and not pa.types.is_decimal(kind)
+
+
 def _holds_strings(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 _HOLDS = {"str": _holds_strings, "int": _holds_integers, "bool": pa.types.is_boolean}
+_PLAIN = {int, float, str, np.float64, np.float32, np.int64, np.int32, np.str_}
+#: As Python writes them: a decimal would be rounded otherwise than its cell alone.
+_HOLDS_NATIVE = {
+    "str": _holds_strings,
+    "int": lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind),
+    "bool": pa.types.is_boolean,
+}
 _ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
-
-
-def _all_missing(column: pa.ChunkedArray) -> bool:
-    # A column without one value has whatever type its maker fell back to, so its type says nothing.
-    return column.null_count == len(column)
-
-
-def _nans(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    return np.full(len(column), np.nan)
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -310,6 +394,51 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
         return column.cast(pa.decimal128(kind.precision, kind.scale))
     return column
+
+
+def _typed(domain: Domain, column: Any, name: str) -> pa.ChunkedArray:
+    arrow = as_column(column, name)
+    domain.check_type(arrow.type, name)
+    return arrow
+
+
+def _quickly(cells: Sequence[Any], name: str, native: Any) -> pa.ChunkedArray | None:
+    """All cells at once where that gives the same as one by one: they are all of the wanted type or missing."""
+    kinds = set(map(type, cells)) - {type(None)}
+    # Other objects can even end the process inside Arrow; among numbers it takes True for 1.
+    if not (kinds <= _PLAIN or kinds <= {bool}):
+        return None
+    with suppress(DataError):
+        arrow = as_column(cells, name)
+        return arrow if pa.types.is_null(arrow.type) or native(arrow.type) else None
+    return None
+
+
+def _chunked(values: list[Any], kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(values, kind)])
+
+
+def _truth_of(cell: Any) -> bool | None:
+    """What is no truth value is missing, as in a text file."""
+    if isinstance(cell, (bool, np.bool_)):
+        return bool(cell)
+    return {"true": True, "false": False}.get((text_of(cell) or "").strip().lower()) if _is_text(cell) else None
+
+
+def _integer_of(cell: Any, unlisted: int) -> int | None:
+    """What is no number is missing, as in a text file; what is no whole number of 64 bits is `unlisted`."""
+    if isinstance(cell, (bool, np.bool_)):
+        return unlisted
+    if isinstance(cell, (int, np.integer)):
+        return int(cell) if -(2**63) <= cell < 2**63 else unlisted
+    number = number_of(cell)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and -(2.0**63) <= number < 2.0**63 else unlisted
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, (str, bytes))
 
 
 def _unchanged(value: Scalar) -> Scalar:
@@ -339,14 +468,38 @@ def _family(kind: pa.DataType) -> str:
     return str(kind) if simple else str(kind).split("<", 1)[0].split("[", 1)[0]
 
 
-def _missing(name: str, way: str) -> DataError:
-    return DataError(
-        f"Column {name!r} has missing values and no place is declared for them. Declare {way}. Nothing was spent."
-    )
+@contextmanager
+def told_to(sentences: set[str]) -> Iterator[None]:
+    """Collect what the curator is to be told instead of warning, for a worker whose warnings nobody reads.
+
+    >>> heard = set()
+    >>> with told_to(heard):
+    ...     _ = Interval(0, 2).place([None], "dose")
+    >>> len(heard)
+    1
+    """
+    before = _told.set(sentences)
+    try:
+        yield
+    finally:
+        _told.reset(before)
 
 
-def _unlisted(name: str, way: str) -> DataError:
-    return DataError(
-        f"Column {name!r} has values that are not among its categories and no place is declared for them. "
-        f"Declare {way}, or list them. Nothing was spent."
-    )
+def warn_of(sentences: Iterable[str]) -> None:
+    """Tell the curator, or whoever listens with `told_to`."""
+    heard = _told.get()
+    for sentence in sorted(sentences):
+        if heard is None:
+            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
+        else:
+            heard.add(sentence)
+
+
+def _tell_missing(name: str, where: str, way: str) -> None:
+    text = f"Column {name!r} has a missing cell and no place is declared for one: it counts as {where}."
+    warn_of([f"{text} Declare {way}. {_ALONE}"])
+
+
+def _tell_unlisted(name: str, where: str, way: str) -> None:
+    text = f"Column {name!r} has a cell that is not among its categories and no place is declared for one: it counts"
+    warn_of([f"{text} as {where}. Declare {way}, or list it. {_ALONE}"])

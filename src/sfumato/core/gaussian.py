@@ -18,11 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_down, round_up
+from sfumato.core.roots import root_between
 from sfumato.core.special import erfcx, ndtr
 from sfumato.errors import PrivacyParameterError
 
@@ -104,7 +105,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     high = round_up(mu * (math.sqrt(-2 * target) + mu / 2 + 1))
     if math.isinf(high):
         return math.inf
-    root = _root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, high)
+    root = root_between(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, high)
     return _until(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, root, grow=True)
 
 
@@ -121,13 +122,19 @@ def gaussian_mu(eps: float, delta: float) -> float:
         raise PrivacyParameterError(
             "Gaussian noise never gives delta = 0. Ask for a small delta such as 1e-6, or use Laplace or NormGamma."
         )
+    return _largest_mu(float(eps), float(delta))
+
+
+@lru_cache(maxsize=1024)
+def _largest_mu(eps: float, delta: float) -> float:
+    """A plan asks for the same few promises again and again."""
     target = math.log(delta)
     low, high = 1e-3, 1e-3
     while _log_delta(low, eps) > target:
         low, high = low / 4, low
     while _log_delta(high, eps) < target:
         low, high = high, high * 4
-    root = _root(lambda mu: _log_delta(mu, eps) - target, low, high)
+    root = root_between(lambda mu: _log_delta(mu, eps) - target, low, high)
     return _until(lambda mu: gaussian_delta(mu, eps) <= delta, root, grow=False)
 
 
@@ -138,13 +145,6 @@ def gaussian_scale(eps: float, delta: float, sensitivity: float) -> float:
     3.73
     """
     return round_up(positive(sensitivity, "sensitivity") / gaussian_mu(eps, delta), 1e-13)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # half of what `import sfumato` would take, and seldom needed
-
-    solution: Any = brentq(function, low, high, xtol=1e-300, rtol=1e-14)  # type: ignore[arg-type]  # untyped in SciPy
-    return float(solution)
 
 
 def _until(holds: Callable[[float], bool], value: float, *, grow: bool) -> float:

@@ -15,19 +15,20 @@ from __future__ import annotations
 import difflib
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.cell import text_of
 from sfumato.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     from sfumato.core.schema import Schema
 
-__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest"]
+__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest", "plain_type", "untyped_cells"]
 
 Extra = Literal["refuse", "ignore"]
 
@@ -36,7 +37,10 @@ _KINDS = "a pandas or polars DataFrame, a pyarrow Table, a dict of 1-D arrays or
 
 
 def as_arrow(table: Any, schema: Schema, *, extra: Extra = "refuse") -> pa.Table:
-    """The declared columns of `table`, in schema order, as an Arrow table; their values are left as they are.
+    """The declared columns of `table`, in schema order, as an Arrow table; typed values are left as they are.
+
+    Columns of Python objects are read as their domains say, cell by cell: what one cell holds decides nothing about the
+    others. A column whose type does not fit its domain is refused.
 
     A column that is not declared is refused, or left out unread with `extra="ignore"`. A plain 2-D array has
     no names: its columns are taken in schema order. The index of a pandas frame is not a column.
@@ -53,7 +57,7 @@ def as_arrow(table: Any, schema: Schema, *, extra: Extra = "refuse") -> pa.Table
     names, pick = _open(table, declared)
     _check_names(names, declared, extra)
     position = {name: at for at, name in enumerate(names)}
-    columns = [as_column(pick(position[name]), name) for name in declared]
+    columns = [schema.columns[name].read(pick(position[name]), name) for name in declared]
     if len({len(column) for column in columns}) > 1:
         raise DataError("The columns of the table differ in length. Nothing was spent.")
     return pa.Table.from_arrays(columns, names=declared)
@@ -71,11 +75,45 @@ def as_column(values: Any, name: str) -> pa.ChunkedArray:
         values = _native(values, name)
     with suppress(*_CONVERSION_ERRORS):
         return _plain(_chunked(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":  # half a surrogate is no text; the others are
+        return pa.chunked_array([pa.array([text_of(cell) for cell in values.tolist()], pa.string())])
     # Raised after the handler, so that not even __context__ holds the Arrow error with its quoted value.
     raise DataError(
         f"Column {name!r} cannot be read as one Arrow type. Give every value the same type "
         "(all numbers, all strings or all booleans). Nothing was spent."
     )
+
+
+def untyped_cells(values: Any, name: str) -> Sequence[Any] | None:
+    """The cells of a column whose only types are those of its cells (a list, an object array); None if it has a type.
+
+    >>> untyped_cells([1, "x"], "age"), untyped_cells(np.array([1, 2]), "age")
+    ([1, 'x'], None)
+    """
+    if isinstance(values, (list, tuple)):
+        return values
+    kind = getattr(values, "dtype", None)
+    kind = getattr(getattr(kind, "categories", None), "dtype", kind)  # of a pandas Categorical
+    if isinstance(kind, np.dtype) and kind.kind == "O" and getattr(values, "ndim", 0) == 1:
+        return list(values)
+    if kind is None and isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping)):
+        return None if _is_arrow(values) else list(values)
+    return None
+
+
+def _is_arrow(values: Any) -> bool:
+    return isinstance(values, (pa.Array, pa.ChunkedArray)) or hasattr(values, "__arrow_c_stream__")
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's values without dictionary, run-end or view encoding.
+
+    >>> plain_type(pa.dictionary(pa.int8(), pa.string_view()))
+    DataType(large_string)
+    """
+    if pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    return _without_view(kind)
 
 
 def like(original: Any, table: pa.Table) -> Any:

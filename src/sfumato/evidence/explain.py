@@ -14,11 +14,11 @@ from pathlib import Path
 from sfumato.errors import InputError
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.odds import odds_sentence
-from sfumato.network.rows import absent_of, mean_of
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.sentences import rows_sentences
 from sfumato.plan.told import Told
 
 __all__ = ["REGISTERS", "explain"]
@@ -119,16 +119,6 @@ def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator
     for other in planned.alternatives:
         cost = "" if other.error is None else f" expected squared error {other.error:.4g};"
         yield from _wrapped(f"instead of {other.strategy}:{cost} {other.reason}", "    ")
-
-
-def rows_sentences(plan: Plan, planned: Planned) -> list[str]:
-    """What the aggregates of a publication are about where people have several rows, each sentence once."""
-    if plan.network is None:
-        return []
-    sums = {node.name: node for node in plan.network.aggregates}
-    said = [mean_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
-    absent = [absent_of(plan.network, sums[seen.node]) for seen in planned.seen if seen.node in sums]
-    return [sentence for sentence in dict.fromkeys([*said, *absent]) if sentence]
 
 
 def _lawyer(plan: Plan) -> list[str]:

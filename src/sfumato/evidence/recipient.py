@@ -14,13 +14,13 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.explain import rows_sentences
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
+from sfumato.plan.sentences import rows_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 

@@ -44,12 +44,14 @@ __all__ = ["check_grounded"]
 def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem]:
     """Every problem that shows when the clauses are run."""
     meter = Meter(limits or Limits())
-    derivation = derive(spec, symbolic_facts(spec), meter)
+    facts = symbolic_facts(spec)
+    derivation = derive(spec, facts, meter)
     if derivation.problems:
         # What could not be derived would show up below as missing: say the cause alone.
         yield from _unanswered(spec, derivation)
         return
-    network = _Network(spec, collect(derivation), meter)
+    spec.derived[facts] = grounding = collect(derivation)
+    network = _Network(spec, grounding, meter)
     yield from _open_answers(network, derivation)
     yield from _meanings(network)
     yield from _expressions(network)

@@ -7,6 +7,7 @@ Not here: the command line (run/check_command.py); whether it can be planned (ru
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from pathlib import Path
@@ -78,7 +79,7 @@ def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, 
         found += check_grounded(spec, limits)
     ordered = in_order(found)
     warnings = tuple(one for one in ordered if one.severity == "warning")
-    return Spec(name, path, text, digest, **declared.fields(), clauses=clauses, problems=warnings), ordered
+    return dataclasses.replace(spec, problems=warnings), ordered
 
 
 def _text(path_or_text: str | os.PathLike[str]) -> tuple[str, str | None, Problem | None]:

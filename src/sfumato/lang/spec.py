@@ -330,12 +330,15 @@ class Spec:
     forgotten: tuple[Forgotten, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
+    #: What the check of the study derived, by its facts: whoever builds on the same facts need not derive it again.
+    derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
         """Run the study's clauses on its own facts and the given ones: symbolic individuals, rows of public tables."""
         from sfumato.lang.ground import ground  # the logic engine is loaded when it is first needed
 
-        return ground(self, tuple(facts))
+        given = tuple(facts)
+        return self.derived.get(given) or ground(self, given)
 
     def symbolic(self, dataset: str, number: int = 1) -> Term:
         """The constant that stands for any individual of one public structure; no study can write this name."""

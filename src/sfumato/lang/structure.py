@@ -96,6 +96,7 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 nearest(one.centre, centres),
             )
     yield from _several_rows(spec, text)
+    yield from _chosen_by_value(spec, text)
     yield from _table_variables(spec, text)
 
 
@@ -118,6 +119,23 @@ def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
                 f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
             )
+
+
+def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """Rows chosen by the values that are asked about give a mean of the smallest or largest, not of people."""
+    for limit in spec.row_limits:
+        for column in spec.columns:
+            asked = (column.table, column.name) == (limit.table, limit.column)
+            if asked and indicator(column.atom) in spec.random_predicates:
+                yield _problem(
+                    "rows-by-value",
+                    f"{limit.keep}({limit.column}) chooses rows of {limit.table} by {show(column.atom)} itself: "
+                    "what is published about it would be about the smallest or the largest values of each person",
+                    limit.position,
+                    text.get(limit.position, "") if limit.position else "",
+                    f"Write rows_per_person({limit.table}, {limit.maximum}). (a fair sample), name a column that is "
+                    f"not asked about, such as a date, or write each_person({limit.table}, mean).",
+                )
 
 
 def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:

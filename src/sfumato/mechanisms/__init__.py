@@ -1,20 +1,29 @@
-"""How to randomise: every mechanism, and nothing else draws privacy noise."""
+"""How to randomise: every mechanism, and nothing else draws privacy noise.
 
-from sfumato.mechanisms.box import Box
-from sfumato.mechanisms.exponential import Exponential
-from sfumato.mechanisms.finite_channel import FiniteChannel
-from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.mechanisms.gaussian_shares import GaussianShares
-from sfumato.mechanisms.laplace import Laplace
-from sfumato.mechanisms.laplace_shares import LaplaceShares
-from sfumato.mechanisms.mechanism import Mechanism
-from sfumato.mechanisms.norm_gamma import NormGamma
-from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.randomized_response import RandomizedResponse
-from sfumato.mechanisms.tailored import TailoredNoise
-from sfumato.mechanisms.tailored_choice import TailoredChoice, tailor
-from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
-from sfumato.mechanisms.tailored_regression import tailor_for_regression
+Each is imported when it is first used: most studies need no tailored channel and none of its solver.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.box import Box
+    from sfumato.mechanisms.exponential import Exponential
+    from sfumato.mechanisms.finite_channel import FiniteChannel
+    from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.gaussian_shares import GaussianShares
+    from sfumato.mechanisms.laplace import Laplace
+    from sfumato.mechanisms.laplace_shares import LaplaceShares
+    from sfumato.mechanisms.mechanism import Mechanism
+    from sfumato.mechanisms.norm_gamma import NormGamma
+    from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
+    from sfumato.mechanisms.randomized_response import RandomizedResponse
+    from sfumato.mechanisms.tailored import TailoredNoise
+    from sfumato.mechanisms.tailored_choice import TailoredChoice, tailor
+    from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
+    from sfumato.mechanisms.tailored_regression import tailor_for_regression
 
 __all__ = [
     "Box",
@@ -35,3 +44,32 @@ __all__ = [
     "tailor",
     "tailor_for_regression",
 ]
+
+#: Where each name lives.
+_HOME = {
+    "Box": "box",
+    "Exponential": "exponential",
+    "FiniteChannel": "finite_channel",
+    "Gaussian": "gaussian",
+    "GaussianShares": "gaussian_shares",
+    "Laplace": "laplace",
+    "LaplaceShares": "laplace_shares",
+    "Mechanism": "mechanism",
+    "NormGamma": "norm_gamma",
+    "PermuteAndFlip": "permute_and_flip",
+    "PrivateQuantiles": "tailored_grid",
+    "PublicEdges": "tailored_grid",
+    "RandomizedResponse": "randomized_response",
+    "TailoredChoice": "tailored_choice",
+    "TailoredNoise": "tailored",
+    "tailor": "tailored_choice",
+    "tailor_for_regression": "tailored_regression",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

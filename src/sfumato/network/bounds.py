@@ -99,8 +99,7 @@ class Bounds:
     def __add__(self, other: Bounds) -> Bounds:
         if lost := self._lost() or other._lost():
             return lost
-        low, high = Fraction(self.low) + Fraction(other.low), Fraction(self.high) + Fraction(other.high)
-        return Bounds(_down(low), _up(high))
+        return Bounds(_sum_below(self.low, other.low), -_sum_below(-self.high, -other.high))
 
     def __sub__(self, other: Bounds) -> Bounds:
         return self + -other
@@ -108,8 +107,8 @@ class Bounds:
     def __mul__(self, other: Bounds) -> Bounds:
         if lost := self._lost() or other._lost():
             return lost
-        products = [Fraction(a) * Fraction(b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Bounds(_down(min(products)), _up(max(products)))
+        ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Bounds(min(_product_below(a, b) for a, b in ends), max(-_product_below(-a, b) for a, b in ends))
 
     def reciprocal(self) -> Bounds:
         """1/x; unbounded when x can be zero."""
@@ -120,8 +119,8 @@ class Bounds:
             return lost
         if 0.0 in other:
             return Bounds.unbounded("a denominator can be zero")
-        quotients = [Fraction(a) / Fraction(b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Bounds(_down(min(quotients)), _up(max(quotients)))
+        ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Bounds(min(_quotient_below(a, b) for a, b in ends), max(-_quotient_below(-a, b) for a, b in ends))
 
     def power(self, exponent: int) -> Bounds:
         """x multiplied with itself `exponent` times; negative exponents through 1/x."""
@@ -215,6 +214,30 @@ def _down(exact: Fraction) -> float:
     except OverflowError:
         return -math.inf if exact < 0 else _LARGEST
     return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
+
+
+def _sum_below(a: float, b: float) -> float:
+    """The largest float that is not above a + b."""
+    (over_a, under_a), (over_b, under_b) = a.as_integer_ratio(), b.as_integer_ratio()
+    return _below(a + b, over_a * under_b + over_b * under_a, under_a * under_b)
+
+
+def _product_below(a: float, b: float) -> float:
+    (over_a, under_a), (over_b, under_b) = a.as_integer_ratio(), b.as_integer_ratio()
+    return _below(a * b, over_a * over_b, under_a * under_b)
+
+
+def _quotient_below(a: float, b: float) -> float:
+    (over_a, under_a), (over_b, under_b) = a.as_integer_ratio(), abs(b).as_integer_ratio()
+    return _below(a / b, (over_a if b > 0 else -over_a) * under_b, under_a * over_b)
+
+
+def _below(near: float, over: int, under: int) -> float:
+    """The largest float that is not above over/under, which `near` is to the nearest float; whole numbers, exact."""
+    if math.isinf(near):
+        return _LARGEST if near > 0 else near
+    over_near, under_near = near.as_integer_ratio()
+    return math.nextafter(near, -math.inf) if over_near * under > over * under_near else near
 
 
 def _up(exact: Fraction) -> float:

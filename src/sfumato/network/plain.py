@@ -20,16 +20,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import parquet
 
+from sfumato.core.cell import NO_TEXT
+from sfumato.core.cell import text_of as cell_text
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
 
 __all__ = ["Plain", "plain_file", "plain_table", "text_of"]
-
-#: What begins a text that stands for bytes which are none: no such text is a listed category or a number.
-NO_TEXT = "\ufffd"
 
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -52,6 +49,8 @@ class Plain:
 
 def plain_file(path: Path) -> Plain:
     """A Parquet file, read as it is needed."""
+    from pyarrow import parquet
+
     with suppress(pa.ArrowException, OSError):
         schema = parquet.read_schema(path)
         given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schema])
@@ -136,6 +135,8 @@ def _as_stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _chunk(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc  # a tenth of a second, and a study is checked without rows
+
     if isinstance(chunk, pa.ExtensionArray):
         return _chunk(chunk.storage, stored)
     if isinstance(chunk, pa.RunEndEncodedArray):
@@ -226,26 +227,4 @@ def text_of(cells: Sequence[Any]) -> pa.Array:
     """
     with suppress(Exception):
         return pa.array(cells, pa.string())  # all of them text: the same result at once
-    return pa.array([_text(cell) for cell in cells], pa.string())
-
-
-def _text(cell: Any) -> str | None:
-    if isinstance(cell, np.generic):
-        with suppress(Exception):
-            cell = cell.item()
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, (bytes, str)):
-        return _decoded(cell if isinstance(cell, bytes) else cell.encode("utf-8", "surrogatepass"))
-    if cell is None or isinstance(cell, (Mapping, Sequence, set, frozenset)):
-        return None
-    with suppress(Exception):  # an object's own word for itself is no reason to fail
-        if bool(np.equal(cell, cell)):  # NaN and NaT are not
-            return _decoded(str(cell).encode("utf-8", "surrogatepass"))
-    return None
-
-
-def _decoded(content: bytes) -> str:
-    with suppress(UnicodeDecodeError):
-        return content.decode()
-    return NO_TEXT + content.hex().upper()
+    return pa.array([cell_text(cell) for cell in cells], pa.string())

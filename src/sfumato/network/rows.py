@@ -4,11 +4,12 @@ In:   a table's Layout, the column that says whose a row is, a key.
 Out:  SQL for the kept rows with their `rank` within the person; the sentence that says what a mean is the mean of.
 Not here: what one cell is (network/cells.py), where the key is stored (run/row_key.py).
 
-A person's rows are ordered by HMAC-SHA256(key, table ‖ person ‖ content ‖ copy number), every field with its length in
-front. `content` is the text of all plain columns in the order of their names; equal rows of one person are numbered, so
-a position in a file never counts. The order looks at this person's rows alone: replacing a person re-selects nobody
-else's rows, and at most N rows of hers are used whatever the key is. Privacy therefore does not rest on the key. That
-the kept rows are a fair sample does: under a random key they are a uniform draw without replacement.
+A person's rows are ordered by HMAC-SHA256(key, person ‖ content ‖ copy number), every field with its length in front;
+no word of a study enters. `content` is the text of all plain columns in the order of their names; equal rows of one
+person are numbered, so a position in a file never counts. The order looks at this person's rows alone: replacing a
+person re-selects nobody else's rows, and at most N rows of hers are used whatever the key is. Privacy therefore does
+not rest on the key. That the kept rows are a fair sample does: under a random key they are a uniform draw without
+replacement.
 
 Only people with more rows than are kept are hashed (two SHA-256 a row, by the engine); the others cost a count.
 Proof: docs/proofs/rows_per_person.md
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.expression import sql_name
 from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _ordered(room: TableRoom, layout: Layout, person: str, key: bytes, alone: in
     """SQL for the rows of people with more than `alone` rows, ranked, cut at the limit."""
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
     names = room.plain_columns(layout.table)
-    fields = [sql_level(layout.table), who, *(_text(name) for name in sorted(names))]
+    fields = [who, *(_text(name) for name in sorted(names))]
     crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {alone}"
     # Equal rows are met once, with their number: cheaper than numbering them one by one.
     cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
@@ -140,6 +141,10 @@ def rule_of(layout: Layout) -> str:
     return f"of each person {number} of {table} {verb}, {which}"
 
 
+#: No study declares a limit that all rows keep, so nothing can be said about those that are left out.
+_NO_INTERVAL = "No interval can be given for all rows together: one person's part in them has no limit."
+
+
 def mean_of(network: Network, node: AggregateNode) -> str | None:
     """What a published number is about where people may have several rows; None where no private table feeds it.
 
@@ -158,7 +163,7 @@ def mean_of(network: Network, node: AggregateNode) -> str | None:
     if not rules:
         return None
     kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
-    return f"This number is about {kind}: {'; '.join(rules)}. It says nothing about all rows together."
+    return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
 
 
 def absent_of(network: Network, node: AggregateNode) -> str | None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from sfumato.core.tables import nearest
@@ -27,6 +27,9 @@ from sfumato.network.expression import sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
 from sfumato.network.spill import SpillFolder
 from sfumato.network.text_files import TextTable, read_text
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["NUMBERS", "TEXT", "Layout", "TableRoom", "layout_of", "plain_type"]
 
@@ -111,16 +114,6 @@ class TableRoom:
     """One in-memory DuckDB that holds the named tables. Use as a context manager."""
 
     def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str]) -> None:
-        self._spill = SpillFolder()
-        self.connection = duckdb.connect(
-            config={
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "temp_directory": str(self._spill.path),
-            }
-        )
-        self.connection.execute("SET ieee_floating_point_ops = true")
-        self.connection.execute("SET enable_external_access = false")
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -138,6 +131,26 @@ class TableRoom:
             self.close()
             raise
 
+    @cached_property
+    def _spill(self) -> SpillFolder:
+        return SpillFolder()
+
+    @cached_property
+    def connection(self) -> DuckDBPyConnection:
+        """The database, opened when it is first asked: a study without public tables is planned without one."""
+        import duckdb
+
+        opened = duckdb.connect(
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "temp_directory": str(self._spill.path),
+            }
+        )
+        opened.execute("SET ieee_floating_point_ops = true")
+        opened.execute("SET enable_external_access = false")
+        return opened
+
     def __enter__(self) -> TableRoom:
         return self
 
@@ -146,8 +159,10 @@ class TableRoom:
 
     def close(self) -> None:
         """Forget the tables and remove what was written aside."""
-        self.connection.close()
-        self._spill.close()
+        if "connection" in self.__dict__:
+            self.connection.close()
+        if "_spill" in self.__dict__:
+            self._spill.close()
 
     def _add(self, name: str, given: Any) -> None:
         plain, raw = _plain(name, given), f"{self.names[name]}_raw"
@@ -174,6 +189,8 @@ class TableRoom:
         return self._guarded(lambda: self.connection.sql(query).to_arrow_table())
 
     def _guarded(self, action: Callable[[], Answer]) -> Answer:
+        import duckdb
+
         # What the engine says when it fails may quote cells, so it is not repeated.
         try:
             return action()

@@ -28,7 +28,7 @@ from sfumato.core.linear_event import LinearGaussianEvent, Person, linear_sensit
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.lang.deadline import check_time
-from sfumato.mechanisms import Gaussian
+from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.plan import linear_forms
 from sfumato.plan.linear_forms import Form
 from sfumato.plan.linear_question import Question, read_question

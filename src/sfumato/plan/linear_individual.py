@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from sfumato.core import Adjacency, GaussianDP
 from sfumato.core.linear_event import LinearGaussianEvent
+from sfumato.core.special import ndtri
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.plan.intervals import NoiseLaw
-from sfumato.plan.linear import place_noise
 from sfumato.plan.template import Numbers, Template
 
 __all__ = ["LinearCandidate", "LinearDraw", "linear_candidate", "linear_law", "linear_refinements"]
@@ -119,6 +118,8 @@ def linear_candidate(template: Template, weights: Mapping[str, float]) -> Linear
     bounds = [template.bounds[name] for name in inputs]
     if not all(bound.bounded and bound.width > 0 for bound in bounds):
         return None
+    from sfumato.plan.linear import place_noise  # its solver is loaded where there are linear answers
+
     low, width = [bound.low for bound in bounds], [bound.width for bound in bounds]
     requirement = GaussianDP(1.0, adjacency=Adjacency("individual", "replace-one"))
     ranges = [(bound.low, bound.high) for bound in bounds]

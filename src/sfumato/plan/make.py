@@ -32,6 +32,7 @@ from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, requests_of
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.strategy import Strategy
+from sfumato.plan.template import Template
 
 __all__ = ["ASSUMED_SIZE", "make_plan", "network_of"]
 
@@ -196,9 +197,10 @@ def _cheapest(
     network: Network, dataset: str, requests: tuple[Request, ...], sizes: Mapping[str, float], size: float
 ) -> Settled:
     found, refusals = [], []
+    templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
     for noise in _noises(requests):
         try:
-            found.append(Settling(network, dataset, requests, noise, size, sizes).settle())
+            found.append(Settling(network, dataset, requests, noise, size, sizes, templates).settle())
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
     if not found:

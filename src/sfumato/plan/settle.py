@@ -69,6 +69,10 @@ class Settling:
     noise: Noise
     size: float
     sizes: Mapping[str, float]
+    #: One individual's part by group and what is seen of it; the same for every kind of noise.
+    templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +225,10 @@ class Settling:
         """The numbers an observer sees of the individuals of one group."""
         own = [request for request in asked if not request.sampled]
         weights = {name: request.weight / self.unit_of(name) ** 2 for request in own for name in request.nodes}
-        template = template_of(self.network, self.network.groups[index], weights)
+        key = (index, tuple(weights))
+        if key not in self.templates:
+            self.templates[key] = template_of(self.network, self.network.groups[index], weights)
+        template = self.templates[key]
         if template is None:
             return []
         observer = asked[0].observer

@@ -9,15 +9,15 @@ Proof: docs/proofs/cut_placement.md
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from sfumato.core.special import ndtri
 from sfumato.errors import PlanError
 from sfumato.lang.deadline import check_time
 from sfumato.network.bounds import Bounds
@@ -29,6 +29,7 @@ from sfumato.plan.draw import Noise
 __all__ = ["Formula", "Sensitivity", "Template"]
 
 Numbers = NDArray[np.float64]
+Answer = TypeVar("Answer")
 _POINTS = 10  # log2 of the points that guide the choice
 _SIMULATED = 14  # log2 of the points that predict the error
 
@@ -51,11 +52,11 @@ class Sensitivity:
     rule: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
     """Nodes in topological order. Nodes without a formula are inputs; `private` names those that hold private data.
 
-    `levels` lists the values of inputs that are categories.
+    `levels` lists the values of inputs that are categories. What is computed once is kept: one template, one question.
     """
 
     parents: Parents
@@ -64,6 +65,8 @@ class Template:
     private: frozenset[str]
     order: tuple[str, ...]
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: What was computed once, by its question: many cuts and every kind of noise ask the same.
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def touched(self) -> frozenset[str]:
@@ -76,8 +79,16 @@ class Template:
         The smaller of the width of its bounds and Σ width·|derivative| over the private inputs it still sees, plus
         twice what floating point can add to its exact value.
         """
-        width = self.bounds[node].width
         held = frozenset(cut) - {node}
+        return self._once(("sensitivity", node, held), lambda: self._sensitivity(node, held))
+
+    def _once(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
+        if question not in self._known:
+            self._known[question] = answer()
+        return self._known[question]
+
+    def _sensitivity(self, node: str, held: frozenset[str]) -> Sensitivity:
+        width = self.bounds[node].width
         slopes = self._slopes(node, held)
         moved = math.fsum(self.bounds[leaf].width * slope.magnitude for leaf, slope in slopes.items()) * (1 + 1e-12)
         if slopes and moved < width:
@@ -117,7 +128,8 @@ class Template:
         if formula is None or not any(slopes.get(parent) for parent in self.parents.get(name, ())):
             return {}
         total: dict[str, Bounds] = {}
-        for parent, slope in formula.gradient_intervals(self.bounds).items():
+        steepness = self._once(("steepness", name), lambda: formula.gradient_intervals(self.bounds))
+        for parent, slope in steepness.items():
             for leaf, upstream in slopes.get(parent, {}).items():
                 step = slope * upstream
                 total[leaf] = total[leaf] + step if leaf in total else step
@@ -153,16 +165,31 @@ class Template:
             )
         return low + (high - low) * uniform
 
-    def evaluate(self, inputs: Mapping[str, Numbers], noise: Mapping[str, Numbers] | None = None) -> dict[str, Numbers]:
+    def evaluate(
+        self,
+        inputs: Mapping[str, Numbers],
+        noise: Mapping[str, Numbers] | None = None,
+        exact: Mapping[str, Numbers] | None = None,
+    ) -> dict[str, Numbers]:
         """Every node's value. A node in `noise` gets it added and is clipped to its bounds before anybody reads it.
+
+        `exact` are the values of the same inputs without noise: what no noise reaches is taken from there.
 
         Clipping is post-processing. It makes a published value lie where everybody knows it lies, at the price of a
         bias near the ends; a publication that must be unbiased is an aggregate, which is not clipped.
         """
         added = noise or {}
+        known = exact or {}
         values: dict[str, Numbers] = {}
+        moved = set(added)
         for name in self.order:
-            value = inputs[name] if name not in self.formulas else self.formulas[name].evaluate(values)
+            if name not in self.formulas:
+                value = inputs[name]
+            elif name in known and moved.isdisjoint(self.parents[name]):
+                value = known[name]
+            else:
+                value = self.formulas[name].evaluate(values)
+                moved.add(name)
             if name in added:
                 value = np.clip(value + added[name], self.bounds[name].low, self.bounds[name].high)
             values[name] = np.asarray(value)
@@ -170,9 +197,12 @@ class Template:
 
     def squared_slopes(self, outputs: Iterable[str]) -> dict[str, dict[str, float]]:
         """Mean squared effect of a small change of each node on each output, over the public ranges. A guide only."""
+        chosen = tuple(outputs)
+        return self._once(("squared slopes", chosen), lambda: self._squared_slopes(chosen))
+
+    def _squared_slopes(self, chosen: tuple[str, ...]) -> dict[str, dict[str, float]]:
         inputs, _ = self.points()
         values = self.evaluate(inputs)
-        chosen = tuple(outputs)
         effect: dict[str, dict[str, float]] = {}
         for node in self.touched:
             width = self.bounds[node].width
@@ -208,11 +238,18 @@ class Template:
     ) -> dict[str, Numbers]:
         """Error of each output at every simulated point."""
         names = sorted(scales)
-        inputs, uniform = self.points(_SIMULATED, len(names))
+        inputs, uniform, exact = _spread(self, len(names))
         standard = ndtri(uniform) if noise == "gaussian" else _laplace_quantile(uniform)
-        noisy = self.evaluate(inputs, {name: scales[name] * standard[:, i] for i, name in enumerate(names)})
-        exact = self.evaluate(inputs)
+        added = {name: scales[name] * standard[:, i] for i, name in enumerate(names)}
+        noisy = self.evaluate(inputs, added, exact)
         return {output: noisy[output] - exact[output] for output in outputs}
+
+
+@lru_cache(maxsize=8)  # a few megabytes each, asked for by one cut after the other
+def _spread(template: Template, more: int) -> tuple[dict[str, Numbers], Numbers, dict[str, Numbers]]:
+    """Inputs, `more` columns for noise, and every node's value without it."""
+    inputs, uniform = template.points(_SIMULATED, more)
+    return inputs, uniform, template.evaluate(inputs)
 
 
 def _laplace_quantile(uniform: Numbers) -> Numbers:

@@ -11,6 +11,7 @@ from sfumato.release.noise import TableNoise
 from sfumato.release.obfuscated import ObfuscatedRelease
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM
+from sfumato.release.synthetic import SyntheticRelease, SyntheticTable
 
 __all__ = [
     "BoxRelease",
@@ -23,6 +24,8 @@ __all__ = [
     "ObfuscatedRelease",
     "RegularisedSVM",
     "SwampedWarning",
+    "SyntheticRelease",
+    "SyntheticTable",
     "TableNoise",
     "TableRelease",
     "WeakGuaranteeWarning",

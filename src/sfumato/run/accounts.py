@@ -33,9 +33,10 @@ from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetErr
 from sfumato.lang.term import indicator
 from sfumato.network.network import Network
 from sfumato.network.tables import layout_of
-from sfumato.run.ledger import LEDGER_NAME, Ledger
+from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text
 from sfumato.run.manifest import hash_of
+from sfumato.run.names import LEDGER_NAME
 
 __all__ = [
     "Grant",

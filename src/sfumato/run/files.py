@@ -66,6 +66,24 @@ class TableFile:
         with _refusing(self.path):
             return parquet.read_schema(self.path).names
 
+    def types(self, schema: Schema) -> dict[str, pa.DataType]:
+        """What the declared columns hold: as the file says, and by their domains where the file is text."""
+        if self.format == "csv":
+            kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+            return {
+                name: kinds[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+                for name, domain in schema.columns.items()
+            }
+        held = self.column_types()
+        return {name: held[name] for name in schema.columns}
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """What the file says of its columns; text files say nothing, there the schema does."""
+        if self.format == "csv":
+            return {}
+        with _refusing(self.path):
+            return {field.name: field.type for field in parquet.read_schema(self.path)}
+
     def row_count(self) -> int | None:
         """Known without reading for Parquet; the number of records is public under replace-one."""
         return parquet.read_metadata(self.path).num_rows if self.format == "parquet" else None

@@ -77,10 +77,7 @@ from sfumato.run.ledger_records import (
 )
 from sfumato.run.ledger_store import Draft, Entry, EntryStore, Head
 
-__all__ = ["LEDGER_NAME", "Ledger"]
-
-#: What a ledger is called where nobody says otherwise.
-LEDGER_NAME = "sfumato-ledger.db"
+__all__ = ["Ledger"]
 
 
 class Ledger:

@@ -13,18 +13,19 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.core import ZCDP, Adjacency, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import PrivacyParameterError
-from sfumato.run.ledger import LEDGER_NAME, Ledger
-from sfumato.run.ledger_balance import amount_text, left_text
-from sfumato.run.ledger_records import Balance, LedgerRecord
+from sfumato.run.names import LEDGER_NAME
+
+if TYPE_CHECKING:
+    from sfumato.core import Adjacency, Guarantee
+    from sfumato.run.ledger_records import Balance, LedgerRecord
 
 __all__ = ["DEFAULT_LEDGER", "LedgerPath", "granting", "ledger_app"]
 
@@ -48,6 +49,8 @@ class _Relation(StrEnum):
 @ledger_app.command()
 def show(dataset: DatasetName = None, ledger: LedgerPath = DEFAULT_LEDGER) -> None:
     """Granted, spent and left, for every dataset or one."""
+    from sfumato.run.ledger import Ledger
+
     book = Ledger(ledger, create=False)
     if dataset is not None:
         book.history(dataset)  # an unknown name is refused with the nearest known one
@@ -72,6 +75,9 @@ def grant(
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Set what may be spent on a dataset in all; granting again replaces the total."""
+    from sfumato.core import Adjacency
+    from sfumato.run.ledger import Ledger
+
     total = _total(epsilon, delta, mu, rho)
     adjacency = Adjacency(unit, relation.value)
     book = Ledger(ledger)
@@ -86,6 +92,8 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON list instead of a table.")] = False,
 ) -> None:
     """Every grant, reservation, commit and release, oldest first."""
+    from sfumato.run.ledger import Ledger
+
     records = Ledger(ledger, create=False).history(dataset)
     if as_json:
         typer.echo(json.dumps([record.to_dict() for record in records], indent=2, ensure_ascii=False))
@@ -101,6 +109,8 @@ def granting(flag: bool, console: Console) -> bool | Callable[[str], bool]:
 
 
 def _total(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Guarantee:
+    from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+
     if sum(value is not None for value in (epsilon, mu, rho)) != 1:
         raise PrivacyParameterError("Give exactly one of --epsilon, --mu and --rho. Nothing changed.")
     if delta is not None and epsilon is None:
@@ -118,6 +128,8 @@ def _console() -> Console:
 
 
 def _balance_table(balances: list[Balance], path: Path) -> Table:
+    from sfumato.run.ledger_balance import left_text
+
     table = Table(title=Text(f"Budgets in {path.name}"), title_justify="left", show_lines=True)
     table.add_column("dataset, who is protected", overflow="fold")
     table.add_column("", no_wrap=True)
@@ -140,6 +152,9 @@ def _who(dataset: str, adjacency: Adjacency | None) -> Text:
 
 
 def _amount(guarantee: Guarantee | None) -> Text:
+    from sfumato.core import NoGuarantee
+    from sfumato.run.ledger_balance import amount_text
+
     if guarantee is None:
         return Text("nothing", style="dim")
     return Text(amount_text(guarantee), style="bold red" if isinstance(guarantee, NoGuarantee) else "")

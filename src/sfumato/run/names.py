@@ -12,7 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["file_stems"]
+__all__ = ["LEDGER_NAME", "file_stems"]
+
+#: What a ledger is called where nobody says otherwise.
+LEDGER_NAME = "sfumato-ledger.db"
 
 _LONGEST = 48
 #: Names that some systems keep for devices, whatever follows the first dot.

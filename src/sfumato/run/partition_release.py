@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, SfumatoError
@@ -38,7 +39,7 @@ from sfumato.run.ledger_records import Reservation
 from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging, check_target, finish
-from sfumato.run.tables import AGAIN, Progress, _may_refuse, _reserve, _write_facts
+from sfumato.run.tables import AGAIN, Progress, _write_facts, reserve
 
 __all__ = ["ReleaseParts", "release_partitions"]
 
@@ -79,7 +80,6 @@ def release_partitions(
         return prepared.guarantee
     crew = open_engine(engine)
     try:
-        _check_values(crew, table, prepared, grouped(parts, partitions))
         with RunKey.open(ledger.path, bound_to) as key:
             if key.resumed and _is_committed(ledger, key.run):
                 key.renew()  # that run is over and paid, and its noise may not be drawn again: this is another run
@@ -113,7 +113,7 @@ def _release(
     attempt = f"{bound_to}:{key.run}"
     with Staging.open(out, attempt, again=AGAIN, room=room, files=names, keep=True) as staging:
         reservations = _charge(ledger, dataset, prepared, key, crew, staging, source, table, grant)
-        _draw(
+        heard = _draw(
             crew,
             table,
             prepared,
@@ -129,6 +129,7 @@ def _release(
             ledger.commit(reservation)
         key.destroy()  # before anybody sees the table: whoever has both has the rows
         staging.publish()
+    warn_of(heard)
 
 
 def _forget_key(ledger: Ledger, bound_to: str) -> None:
@@ -147,8 +148,11 @@ class ReleaseParts:
     columns: tuple[str, ...]
     folder: str
 
-    def __call__(self, parts: Sequence[Part]) -> int:
-        return sum(self._write(part) for part in parts)
+    def __call__(self, parts: Sequence[Part]) -> tuple[int, frozenset[str]]:
+        """How many rows, and what the curator is to be told: nobody reads a worker's warnings."""
+        heard: set[str] = set()
+        with told_to(heard):
+            return sum(self._write(part) for part in parts), frozenset(heard)
 
     def _write(self, part: Part) -> int:
         """Draw here, write in a second thread; the file takes its name when it is complete."""
@@ -176,23 +180,6 @@ class ReleaseParts:
         return rows
 
 
-@dataclass(frozen=True)
-class _CheckParts:
-    """Look for values the schema has no place for, before anything is charged."""
-
-    prepared: PreparedTable
-    columns: tuple[str, ...]
-    first_only: bool
-
-    def __call__(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            for _, block in part.blocks(self.columns):
-                for name in self.columns:
-                    self.prepared.schema.columns[name].place(block[name], name)
-                if self.first_only:
-                    return
-
-
 def _check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedRelease) -> None:
     names, declared = table.column_names, list(prepared.schema.columns)
     missing = [name for name in declared if name not in names]
@@ -207,22 +194,8 @@ def _check_columns(table: PartitionedTable, prepared: PreparedTable | Obfuscated
             f"{table.name} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
             "from the files: undeclared means not published. Nothing was drawn or spent."
         )
-
-
-def _check_values(
-    crew: Engine, table: PartitionedTable, prepared: PreparedTable, tasks: list[tuple[Part, ...]]
-) -> None:
-    """All types in the first block; values without a place in every block, where the schema leaves any."""
-    first = _CheckParts(prepared, tuple(table.column_names), first_only=True)
-    _drain(crew.map(first, tasks[:1]))
-    doubtful = tuple(name for name in table.column_names if _may_refuse(prepared.schema.columns[name]))
-    if doubtful:
-        _drain(crew.map(_CheckParts(prepared, doubtful, first_only=False), tasks))
-
-
-def _drain(results: Any) -> None:
-    for _ in results:
-        pass
+    for name in declared:
+        prepared.schema.columns[name].check_type(table.schema.field(name).type, name)
 
 
 def _bound_to(table: PartitionedTable, prepared: PreparedTable, out: Path, dataset: str, layout: Layout) -> str:
@@ -282,7 +255,7 @@ def _charge(
         (staging.folder / "table").mkdir(mode=0o700, exist_ok=True)
         _check_workers(crew, staging.folder)
         purpose = f"whole-table release of {table.name}"
-        return _reserve(
+        return reserve(
             ledger, dataset, prepared.guarantee, purpose,
             sources=files_sources(source, table.files), grant=grant, key=key.run, resumed=key.resumed,
         )  # fmt: skip
@@ -316,10 +289,14 @@ def _draw(
     staging: Path,
     tasks: list[tuple[Part, ...]],
     progress: Progress,
-) -> None:
+) -> set[str]:
+    """What the curator is to be told."""
     task = ReleaseParts(prepared.keyed(key.key), tuple(table.column_names), str(staging / "table"))
-    for _, rows in crew.map(task, tasks):
+    heard: set[str] = set()
+    for _, (rows, told) in crew.map(task, tasks):
         progress(rows)
+        heard |= told
+    return heard
 
 
 def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Staging, key: RunKey) -> None:

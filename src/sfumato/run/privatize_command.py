@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
@@ -74,10 +75,13 @@ def privatize_file(
     if not out.absolute().parent.is_dir():
         raise InputError(f"{out.parent} is not a folder. Nothing was drawn.")
     name = _column(table.column_names(), column)
+    if (kind := table.column_types().get(name)) is not None:
+        law.domain.check_type(kind, name)
     schema = Schema({name: law.domain})
+    heard: set[str] = set()
     draft = out.with_name(f".{out.name}.{secrets.token_hex(8)}.tmp{out.suffix}")
     try:
-        with table.writer(draft) as append:
+        with told_to(heard), table.writer(draft) as append:
             for batch in table.batches(schema, [name], _ROWS):
                 values = law.domain.place(batch.column(name), name)
                 append(pa.table({name: law(values) if len(values) else np.empty(0)}))
@@ -86,6 +90,7 @@ def privatize_file(
         os.replace(draft, out)
     finally:
         draft.unlink(missing_ok=True)
+    warn_of(heard)
     return str(law.guarantee()), law.note, certificate
 
 

@@ -22,6 +22,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.errors import DataError, InputError, PlanError
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
+from sfumato.network.rows import PUBLIC_KEY
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
@@ -29,7 +30,8 @@ from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.engine import Engine
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
-from sfumato.run.row_key import row_key as dataset_key
+from sfumato.run.row_key import key_digest
+from sfumato.run.row_key import row_key as ledger_key
 from sfumato.run.staging import Staging, check_target, finish
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
@@ -83,7 +85,7 @@ def run_plan(
     published as it was drawn; without such a one the run is a new one, at a new cost.
     `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
     `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
-    ledger a fixed one (network/rows.py).
+    ledger or in a dry run a fixed one (network/rows.py).
     `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
     finish if this is interrupted.
     """
@@ -96,7 +98,8 @@ def run_plan(
         check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
     _check_derived(plan, network)
-    values = _evaluated(network, tables, engine, _row_keys(network, ledger, row_key))
+    key = row_key or _ledger_key(ledger if random_state is None else None)
+    values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
     columns = _columns(plan, values)
     charged = _book(ledger) if random_state is None else None
     sources = {} if charged is None else sources_of(network, tables)
@@ -112,7 +115,7 @@ def run_plan(
     room = _room(plan, values)
     with Staging.open(out, plan.hash, again=again, room=room, files=file_names(plan)) as staging:
         release, reservations = drawn()
-        release = _write(release, plan, staging.folder, bool(reservations))
+        release = _write(release, plan, staging.folder, bool(reservations), key_digest(key))
         staging.complete(charged, reservations)
         _commit(charged, reservations)
         staging.publish()
@@ -153,14 +156,10 @@ def _network(plan: Plan) -> Network:
     return plan.network
 
 
-def _row_keys(network: Network, ledger: Ledger | str | Path | None, given: bytes | None) -> dict[str, bytes]:
-    datasets = [dataset.name for dataset in network.spec.datasets]
-    if given is not None:
-        return dict.fromkeys(datasets, given)
+def _ledger_key(ledger: Ledger | str | Path | None) -> bytes:
     if ledger is None:
-        return {}
-    path = ledger.path if isinstance(ledger, Ledger) else ledger
-    return {name: dataset_key(path, name) for name in datasets}
+        return PUBLIC_KEY
+    return ledger_key(ledger.path if isinstance(ledger, Ledger) else ledger)
 
 
 def _evaluated(

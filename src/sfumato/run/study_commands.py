@@ -21,6 +21,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
+from sfumato.plan.sentences import rows_sentences
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
@@ -123,6 +124,9 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(plan_table(plan))
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
+    for planned in plan.publications:
+        for sentence in rows_sentences(plan, planned):
+            console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 

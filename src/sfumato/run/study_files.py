@@ -161,14 +161,14 @@ def _certificate_stems(plan: Plan) -> dict[tuple[str, ...], str]:
     return file_stems((name,) for name in (*plan.datasets, *promises))
 
 
-def write(release: Release, plan: Plan, folder: Path, charged: bool = True) -> Release:
-    """All files of a release; the release with certificates that name them."""
+def write(release: Release, plan: Plan, folder: Path, charged: bool, row_key: str) -> Release:
+    """All files of a release; the release with certificates that name them. `row_key` is the name of that key."""
     _write_results(release, plan, folder / "results")
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     reserved = ["reserved the cost"] if charged else ["no ledger was charged"]
     steps = ["evaluated the network", *reserved, "drew the noise", "wrote results"]
     steps += ["committed the cost before this folder was shown"] if charged else []
-    log = {"plan": plan.hash, "study": plan.study, "steps": steps}
+    log = {"plan": plan.hash, "study": plan.study, "steps": steps, "row_key": row_key}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
     certificates = _bound(release, plan, folder)
     stems = _certificate_stems(plan)

@@ -19,8 +19,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.domain import Interval
+from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
 from sfumato.release.table import RECORD, PreparedTable
@@ -32,7 +33,7 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
 
-__all__ = ["release_file"]
+__all__ = ["check_types", "checked_columns", "release_file", "reserve"]
 
 Progress = Callable[[int], None]
 AGAIN = "run the same command again: it publishes what was drawn and costs nothing more."
@@ -59,19 +60,21 @@ def release_file(
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
     file = TableFile.open(source)
-    columns = _checked_columns(file, prepared)
+    columns = checked_columns(file, prepared.schema)
     check_target(out)
     sources = table_sources(source)
     run = binding(prepared.noise.to_json(), prepared.plan, [prepared.clip, prepared.label], sources, dataset)
     if finish(out, run, ledger, AGAIN):
         return prepared.guarantee
     rows = max(1024, _BATCH_NUMBERS // max(1, len(columns)))
-    _check_values(file, prepared, columns, rows)
+    check_types(file, prepared.schema)
+    heard: set[str] = set()
     table = f"table{source.suffix.lower()}"
     with Staging.open(out, run, again=AGAIN, room=2 * source.stat().st_size + (1 << 20), files=[table]) as staging:
         purpose = f"whole-table release of {source.name}"
-        reservations = _reserve(ledger, dataset, prepared.guarantee, purpose, sources=sources, grant=grant)
-        count = _stream(file, prepared, columns, rows, staging.folder / table, progress)
+        reservations = reserve(ledger, dataset, prepared.guarantee, purpose, sources=sources, grant=grant)
+        with told_to(heard):
+            count = _stream(file, prepared, columns, rows, staging.folder / table, progress)
         if count == 0:
             for reservation in reservations:
                 ledger.release(reservation)
@@ -82,11 +85,13 @@ def release_file(
         for reservation in reservations:
             ledger.commit(reservation)
         staging.publish()
+    warn_of(heard)
     return prepared.guarantee
 
 
-def _checked_columns(file: TableFile, prepared: PreparedTable) -> list[str]:
-    names, declared = file.column_names(), list(prepared.schema.columns)
+def checked_columns(file: TableFile, schema: Schema) -> list[str]:
+    """The names of the file's columns, which must be the declared ones."""
+    names, declared = file.column_names(), list(schema.columns)
     missing = [name for name in declared if name not in names]
     extra = [name for name in names if name not in declared]
     if missing:
@@ -102,31 +107,17 @@ def _checked_columns(file: TableFile, prepared: PreparedTable) -> list[str]:
     return names
 
 
-def _check_values(file: TableFile, prepared: PreparedTable, columns: list[str], rows: int) -> None:
-    """Whatever could be refused is looked at before anything is charged: all types, and values without a place."""
-    for batch in file.batches(prepared.schema, columns, 1024):
-        for name in columns:
-            prepared.schema.columns[name].place(batch[name], name)
-        break
-    doubtful = [name for name in columns if _may_refuse(prepared.schema.columns[name])]
-    if not doubtful:
-        return
-    for batch in file.batches(prepared.schema, doubtful, rows):
-        for name in doubtful:
-            prepared.schema.columns[name].place(batch[name], name)
-
-
-def _may_refuse(domain) -> bool:
-    if isinstance(domain, Interval):
-        return domain.null is None
-    return domain.null is None or domain.unknown is None
+def check_types(file: TableFile, schema: Schema) -> None:
+    """By what the file says of its columns; no cell is looked at before the charge, and none can be refused."""
+    for name, kind in file.column_types().items():
+        schema.columns[name].check_type(kind, name)
 
 
 def _units(ledger: Ledger, dataset: str) -> list[str]:
     return [unit for name, unit in ledger.datasets() if name == dataset]
 
 
-def _reserve(
+def reserve(
     ledger: Ledger,
     dataset: str,
     guarantee: Guarantee,
@@ -223,6 +214,9 @@ def _write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int)
         "",
         "How wrong an attacker must be, column by column:",
         *(f"  {name}: {error}" for name, error in prepared.attacker.items()),
+        "",
+        "Cells without a value of their own:",
+        *(f"  {name}: {domain.places()}" for name, domain in prepared.schema.columns.items()),
         "",
         *prepared.notes,
         "",

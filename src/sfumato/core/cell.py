@@ -1,0 +1,99 @@
+"""One cell of a column that has no type: what number or what text a Python object stands for.
+
+In:   any object, as it may lie in a list, a dict of lists or an object column.
+Out:  `number_of`: a float, NaN where there is none; `text_of`: text, None where there is none.
+Not here: whole columns (core/domain.py, network/plain.py), text files (network/text_files.py).
+
+Each cell is read by itself: no object makes it fail, and none changes how another is read.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NO_TEXT", "decoded", "is_absent", "number_of", "text_of"]
+
+#: Before the hexadecimal digits of bytes that are no text: no category and no number begins with it.
+NO_TEXT = "\ufffd"
+#: What pandas and numpy call a missing cell.
+_NOTHING = ("NAType", "NaTType", "MaskedConstant")
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+def is_absent(cell: Any) -> bool:
+    """Whether a cell is missing: None, NaN, NaT, NA or masked.
+
+    >>> [is_absent(cell) for cell in (None, float("nan"), np.datetime64("NaT"), 0, "", [])]
+    [True, True, True, False, False, False]
+    """
+    if cell is None or type(cell).__name__ in _NOTHING:
+        return True
+    if isinstance(cell, (float, Decimal, np.generic)):
+        with suppress(Exception):  # a signalling NaN cannot be compared
+            return not bool(np.equal(cell, cell))
+        return True
+    return False
+
+
+def number_of(cell: Any) -> float:
+    """The number a cell holds or spells, or NaN; too large a number is infinite.
+
+    >>> [number_of(cell) for cell in (3, "2.5", True, "false", -(10**400), "old", None, {})]
+    [3.0, 2.5, 1.0, 0.0, -inf, nan, nan, nan]
+    """
+    if isinstance(cell, (str, bytes)):
+        return _spelled(cell)
+    if is_absent(cell) or not isinstance(cell, (numbers.Real, np.bool_, Decimal)):
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+    except Exception:
+        return math.nan
+
+
+def text_of(cell: Any) -> str | None:
+    """A cell as text; None for what is missing or has no text.
+
+    >>> [text_of(cell) for cell in ("m", 3, 2.5, True, None, float("nan"), b"x", {}, 2**70)]
+    ['m', '3', '2.5', 'true', None, None, 'x', None, '1180591620717411303424']
+    """
+    if isinstance(cell, np.generic):
+        with suppress(Exception):
+            cell = cell.item()
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, (bytes, str)):
+        return decoded(cell if isinstance(cell, bytes) else cell.encode("utf-8", "surrogatepass"))
+    if is_absent(cell) or isinstance(cell, (Mapping, Sequence, set, frozenset)):
+        return None
+    with suppress(Exception):  # an object's own word for itself is no reason to fail
+        if bool(np.equal(cell, cell)):  # NaN and NaT are not
+            return decoded(str(cell).encode("utf-8", "surrogatepass"))
+    return None
+
+
+def decoded(content: bytes) -> str:
+    """UTF-8 as text; other bytes as their hexadecimal digits behind NO_TEXT.
+
+    >>> decoded(b"x"), decoded(b"\\xff")
+    ('x', '\ufffdFF')
+    """
+    with suppress(UnicodeDecodeError):
+        return content.decode()
+    return NO_TEXT + content.hex().upper()
+
+
+def _spelled(cell: str | bytes) -> float:
+    with suppress(ValueError):
+        return float(cell)
+    text = text_of(cell) or ""
+    return _WORDS.get(text.strip().lower(), math.nan)

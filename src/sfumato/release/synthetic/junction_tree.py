@@ -1,0 +1,276 @@
+"""A table's law as a product over overlapping cliques: fitted to noisy counts, then asked for rows.
+
+In:   sizes of the columns, noisy count tables of small sets of columns with their standard errors.
+Out:  JunctionTree: which cliques are needed; Fitted: the law of largest entropy near the counts, rows drawn from it.
+Not here: which tables are counted (release/synthetic/selection.py), any private number: all of this is post-processing.
+Reference: McKenna, Sheldon & Miklau 2019 (the estimator); Lauritzen & Spiegelhalter 1988 (junction trees).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed"]
+
+Numbers = NDArray[np.float64]
+#: Positions of columns, ascending.
+Scope = tuple[int, ...]
+_TINY = 1e-300
+_FAINT = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """Noisy counts of the columns `scope`; `deviation` is the standard error of each count."""
+
+    scope: Scope
+    counts: Numbers
+    deviation: float
+
+
+def cells_needed(sizes: Sequence[int], scopes: Iterable[Scope]) -> float:
+    """How many numbers a junction tree over these scopes holds.
+
+    >>> cells_needed([2, 3, 4], [(0, 1), (1, 2)])
+    18.0
+    """
+    return math.fsum(_cells(sizes, clique) for clique in _cliques(sizes, scopes))
+
+
+def _cells(sizes: Sequence[int], scope: Iterable[int]) -> float:
+    return math.prod(float(sizes[column]) for column in scope)
+
+
+def _cliques(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
+    """Maximal cliques of a triangulated graph: columns are eliminated where this makes the smallest table."""
+    near: list[set[int]] = [set() for _ in sizes]
+    for scope in scopes:
+        for first, second in itertools.permutations(scope, 2):
+            near[first].add(second)
+    left, found = set(range(len(sizes))), []
+    while left:
+        column = min(left, key=lambda one: (_cells(sizes, near[one] | {one}), one))
+        clique = tuple(sorted(near[column] | {column}))
+        if not any(set(clique) <= set(other) for other in found):
+            found.append(clique)
+        for first, second in itertools.permutations(near[column], 2):
+            near[first].add(second)
+        for other in near[column]:
+            near[other].discard(column)
+        left.discard(column)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class JunctionTree:
+    """Cliques in an order in which each hangs on an earlier one by the columns they share. Made by `over`."""
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Scope, ...]
+    parents: tuple[int, ...]  # -1 for the first
+    separators: tuple[Scope, ...]
+    homes: Mapping[Scope, int]  # the smallest clique that holds a scope
+
+    @classmethod
+    def over(cls, sizes: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
+        cliques = _cliques(sizes, scopes)
+        order, parents = _spanning_order(cliques)
+        arranged = [cliques[place] for place in order]
+        separators = [
+            () if parent < 0 else tuple(sorted(set(arranged[parent]) & set(clique)))
+            for clique, parent in zip(arranged, parents, strict=True)
+        ]
+        homes = {}
+        for scope in scopes:
+            holding = [at for at, clique in enumerate(arranged) if set(scope) <= set(clique)]
+            homes[scope] = min(holding, key=lambda at: _cells(sizes, arranged[at]))
+        return cls(tuple(int(size) for size in sizes), tuple(arranged), tuple(parents), tuple(separators), homes)
+
+    def shape(self, scope: Iterable[int]) -> tuple[int, ...]:
+        return tuple(self.sizes[column] for column in scope)
+
+    def summed(self, clique: int, table: Numbers, scope: Scope) -> Numbers:
+        """A clique's table summed down to `scope`."""
+        return table.sum(axis=tuple(at for at, column in enumerate(self.cliques[clique]) if column not in scope))
+
+    def spread(self, clique: int, scope: Scope, table: Numbers) -> Numbers:
+        """A table over `scope`, shaped so that it multiplies into the clique's."""
+        return table.reshape([self.sizes[c] if c in scope else 1 for c in self.cliques[clique]])
+
+    def marginals(self, potentials: Mapping[Scope, Numbers], total: float) -> list[Numbers]:
+        """Expected counts of every clique under the law ∝ exp(Σ potentials), by one sweep up and one down."""
+        tables = [np.zeros(self.shape(clique)) for clique in self.cliques]
+        for scope, potential in potentials.items():
+            home = self.homes[scope]
+            tables[home] += self.spread(home, scope, potential)
+        for table in tables:
+            np.exp(table - table.max(), out=table)
+        for at in range(len(tables) - 1, 0, -1):
+            message = self.summed(at, tables[at], self.separators[at])
+            message = np.maximum(message / message.max(), _FAINT)
+            above = tables[self.parents[at]]
+            above *= self.spread(self.parents[at], self.separators[at], message)
+            above /= above.max()  # some entry stays 1, so that no table can underflow as a whole
+        tables[0] *= total / tables[0].sum()
+        for at in range(1, len(tables)):
+            wanted = self.summed(self.parents[at], tables[self.parents[at]], self.separators[at])
+            own = self.summed(at, tables[at], self.separators[at])
+            factor = np.where(own > 0, wanted / np.maximum(own, _TINY), 0.0)
+            tables[at] *= self.spread(at, self.separators[at], factor)
+        return tables
+
+
+def _spanning_order(cliques: Sequence[Scope]) -> tuple[list[int], list[int]]:
+    """Prim's tree by the number of shared columns; parents as places in the order."""
+    order, parents = [0], [-1]
+    best = {at: (len(set(cliques[0]) & set(cliques[at])), 0) for at in range(1, len(cliques))}
+    while best:
+        chosen = max(best, key=lambda at: (best[at][0], -at))
+        parents.append(best.pop(chosen)[1])
+        order.append(chosen)
+        for at, (shared, _) in best.items():
+            closer = len(set(cliques[chosen]) & set(cliques[at]))
+            if closer > shared:
+                best[at] = (closer, len(order) - 1)
+    return order, parents
+
+
+@dataclass(eq=False)
+class Fitted:
+    """The law of largest entropy whose counts lie near the measured ones, in units of their standard errors."""
+
+    tree: JunctionTree
+    total: float
+    potentials: dict[Scope, Numbers]
+    tables: list[Numbers] = field(repr=False)
+    loss: float
+
+    @classmethod
+    def to(
+        cls,
+        sizes: Sequence[int],
+        measured: Sequence[CountTable],
+        total: float,
+        *,
+        steps: int = 200,
+        start: Mapping[Scope, Numbers] | None = None,
+    ) -> Fitted:
+        """Warm multiplicative steps, then mirror descent with momentum that restarts where the loss would rise."""
+        scopes = list(dict.fromkeys(table.scope for table in measured))
+        tree = JunctionTree.over(sizes, scopes)
+        potentials = {scope: np.array((start or {}).get(scope, np.zeros(tree.shape(scope)))) for scope in scopes}
+        _warm(tree, measured, total, potentials, 20 if start else 40)
+        return _descended(tree, measured, total, potentials, steps)
+
+    def counts(self, scope: Scope) -> Numbers | None:
+        """Expected counts of `scope`, where one clique holds it."""
+        for at, clique in enumerate(self.tree.cliques):
+            if set(scope) <= set(clique):
+                return self.tree.summed(at, self.tables[at], scope)
+        return None
+
+    def rows(self, number: int, generator: np.random.Generator) -> NDArray[np.int32]:
+        """`number` rows of level codes, clique by clique, evenly spread within each value of what is known already."""
+        codes = np.zeros((number, len(self.tree.sizes)), np.int32)
+        for at, clique in enumerate(self.tree.cliques):
+            known = self.tree.separators[at]
+            new = tuple(column for column in clique if column not in known)
+            table = np.transpose(self.tables[at], [clique.index(column) for column in (*known, *new)])
+            weights = table.reshape(math.prod(self.tree.shape(known)), -1)
+            chosen = _even_draws(_place(codes, known, self.tree.sizes), weights, generator)
+            for column, values in zip(new, np.unravel_index(chosen, self.tree.shape(new)), strict=True):
+                codes[:, column] = values
+        return codes
+
+
+def _place(codes: NDArray[np.int32], scope: Scope, sizes: Sequence[int]) -> NDArray[np.int64]:
+    place = np.zeros(len(codes), np.int64)
+    for column in scope:
+        place *= sizes[column]
+        place += codes[:, column]
+    return place
+
+
+def _even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.Generator) -> NDArray[np.int64]:
+    """One cell per row by its group's weights; within a group the uniforms are stratified, so shares are exact to 1."""
+    number = len(group)
+    order = np.lexsort((generator.random(number), group))
+    ordered = group[order]
+    first = np.searchsorted(ordered, ordered, side="left")
+    size = np.searchsorted(ordered, ordered, side="right") - first
+    uniform = np.empty(number)
+    uniform[order] = (np.arange(number) - first + generator.random(number)) / size
+    sums = weights.sum(axis=1, keepdims=True)
+    shares = np.where(sums > 0, weights / np.maximum(sums, _TINY), 1.0 / weights.shape[1])
+    ends = np.minimum(np.cumsum(shares, axis=1), 1.0)
+    ends[:, -1] = 1.0
+    # One sorted search for all groups: group g owns the interval [g, g + 1).
+    flat = (np.arange(len(weights))[:, None] + ends * (1 - 1e-12)).ravel()
+    found = np.searchsorted(flat, group + uniform * (1 - 2e-12), side="right") - group * weights.shape[1]
+    return np.clip(found, 0, weights.shape[1] - 1)
+
+
+def _warm(
+    tree: JunctionTree, measured: Sequence[CountTable], total: float, potentials: dict[Scope, Numbers], steps: int
+) -> None:
+    """A start for the descent: potentials move by the relative difference, damped where noise outweighs the count."""
+    for _ in range(steps):
+        tables = tree.marginals(potentials, total)
+        for one in measured:
+            home = tree.homes[one.scope]
+            model = tree.summed(home, tables[home], one.scope)
+            size = np.maximum(model, one.counts) + 2 * one.deviation
+            potentials[one.scope] = potentials[one.scope] + 0.08 * np.clip((one.counts - model) / size, -2, 2)
+
+
+def _descended(
+    tree: JunctionTree, measured: Sequence[CountTable], total: float, potentials: dict[Scope, Numbers], steps: int
+) -> Fitted:
+    step = _first_step(tree, measured, total)
+    tables = tree.marginals(potentials, total)
+    loss, slopes = _loss(tree, measured, tables)
+    behind, run, history = potentials, 0, [loss]
+    for number in range(steps):
+        ahead = {scope: here - step * slopes[scope] for scope, here in potentials.items()}
+        run += 1
+        momentum = min(0.95, (run - 1) / (run + 2))
+        tried = {scope: here + momentum * (here - behind[scope]) for scope, here in ahead.items()}
+        tried_tables = tree.marginals(tried, total)
+        tried_loss, tried_slopes = _loss(tree, measured, tried_tables)
+        if math.isfinite(tried_loss) and tried_loss <= loss * (1 + 1e-7):
+            behind, potentials, tables, loss, slopes = ahead, tried, tried_tables, tried_loss, tried_slopes
+            step *= 1.1
+        else:
+            step *= 0.5 if run == 1 else 0.7
+            behind, run = potentials, 0
+        history.append(loss)
+        if number >= 40 and number % 20 == 0 and history[-21] - loss < 2e-3 * loss:
+            break
+    return Fitted(tree, total, potentials, tables, loss)
+
+
+def _first_step(tree: JunctionTree, measured: Sequence[CountTable], total: float) -> float:
+    steepness: dict[int, float] = {}
+    for one in measured:
+        home = tree.homes[one.scope]
+        cells = _cells(tree.sizes, tree.cliques[home])
+        steepness[home] = steepness.get(home, 0.0) + cells / one.counts.size / one.deviation**2
+    return 2 / (max(steepness.values()) * max(total, 1.0))
+
+
+def _loss(
+    tree: JunctionTree, measured: Sequence[CountTable], tables: Sequence[Numbers]
+) -> tuple[float, dict[Scope, Numbers]]:
+    loss, slopes = 0.0, {}
+    for one in measured:
+        home = tree.homes[one.scope]
+        away = tree.summed(home, tables[home], one.scope) - one.counts
+        loss += 0.5 * float(np.vdot(away, away)) / one.deviation**2
+        slopes[one.scope] = slopes.get(one.scope, 0.0) + away / one.deviation**2
+    return loss, slopes

@@ -1,0 +1,76 @@
+"""The only step of a synthetic release that draws privacy noise: Gaussian counts and Gaussian scores.
+
+In:   exact counts, a total μ², who is protected.
+Out:  noisy tables and scores, each with its Event; μ² never exceeds the total, whatever is chosen on the way.
+Not here: what to measure next (release/synthetic/selection.py).
+Proof: docs/proofs/synthetic.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.event import Event
+from sfumato.core.guarantee import GaussianDP
+from sfumato.errors import PrivacyParameterError
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.release.synthetic.counts import PairCounts
+from sfumato.release.synthetic.junction_tree import CountTable, Scope
+
+__all__ = ["Measurer"]
+
+
+@dataclass(eq=False)
+class Measurer:
+    """Draws within a total of μ²; the filter of docs/proofs/synthetic.md is the line that refuses to go beyond it."""
+
+    exact: PairCounts = field(repr=False)
+    adjacency: Adjacency
+    total: float
+    random_state: int | None = None
+    spent: float = 0.0
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def replaces(self) -> bool:
+        return self.adjacency.relation == "replace-one"
+
+    def table(self, scope: Scope, share: float) -> CountTable:
+        """The counts of `scope` for `share` of the total: a unit moves a row between cells, or adds one."""
+        counts = self.exact[scope]
+        noise = self._noise(math.sqrt(2) if self.replaces else 1.0, counts.size, share)
+        return CountTable(scope, noise(counts.astype(np.float64)), math.sqrt(noise.error()))
+
+    def scores(self, expected: Mapping[Scope, NDArray[np.float64]], share: float) -> tuple[dict[Scope, float], float]:
+        """How far each table is from what was expected, Σ|count − ⌊expected⌉|, and the standard error of these numbers.
+
+        The expected counts are functions of what was published before. One unit moves a table by at most 2 in L1 (1 if
+        it is added), hence each score by at most that, and all of them together by √(number of scores) times that.
+        """
+        scopes = list(expected)
+        exact = np.array([np.abs(self.exact[scope] - np.rint(expected[scope])).sum() for scope in scopes])
+        noise = self._noise((2.0 if self.replaces else 1.0) * math.sqrt(len(scopes)), len(scopes), share)
+        return dict(zip(scopes, noise(exact).tolist(), strict=True)), math.sqrt(noise.error())
+
+    def deviation(self, share: float) -> float:
+        """The standard error a table would have."""
+        return math.sqrt((2.0 if self.replaces else 1.0) / (share * self.total))
+
+    def _noise(self, sensitivity: float, dimension: int, share: float) -> Gaussian:
+        wanted = share * self.total
+        if not 0 < share <= 1 or self.spent + wanted > self.total * (1 + 1e-9):
+            raise PrivacyParameterError("This would go beyond the promise. Nothing was drawn for it.")
+        self.spent += wanted
+        mu = GaussianDP(math.sqrt(wanted) * (1 - 1e-9))
+        seed = None if self.random_state is None else self.random_state + len(self.events)
+        noise = Gaussian.for_guarantee(
+            mu, math.nextafter(sensitivity, math.inf), self.adjacency, dimension=dimension, random_state=seed
+        )
+        self.events.append(noise.event())
+        return noise

@@ -1,0 +1,106 @@
+"""The first look at a table: every column beside the label, or alone, and the law that these tables alone suggest.
+
+In:   noisy counts of (column, label) for every column, or of single columns.
+Out:  StartModel: columns independent given the label, its expected counts and predicted errors.
+Not here: drawing (release/synthetic/measure.py), better models (release/synthetic/junction_tree.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.release.synthetic.junction_tree import CountTable, Scope
+
+__all__ = ["StartModel", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
+
+Numbers = NDArray[np.float64]
+
+
+def start_scopes(columns: int, label: int | None) -> list[Scope]:
+    """Which tables are measured first."""
+    if label is None or columns == 1:
+        return [(column,) for column in range(columns)]
+    return [tuple(sorted((column, label))) for column in range(columns) if column != label]
+
+
+def on_simplex(counts: Numbers, total: float) -> Numbers:
+    """The nearest counts that are not negative and add up to `total`.
+
+    >>> on_simplex(np.array([3.0, -1.0]), 2.0).tolist()
+    [2.0, 0.0]
+    """
+    flat = counts.ravel()
+    ordered = np.sort(flat)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, flat.size + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1]) if total > 0 else 0
+    return np.maximum(flat - excess[last], 0.0).reshape(counts.shape)
+
+
+def noisy_total(tables: Sequence[CountTable]) -> int:
+    """The number of rows as the tables tell it, where it is not public; at least one."""
+    weights = [1 / (table.deviation**2 * table.counts.size) for table in tables]
+    total = math.fsum(weight * float(table.counts.sum()) for weight, table in zip(weights, tables, strict=True))
+    return max(1, round(total / math.fsum(weights)))
+
+
+def sampling_floor(expected: Numbers) -> float:
+    """How far counts with these expectations lie from them by chance alone, in L1."""
+    held = np.maximum(expected, 0.0)
+    return float(np.sum(np.sqrt(2 / np.pi * held) * (1 - np.exp(-2 * held))))
+
+
+@dataclass(frozen=True, eq=False)
+class StartModel:
+    """Counts of the label, and of every other column for each value of the label (one row each for none)."""
+
+    label: int | None
+    of_label: Numbers
+    beside: Mapping[int, Numbers]  # column -> (levels of the column, levels of the label)
+    total: float
+
+    @classmethod
+    def of(cls, tables: Sequence[CountTable], label: int | None, total: float) -> StartModel:
+        if label is None:
+            alone = {table.scope[0]: on_simplex(table.counts, total)[:, None] for table in tables}
+            return cls(None, np.array([total]), alone, total)
+        turned = [(table, _beside(table, label)) for table in tables]
+        weights = [1 / (table.deviation**2 * len(counts)) for table, counts in turned]
+        sums = sum(weight * counts.sum(axis=0) for weight, (_, counts) in zip(weights, turned, strict=True))
+        of_label = on_simplex(np.asarray(sums) / math.fsum(weights), total)
+        beside: dict[int, Numbers] = {}
+        for table, counts in turned:
+            (column,) = (one for one in table.scope if one != label)
+            beside[column] = np.stack(
+                [on_simplex(counts[:, level], of_label[level]) for level in range(len(of_label))], axis=1
+            )
+        return cls(label, of_label, beside, total)
+
+    def expected(self, scope: Scope) -> Numbers:
+        """Counts of a pair of columns if they are independent given the label."""
+        first, second = (self.beside[column] for column in scope)
+        return np.einsum("ay,by->ab", first, second / np.maximum(self.of_label, 1e-9))
+
+    def share(self, column: int) -> Numbers:
+        """The column's own distribution."""
+        counts = self.of_label if column == self.label else self.beside[column].sum(axis=1)
+        return counts / max(float(counts.sum()), 1e-9)
+
+    def predicted_variation(self, scope: Scope, deviation: float) -> float:
+        """Expected total variation of a pair measured with this standard error: noise where it is below the counts."""
+        first, second = (self.share(column) for column in scope)
+        noise = math.sqrt(2 / math.pi) * deviation / max(self.total, 1.0)
+        return min(1.0, 0.5 * float(np.minimum(noise, np.outer(first, second)).sum()))
+
+    def drowned(self, scope: Scope, deviation: float) -> bool:
+        """Whether the noise of such a table is as large as all its counts: then the prediction says nothing."""
+        cells = math.prod(len(self.share(column)) for column in scope)
+        return math.sqrt(2 / math.pi) * deviation * cells > self.total
+
+
+def _beside(table: CountTable, label: int) -> Numbers:
+    return table.counts if table.scope[1] == label else table.counts.T

@@ -1,0 +1,291 @@
+"""Synthetic rows: what one row can move, what is charged, what comes out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sfumato import ADD_REMOVE, REPLACE_ONE, ApproxDP, Categories, Interval, Schema, verify
+from sfumato.core.compose import compose
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.errors import PrivacyParameterError, SchemaError, UndeclaredCellWarning
+from sfumato.release import SyntheticRelease
+from sfumato.release.synthetic.counts import PairCounts, pairs_within
+from sfumato.release.synthetic.junction_tree import CountTable, Fitted, JunctionTree, cells_needed
+from sfumato.release.synthetic.levels import Levels
+from sfumato.release.synthetic.measure import Measurer
+
+SIZES = (3, 2, 4)
+
+
+def counted(codes: np.ndarray) -> PairCounts:
+    made = PairCounts.empty(SIZES, pairs_within(SIZES, 100))
+    made.add(list(codes.T.astype(np.int32)))
+    return made
+
+
+def random_codes(generator: np.random.Generator, rows: int) -> np.ndarray:
+    return np.stack([generator.integers(0, size, rows) for size in SIZES], axis=1)
+
+
+# ── privacy ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_what_one_row_moves_is_what_is_charged(relation):
+    """The largest move over neighbours, found by search, is the sensitivity of the events: not more, and reached."""
+    generator = np.random.default_rng(3)
+    adjacency = REPLACE_ONE if relation == "replace-one" else ADD_REMOVE
+    largest_table, largest_scores = 0.0, 0.0
+    scopes = pairs_within(SIZES, 100)
+    for _ in range(400):
+        rows = random_codes(generator, int(generator.integers(1, 6)))
+        other = rows.copy() if relation == "replace-one" else rows[:-1]
+        if relation == "replace-one":
+            other[-1] = random_codes(generator, 1)[0]
+        first, second = counted(rows), counted(other)
+        expected = {scope: generator.integers(0, 3, first[scope].shape).astype(float) for scope in scopes}
+        moves = [np.linalg.norm(first[scope] - second[scope]) for scope in scopes]
+        scores = [
+            np.abs(first[scope] - expected[scope]).sum() - np.abs(second[scope] - expected[scope]).sum()
+            for scope in scopes
+        ]
+        largest_table = max(largest_table, *moves)
+        largest_scores = max(largest_scores, float(np.linalg.norm(scores)))
+    measurer = Measurer(first, adjacency, 1.0, random_state=0)
+    measurer.table(scopes[0], 0.5)
+    measurer.scores({scope: np.zeros(first[scope].shape) for scope in scopes}, 0.5)
+    table, scores = (event.sensitivity for event in measurer.events)
+    assert largest_table <= table * (1 + 1e-12)
+    assert largest_table >= table * (1 - 1e-12)
+    assert largest_scores <= scores * (1 + 1e-12)
+    assert largest_scores >= scores / 2
+
+
+def test_a_measurer_never_goes_beyond_its_total():
+    measurer = Measurer(counted(random_codes(np.random.default_rng(0), 9)), REPLACE_ONE, 0.3, random_state=1)
+    measurer.table((0, 1), 0.6)
+    with pytest.raises(PrivacyParameterError, match="beyond the promise"):
+        measurer.table((0, 1), 0.5)
+    assert len(measurer.events) == 1
+
+
+def small_table(generator: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
+    age = generator.uniform(0, 100, rows)
+    smoker = np.where(generator.random(rows) < 0.2 + 0.5 * (age > 50), "yes", "no")
+    ill = np.where(generator.random(rows) < 0.1 + age / 250 + 0.3 * (smoker == "yes"), "yes", "no")
+    return {"age": age, "smoker": smoker, "dose": generator.integers(0, 5, rows), "ill": ill}
+
+
+SCHEMA = Schema(
+    {
+        "age": Interval(0, 100),
+        "smoker": Categories(["no", "yes"]),
+        "dose": Interval(0, 4),
+        "ill": Categories(["no", "yes"]),
+    }
+)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
+@pytest.mark.parametrize("label", ["ill", None])
+def test_every_history_stays_within_the_promise_and_verifies(epsilon, adjacency, label):
+    table = small_table(np.random.default_rng(5), 800)
+    out = SyntheticRelease(SCHEMA, epsilon, 1e-6, label=label, adjacency=adjacency).release(table)
+    wanted = ApproxDP(epsilon, 1e-6, adjacency=adjacency)
+    assert compose(out.certificate.events).implies(wanted) is True
+    total = math.fsum(event.mu**2 for event in out.certificate.events)
+    # Written out with the textbook formula, not with the code that calibrated: Σμ² keeps (ε, δ).
+    assert math.sqrt(total) <= gaussian_mu(epsilon, 1e-6) * (1 + 1e-9)
+    assert math.sqrt(total) >= gaussian_mu(epsilon, 1e-6) * 0.999
+    assert verify(out.certificate).ok
+
+
+def attacker_distance(monkeypatch, runs: int, factor: float) -> float:
+    """How far apart the best linear attacker's statistic lies on two worst neighbours, in standard deviations."""
+    original = Measurer._noise
+
+    def weaker(self, sensitivity, dimension, share):
+        noise = original(self, sensitivity, dimension, share)
+        return type(noise)(noise.scale * factor, noise.sensitivity, noise.adjacency, noise.dimension, None)
+
+    monkeypatch.setattr(Measurer, "_noise", weaker)
+    schema = Schema({"a": Categories(["x", "y"]), "b": Categories(["x", "y"]), "c": Categories(["x", "y"])})
+    release = SyntheticRelease(schema, 8.0, 1e-6, label="c", rows=3)
+    first = {"a": ["x"] * 40, "b": ["x"] * 40, "c": ["x"] * 40}
+    second = {name: [*values[:-1], "y"] for name, values in first.items()}
+    means = []
+    for table in (first, second):
+        found = [_statistic(release.release(table).measured, factor) for _ in range(runs)]
+        means.append(np.array(found))
+    return float((means[1].mean() - means[0].mean()) / math.sqrt((means[0].var() + means[1].var()) / 2))
+
+
+def _statistic(measured, factor) -> float:
+    # All rows stand in the first cell, but for one that moves to the last.
+    return math.fsum(
+        (one.counts.flat[-1] - one.counts.flat[0]) / (one.standard_error * factor) ** 2 for one in measured
+    )
+
+
+def distances(monkeypatch, runs: int, factor: float) -> tuple[float, float, float]:
+    """The claim with four standard errors of the attacker's estimate, the honest distance, that of weaker noise."""
+    claim = gaussian_mu(8.0, 1e-6)
+    with monkeypatch.context() as patch:
+        honest = attacker_distance(patch, runs, 1.0)
+    with monkeypatch.context() as patch:
+        broken = attacker_distance(patch, runs, factor)
+    return claim + 4 * math.sqrt(2 / runs + claim**2 / (4 * runs)), honest, broken
+
+
+def test_an_attacker_stays_below_the_claim_and_refutes_weaker_noise(monkeypatch):
+    limit, honest, broken = distances(monkeypatch, 40, 1 / 4)
+    assert 0.5 < honest < limit < broken
+
+
+@pytest.mark.slow
+def test_two_thirds_of_the_noise_are_refuted(monkeypatch):
+    limit, honest, broken = distances(monkeypatch, 1500, 2 / 3)
+    assert 1.2 < honest < limit < broken
+
+
+def test_the_number_of_rows_shows_nowhere_where_presence_is_protected():
+    table = small_table(np.random.default_rng(8), 5000)
+    sizes = {
+        len(SyntheticRelease(SCHEMA, 0.2, 1e-6, label="ill", adjacency=ADD_REMOVE).release(table).table["age"])
+        for _ in range(5)
+    }
+    assert sizes != {5000}
+    assert len(sizes) > 1
+    public = SyntheticRelease(SCHEMA, 0.2, 1e-6, label="ill").release(table)
+    assert len(public.table["age"]) == 5000
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def joint(sizes, potentials) -> np.ndarray:
+    """The whole law by enumeration."""
+    table = np.zeros(sizes)
+    for cell in itertools.product(*(range(size) for size in sizes)):
+        table[cell] = sum(potential[tuple(cell[c] for c in scope)] for scope, potential in potentials.items())
+    law = np.exp(table - table.max())
+    return law / law.sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_marginals_agree_with_enumeration(seed):
+    generator = np.random.default_rng(seed)
+    sizes = tuple(int(size) for size in generator.integers(2, 4, 5))
+    every = list(itertools.combinations(range(5), 2))
+    scopes = [every[at] for at in generator.choice(len(every), int(generator.integers(1, 7)), replace=False)]
+    potentials = {scope: generator.normal(size=[sizes[c] for c in scope]) for scope in scopes}
+    tree = JunctionTree.over(sizes, scopes)
+    law = joint(sizes, potentials)
+    for clique, table in zip(tree.cliques, tree.marginals(potentials, 7.0), strict=True):
+        away = tuple(c for c in range(5) if c not in clique)
+        np.testing.assert_allclose(table, 7.0 * law.sum(axis=away), rtol=1e-9)
+    assert cells_needed(sizes, scopes) == sum(math.prod(sizes[c] for c in clique) for clique in tree.cliques)
+
+
+def test_a_fit_to_exact_counts_gives_rows_with_these_counts():
+    generator = np.random.default_rng(4)
+    sizes, scopes = (4, 3, 5), [(0, 1), (1, 2)]
+    law = joint(sizes, {scope: generator.normal(size=[sizes[c] for c in scope]) for scope in scopes})
+    tables = [
+        CountTable(scope, 1e4 * law.sum(axis=tuple(c for c in range(3) if c not in scope)), 1.0) for scope in scopes
+    ]
+    fitted = Fitted.to(sizes, tables, 1e4)
+    rows = fitted.rows(20_000, generator)
+    for one in tables:
+        found = np.zeros(one.counts.shape)
+        np.add.at(found, tuple(rows[:, column] for column in one.scope), 1.0)
+        assert 0.5 * np.abs(found / 20_000 - one.counts / 1e4).sum() < 0.01
+
+
+def variation(first: pd.DataFrame, second: pd.DataFrame, columns: list[str]) -> float:
+    shares = [frame.groupby(columns).size() / len(frame) for frame in (first, second)]
+    both = pd.concat(shares, axis=1).fillna(0.0)
+    return 0.5 * float((both[0] - both[1]).abs().sum())
+
+
+def test_rows_keep_what_the_table_says():
+    """One- and two-way tables, means and the link to the label, against plain pandas on the real rows."""
+    real = pd.DataFrame(small_table(np.random.default_rng(11), 20_000))
+    made = SyntheticRelease(SCHEMA, 2.0, 1e-6, label="ill").release(real).table
+    assert list(made.columns) == list(real.columns)
+    assert made["dose"].dtype.kind == real["dose"].dtype.kind == "i"
+    assert abs(made["age"].mean() - real["age"].mean()) < 2
+    assert abs(made["dose"].mean() - real["dose"].mean()) < 0.1
+    for frame in (real, made):
+        frame["old"] = frame["age"] > 50
+    for pair in itertools.combinations(["old", "smoker", "dose", "ill"], 2):
+        assert variation(real, made, list(pair)) < 0.03, pair
+
+
+def test_without_budget_the_rows_say_so():
+    out = SyntheticRelease(SCHEMA, 1e-4, 1e-9, label="ill").release(small_table(np.random.default_rng(1), 50))
+    assert any("close to uniform" in note for note in out.notes)
+    assert len(out.table["age"]) == 50
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_missing_values_are_a_level_where_that_is_said():
+    table = pa.table({"job": pa.array(["clerk", None, "chef"] * 400), "age": pa.array([30, 40, None] * 400)})
+    schema = Schema({"job": Categories(["clerk", "chef"]), "age": Interval(0, 100)})
+    out = SyntheticRelease(schema, 5.0, 1e-6, absent=["job", "age"]).release(table)
+    assert out.table.schema.field("age").type == pa.int64()
+    for name in ("job", "age"):
+        assert abs(out.table[name].null_count - 400) < 60
+    with pytest.warns(UndeclaredCellWarning, match="missing"):
+        placed = SyntheticRelease(schema, 5.0, 1e-6).release(table)
+    assert placed.table["job"].null_count == 0
+
+
+def test_values_stay_in_their_bins():
+    levels = Levels("pay", Interval(0, 100), edges=(0.0, 1.0, 10.0, 100.0))
+    generator = np.random.default_rng(0)
+    values = pa.array(generator.uniform(0, 100, 500))
+    codes = levels.codes(pa.chunked_array([values]))
+    again = levels.values(codes, pa.float64(), generator)
+    assert (levels.codes(pa.chunked_array([again])) == codes).all()
+    whole = levels.values(codes, pa.int32(), generator)
+    assert whole.type == pa.int32()
+    assert (levels.codes(pa.chunked_array([whole])) == codes).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"label": "illness"}, SchemaError, "not a column"),
+        ({"edges": {"age": [0, 50]}}, SchemaError, "must rise"),
+        ({"edges": {"smoker": [0, 1]}}, SchemaError, "categories"),
+        ({"delta": 0.0}, PrivacyParameterError, "δ above 0"),
+        ({"absent": ["nobody"]}, SchemaError, "no column"),
+        ({"workload": [["age", "age"]]}, SchemaError, "different columns"),
+    ],
+)
+def test_bad_wishes_are_refused_before_anything_is_drawn(change, error, words):
+    wishes = {"epsilon": 1.0, "delta": 1e-6, **change}
+    with pytest.raises(error, match=words):
+        SyntheticRelease(SCHEMA, **wishes).release(small_table(np.random.default_rng(0), 60))
+
+
+def test_a_list_of_a_hundred_thousand_levels_is_refused():
+    schema = Schema({"zip": Categories([str(number) for number in range(100_000)]), "ill": Categories(["no", "yes"])})
+    with pytest.raises(SchemaError, match="levels"):
+        SyntheticRelease(schema, 1.0, 1e-6).release({"zip": ["1"], "ill": ["no"]})
+
+
+def test_a_wished_pair_is_always_measured():
+    table = small_table(np.random.default_rng(2), 3000)
+    out = SyntheticRelease(SCHEMA, 1.0, 1e-6, label="ill", workload=[["dose", "smoker"]]).release(table)
+    assert ("smoker", "dose") in {one.columns for one in out.measured}
