@@ -337,3 +337,21 @@ def test_the_truth_is_of_the_same_people():
     assert case.text == again.text
     for name, frame in case.tables.items():
         pd.testing.assert_frame_equal(frame, again.tables[name])
+
+
+@pytest.mark.parametrize("metric", ["dp(1e12)", "dp(1e12, 0.00001)", "gdp(1e12)", "zcdp(1e20)"])
+def test_a_promise_without_bounds_publishes_the_truth(metric):
+    """Noise of 1e-12 and a count of 189: more cells of the grid than a machine integer counts."""
+    text = f"""
+source(people, 'people.parquet'). column(people, id, person(P)). missing(people, never). rows_per_person(people, 1).
+column(people, a, a(P)). random(a(P)) :- person(P). range(a(P), 0, 1).
+dataset(everybody, domain(P, person(P))). privacy_requirement(openness(public), everybody, {metric}).
+count(c, (person(P), a(P) > 0.2)). mean(m, a(P), (person(P), a(P) > 0.2)).
+publish(pc, c, openness(public)). publish(pm, m, openness(public)).
+"""
+    table = pa.table({"id": list(range(200)), "a": [0.0] * 11 + [0.75] * 189})
+    plan = make_plan(text)
+    release = run_plan(plan, {"people": table}, None)
+    assert abs(release["pc", "public"].to_pylist()[0]["value"] - 189) < 1e-6
+    assert abs(release["pm", "public"].to_pylist()[0]["value"] - 0.75) < 1e-6
+    assert all(verify(one, plan=plan.to_dict()).ok for one in release.certificates.values())
