@@ -24,6 +24,7 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.totals import AggregateValue
+from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.individual_part import AnyDraw
@@ -230,6 +231,7 @@ class View:
         if template is None or not rows.size:
             return shown
         linear = self._linear_draws(index)
+        self._check_noise(template, index, [name for name in numbers if name in template.order], linear)
         wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
         inputs = {node: self._column(node, rows, table) for node in wanted}
         if linear:
@@ -241,6 +243,15 @@ class View:
             if name in found:
                 shown |= found[name].columns(name)
         return shown
+
+    def _check_noise(self, template: Template, index: int, names: Sequence[str], linear: Sequence[LinearDraw]) -> None:
+        """A second time, beside plan/derive.py: no value that private data reaches is shown without noise."""
+        cut = [name for name in template.order if self._draws(name, index)]
+        if not linear and not is_cut(cut, template.parents, template.private, names):
+            raise PlanError(
+                f"{', '.join(names)} would be shown without noise: the plan draws nothing between it and private data. "
+                "Make the plan again with make_plan. Nothing was published."
+            )
 
     def _column(self, node: str, rows: np.ndarray, table: pa.Table) -> np.ndarray:
         return self.values.column(node)[rows] if node in table.column_names else self.values.column(node)
