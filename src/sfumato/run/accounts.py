@@ -10,8 +10,8 @@ dataset, for the source or for the unit, a link, a copy, another working folder 
 A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
 needs a first grant, and that is a person's act. The place and the content are written down without the column as well:
 whoever is in a file is in it by every column, so a second account for the same data needs a person who says so
-(`ledger grant … --beside`), and one study cannot have two. The ledger keeps sources as keyed hashes. Commands keep a list of the
-ledgers they charged, so that a copy in another folder, with another default ledger, finds its account too.
+(`ledger grant … --beside`), and one study cannot have two. The ledger keeps sources as keyed hashes. Commands keep a
+list of the ledgers they charge, so that a copy in another folder, with another default ledger, finds its account too.
 """
 
 from __future__ import annotations
