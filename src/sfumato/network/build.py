@@ -16,6 +16,7 @@ from typing import Any
 
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.network import Group, Network, Node
@@ -215,8 +216,44 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
         "global",
     )
     _check_nobodys(after.values())
+    _check_common(after, shared, groups, aggregates)
     network = Network(spec, tuple(groups), (*shared.values(), *after.values()), aggregates, ())
     return _with_zones(network, passes)
+
+
+def _check_common(
+    after: Mapping[str, Node], shared: Mapping[str, Node], groups: Sequence[Group], aggregates: Sequence[AggregateNode]
+) -> None:
+    """An aggregate of random variables is read as a number, its expectation: beside another that varies with the same
+    shared draw, or beside that draw, the expectation of neither would do."""
+    forms: dict[str, list[Node | AggregateNode]] = {node.name: [node] for node in (*shared.values(), *after.values())}
+    for node in (*aggregates, *(node for group in groups for node in group.nodes)):
+        forms.setdefault(node.name, []).append(node)
+    known: dict[str, frozenset[str]] = {}
+
+    def drawn_behind(name: str) -> frozenset[str]:
+        """The random variables of nobody that a node varies with."""
+        if name not in known:
+            known[name] = frozenset()
+            own = {name} if name in shared and shared[name].drawn is not None else set()
+            parents = {parent for form in forms.get(name, ()) for parent in form.parents}
+            known[name] = frozenset(own).union(*(drawn_behind(parent) for parent in sorted(parents)))
+        return known[name]
+
+    for node in after.values():
+        met: dict[str, str] = {}
+        for parent in node.parents:
+            for draw in sorted(drawn_behind(parent)):
+                first = met.setdefault(draw, parent)
+                if first != parent:
+                    raise refusal(
+                        node.position,
+                        f"{node.name} is computed from {first} and {parent}, which vary together with {draw}: an "
+                        "aggregate of random variables is read as its expectation, and that of both at once is another "
+                        "number.",
+                        f"Make what is multiplied or compared a variable of each individual and aggregate it, or take "
+                        f"{draw} out of one of the two.",
+                    )
 
 
 def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
