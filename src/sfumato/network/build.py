@@ -21,6 +21,7 @@ from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
+from sfumato.network.observations import is_own
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -308,6 +309,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
     instances: dict[str, None] = {}
+    exact: dict[tuple[str, str], None] = {}
     for done in passes:
         mask = done.mask
         observed.update(
@@ -316,6 +318,8 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
         instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
+        others = [one for one in done.grounding.observations if not is_own(one)]
+        exact.update(((show(one.observer), show(masked(one.variable, mask))), None) for one in others)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
@@ -325,4 +329,5 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         publications=tuple(publications),
         personal=tuple(personal),
         instances=tuple(instances),
+        exact=tuple(exact),
     )
