@@ -1,8 +1,8 @@
 """What a publication is about, in sentences that plan, report, explanation and README share.
 
 In:   a Plan, one of its publications, the network.
-Out:  sentences: which mean where people have several rows, what stands for absent cells, whose identifiers are shown, what
-      somebody learns exactly.
+Out:  sentences: which mean where people have several rows, what stands for absent cells, whose identifiers are shown,
+      what somebody learns exactly.
 Not here: errors in words (evidence/figures.py), the rules themselves (network/rows.py).
 """
 
