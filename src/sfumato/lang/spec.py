@@ -379,7 +379,7 @@ class Spec:
 
     @cached_property
     def listings(self) -> Mapping[str, tuple[Term, ...]]:
-        """functor/1 of a predicate the study lists in facts alone -> its things, such as those of drug(d1). drug(d2)."""
+        """functor/1 of a predicate the study lists in facts alone -> its things (drug(d1). drug(d2).)."""
         found: dict[str, list[Term] | None] = {}
         for clause in self.clauses:
             name, own = indicator(clause.head), found.setdefault(indicator(clause.head), [])

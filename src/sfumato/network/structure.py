@@ -138,7 +138,7 @@ def _bound(layout: Layout, variable: str) -> str:
 
 
 def _present(room: TableRoom, spec: Spec, layout: Layout, names: Sequence[str]) -> str:
-    """SQL for the rows that say something of these variables: their cells are there, and listed where the study lists."""
+    """SQL for the rows that say something of these variables: cells that are there, and listed where it lists."""
     tests = []
     for name in names:
         column = layout.bound(name)
