@@ -12,7 +12,7 @@ person give one cell, the first in the order of network/rows.py counts, or the m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.domain import Categories, Interval
@@ -28,7 +28,7 @@ from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
 from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
 
-__all__ = ["Cell", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
+__all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
@@ -132,9 +132,22 @@ def final_value(node: Node, column: str) -> str:
     return f"([{listed}])[coalesce({column}, {first}) + 1]"
 
 
-def flag(member: Member) -> str:
-    """SQL that is true for a person with such a row."""
-    return f"bool_or({where(member.matches)})"
+def flag(member: Member, kinds: Mapping[str, str]) -> str:
+    """SQL that is true for a person with such a row; a row without a cell it is about asserts nothing."""
+    tests = [where(member.matches), *(among(column, levels, kinds[column]) for column, levels in member.among)]
+    return f"bool_or({' AND '.join(tests)})"
+
+
+def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
+    """SQL that is true where a cell holds one of these levels, or anything at all where there are none."""
+    cell = sql_name(column)
+    if levels is None:
+        number = plain_type(kind) in ("FLOAT", "DOUBLE")
+        return f"({cell} IS NOT NULL{f' AND NOT isnan({cell})' if number else ''})"
+    words = ", ".join(sql_level(level) for level in levels if isinstance(level, str))
+    tests = [f"{cell}::VARCHAR IN ({words})"] if words else []
+    tests += [equals(column, level) for level in levels if not isinstance(level, str)]
+    return f"coalesce({' OR '.join(tests)}, FALSE)"
 
 
 def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str:

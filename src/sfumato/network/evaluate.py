@@ -254,7 +254,7 @@ class _People:
             value = merged(node, layout, cell.column, kinds[cell.column], where(cell.matches))
             chosen.append(f"{value} AS {self.columns[node.name]}")
         chosen += [
-            f"{flag(member)} AS {self.columns[key]}"
+            f"{flag(member, kinds)} AS {self.columns[key]}"
             for key, member in self.members.items()
             if member.table == layout.table and member.person == person
         ]
