@@ -37,7 +37,12 @@ def edited(tree, path, rng):
     for key in path[:-1]:
         inside = inside[key]
     old = inside[path[-1]]
-    kinds = {bool: not old, int: old + 1 if isinstance(old, int) else 0, float: (old or 1.0) * 0.99 if isinstance(old, float) else 0, str: f"{old}x"}
+    kinds = {
+        bool: not old,
+        int: old + 1 if isinstance(old, int) else 0,
+        float: (old or 1.0) * 0.99 if isinstance(old, float) else 0,
+        str: f"{old}x",
+    }
     inside[path[-1]] = kinds.get(type(old), rng.choice([0.5, [1]]))
     return tree
 
@@ -70,7 +75,9 @@ def test_every_edit_is_refused(record, tmp_path):
     assert is_read(record, tmp_path)
     assert is_read(signed_again(record), tmp_path)
     rng = random.Random(0)
-    leaves = [place for place in places(record) if "weights" not in place] + [["certificate", "events", 0, "weights", 0, 0]]
+    leaves = [place for place in places(record) if "weights" not in place] + [
+        ["certificate", "events", 0, "weights", 0, 0]
+    ]
     assert [place for place in leaves if is_read(edited(record, place, rng), tmp_path)] == []
 
 

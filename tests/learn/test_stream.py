@@ -236,7 +236,9 @@ def test_tensors_that_do_not_fit_are_refused(device):
         named.fit(device(X), CODES)
 
 
-@pytest.mark.parametrize("kind", [UnitRows, lambda x, *args, **more: DeviceRows(on("array_api_strict", x), *args, **more)])
+@pytest.mark.parametrize(
+    "kind", [UnitRows, lambda x, *args, **more: DeviceRows(on("array_api_strict", x), *args, **more)]
+)
 @pytest.mark.parametrize(("columns", "constant"), [(20_001, 0.0), (100_001, 0.5)])
 def test_stretched_rows_of_many_columns_stay_in_the_unit_ball(kind, columns, constant):
     """Squares that vanish beside a large one are missed one by one; exactly, they make a row longer."""

@@ -31,8 +31,12 @@ def test_few_compositions_and_nearly_all_of_the_budget(epsilon, answers, monkeyp
 @pytest.mark.parametrize("seed", range(8))
 def test_the_estimate_is_near_the_composition(seed):
     rng = np.random.default_rng(seed)
-    shares = {f"c{k}": float(rng.uniform(0.05, 2.0)) for k in range(rng.integers(1, 5))} | {"numbers": rng.uniform(0.1, 2)}
-    total = compose([GaussianDP(shares["numbers"]), *(PureDP(share) for name, share in shares.items() if name != "numbers")])
+    shares = {f"c{k}": float(rng.uniform(0.05, 2.0)) for k in range(rng.integers(1, 5))} | {
+        "numbers": rng.uniform(0.1, 2)
+    }
+    total = compose(
+        [GaussianDP(shares["numbers"]), *(PureDP(share) for name, share in shares.items() if name != "numbers")]
+    )
     for epsilon in (0.1, 1.0, 3.0):
         assert estimated_delta(shares, epsilon) == pytest.approx(total.delta(epsilon), rel=0.02, abs=1e-6)
 

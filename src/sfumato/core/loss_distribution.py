@@ -30,8 +30,9 @@ def _interval(parts: tuple[Part, ...]) -> float:
     finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
     reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
     # Gaussian losses have mean μ²/2 and deviation μ; the others are bounded by their ε.
-    means = [size + size * size / 2 if part.kind == "gaussian" else size for size, part in zip(reach, parts, strict=True)]
-    longest = sum(size * part.count for size, part in zip(means, parts, strict=True)) + 40 * max(reach)
+    further = [part.value**2 / 2 if part.kind == "gaussian" else 0.0 for part in parts]
+    sums = sum((size + more) * part.count for size, more, part in zip(reach, further, parts, strict=True))
+    longest = sums + 40 * max(reach)
     return max(min(1e-4, finest), longest / 1e6)
 
 

@@ -181,7 +181,7 @@ def _gaussian_profile(mu: float, threshold: np.ndarray) -> np.ndarray:
 
 def _best_order(log_delta: Callable[[np.ndarray], np.ndarray]) -> float:
     """exp of the smallest bound over Rényi orders 1 + x: every order gives a true bound, so zooming in is allowed."""
-    above = np.geomspace(1e-5, 1e8, 2001)
+    above, smallest = np.geomspace(1e-5, 1e8, 2001), math.inf
     for _ in range(3):
         logs = log_delta(above)
         best = int(np.argmin(logs))

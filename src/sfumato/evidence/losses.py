@@ -164,7 +164,7 @@ def _channel_part(event: Record) -> Part:
     if at is None:
         worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
         return Part("two-point", max(_log(worst), Decimal("1e-300")))
-    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up. Beyond e^700 no digit matters to 128-bit weights.
+    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up; beyond e^700 no digit matters.
     near = min(at, 700.0)
     with localcontext() as context:
         context.prec = 90 + math.ceil(near)

@@ -111,7 +111,9 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
     certificate = _certificate(record)
     plan = {name: entry for name, entry in record.items() if name != "certificate"}
     if not certificate.is_whole or not certificate.is_of_plan(plan):
-        raise CertificateError("The channel file was edited after it was certified. Ask for it again. Nothing was drawn.")
+        raise CertificateError(
+            "The channel file was edited after it was certified. Ask for it again. Nothing was drawn."
+        )
     event = certificate.events[0]
     if not isinstance(event, ChannelEvent):
         raise CertificateError("The certificate in the channel file is about something else. Nothing was drawn.")

@@ -163,7 +163,7 @@ class GaussianRelease(TableReleaser):
         root: np.ndarray,
         adjacency: Adjacency,
     ) -> dict[str, float]:
-        """The largest split that keeps (ε, δ): bisection on the total by an estimate, then one exact composition or few.
+        """The largest split that keeps (ε, δ): bisection on the total by an estimate, then exact composition.
 
         The estimate decides where to look and nothing else: what is returned has been composed and implies the wanted.
         """

@@ -23,6 +23,7 @@ from sfumato.core.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.plan import Plan
+from sfumato.plan.sentences import LISTED
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from sfumato.run.publish_base import Performed
     from sfumato.run.publish_models import PublishedModel
 
-__all__ = ["Published", "Release", "certificates_of", "file_names", "read_release", "write"]
+__all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
 _PROOFS = {"cut_placement", "allocation", "aggregates"}
 _STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
@@ -109,6 +110,11 @@ def _drawn(
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
+    whose = {promise.requirement: promise.dataset for promise in plan.promises}
+    for planned in plan.publications:
+        shown = whose.get(planned.requirement) == dataset and (observers is None or planned.observer in observers)
+        if planned.listed and shown:
+            notes.append(f"{planned.name} for {planned.observer}: {LISTED}")
     for act, one in zip(acts, done, strict=True):
         notes += [f"{act.name} for {act.observer}: {note}" for note in one.notes]
     return _Drawn(events, tuple(sorted(proofs | ({"portions"} if acts else set()))), tuple(notes))
@@ -143,6 +149,18 @@ def certificates_of(
                 publishable=publishable,
                 guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
             )
+    return found
+
+
+def certificate_files(plan: Plan) -> dict[str, str]:
+    """The file of every certificate that a release of this plan has, and what that certificate is about."""
+    stems = _certificate_stems(plan)
+    found = {_certificate_file(plan, dataset, stems): f"everything drawn from {dataset}" for dataset in plan.datasets}
+    for promise in plan.promises:
+        who = " and ".join(promise.observers)
+        if plan.events(promise.dataset, promise.observers):
+            name = _certificate_file(plan, f"{promise.dataset}/{who}", stems)
+            found[name] = f"what {who} sees of {promise.dataset}"
     return found
 
 
