@@ -214,7 +214,7 @@ def forged(record: dict, what: str) -> dict:
         case "edges":
             record["edges"][1] = -5.0
         case "version":
-            record["version"] = 3
+            record["version"] = 99
         case "event":
             event["kind"] = "GaussianEvent"
         case "epsilon":
