@@ -23,14 +23,18 @@ from scipy.special import gammaln, log_ndtr, ndtr
 
 from sfumato.core.noise import BoxNoise
 from sfumato.errors import UnprovedError
-from sfumato.evidence.losses import Part, pure_sum, written
+from sfumato.evidence.losses import Part, alike, pure_sum, written
 
 __all__ = ["Concentrated", "Law", "law_of"]
 
 _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
+#: Cells for the sum of laws of different kinds: splitting a loss between two cells costs the square of their width.
+_FINE_GRID = 2**18
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Cells of the box law in half a width; cells lighter than this are too far out for floating point.
 _BOX_CELLS, _LIGHTEST = 20_000, 1e-24
+#: A smaller shift counts as this one, which never promises more: no record makes the verifier cut endless cells.
+_LEAST_SHIFT = 2.0**-17
 #: How far the drawn box law may be from the law: each weight relatively, and all of them together absolutely.
 _BOX_RELATIVE, _BOX_ABSOLUTE = 1e-9, 2.0**-44
 
@@ -83,8 +87,9 @@ def _box(part: Part) -> _Spectrum:
     """
     if part.size >= 2:
         return _Spectrum(np.zeros(1), np.ones(1), 1.0)
-    steps = max(1, math.ceil(part.size * _BOX_CELLS))
-    width = part.size / steps
+    size = max(part.size, _LEAST_SHIFT)
+    steps = math.ceil(size * _BOX_CELLS)
+    width = size / steps
     masses = BoxNoise(1.0, part.delta).masses(np.minimum(-1 + width * np.arange(math.ceil(2 / width) + 1), 1.0))
     masses = np.where(masses > _LIGHTEST, masses / masses.sum(), 0.0)
     here, there = masses, np.concatenate([np.zeros(steps + 1), masses[: -steps - 1]])
@@ -127,12 +132,13 @@ def _above(size: int) -> int:
     return 1 << size.bit_length()
 
 
-def _sum_of(spectra: list[_Spectrum]) -> _Spectrum:
-    """The law of the sum of independent losses."""
+def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
+    """The law of the sum of independent losses, on so many cells where there are several."""
     if len(spectra) == 1 and len(spectra[0].losses) <= _GRID:
         return spectra[0]
-    width = math.fsum(float(np.ptp(spectrum.losses)) for spectrum in spectra) / _GRID
-    size = _GRID + 2 * len(spectra)
+    cells = cells if len(spectra) > 1 else _GRID
+    width = math.fsum(float(np.ptp(spectrum.losses)) for spectrum in spectra) / cells
+    size = cells + 2 * len(spectra)
     length = _above(size)
     transform = np.ones(length // 2 + 1, dtype=complex)
     for spectrum in spectra:
@@ -175,7 +181,7 @@ def _gaussian_profile(mu: float, threshold: np.ndarray) -> np.ndarray:
 
 def _best_order(log_delta: Callable[[np.ndarray], np.ndarray]) -> float:
     """exp of the smallest bound over Rényi orders 1 + x: every order gives a true bound, so zooming in is allowed."""
-    above = np.geomspace(1e-5, 1e8, 2001)
+    above, smallest = np.geomspace(1e-5, 1e8, 2001), math.inf
     for _ in range(3):
         logs = log_delta(above)
         best = int(np.argmin(logs))
@@ -247,7 +253,7 @@ class Law(NamedTuple):
         def bound(at: float) -> float:
             return (1 + 2 * relative) * self._convolved(at - 4 * relative) + absolute * (1 + math.exp(at))
 
-        low, high = 0.0, min(max(epsilon, 0.0), 35.0)  # beyond, the drawing error alone exceeds 1
+        low, high = min(0.0, epsilon), min(epsilon, 35.0)  # beyond, the drawing error alone exceeds 1
         here = bound(high)
         if high < 1e-3 or bound(high - 1e-3) >= here:
             return min(1.0, here)
@@ -294,12 +300,12 @@ _SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {
 
 @lru_cache(maxsize=32)
 def law_of(parts: tuple[Part, ...]) -> Law:
-    others = [part for part in parts if part.kind != "gaussian"]
+    others = [part for part in alike(parts) if part.kind != "gaussian"]
     if any(part.times > _MOST_REPEATS for part in others):
         raise UnprovedError(f"More than {_MOST_REPEATS} repeats of one act are not checked")
     mu = math.fsum(part.size for part in parts if part.kind == "gaussian")
     spectra = [_SPECTRA[part.kind](part) for part in others]
-    return Law(mu, _sum_of(spectra or [_Spectrum(np.zeros(1), np.ones(1), 0.0)]), parts)
+    return Law(mu, _sum_of(spectra or [_Spectrum(np.zeros(1), np.ones(1), 0.0)], _FINE_GRID), parts)
 
 
 class Concentrated(NamedTuple):

@@ -20,7 +20,7 @@ from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.plan.sentences import rows_sentences
+from sfumato.plan.sentences import exact_sentences, rows_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
@@ -61,6 +61,8 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     for promise in plan.promises:
         who = " and ".join(promise.observers)
         lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
+    for sentence in exact_sentences(plan):
+        lines += _wrapped(sentence)
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
         "numbers is covered where a line above names you both."
@@ -96,9 +98,12 @@ def _head(plan: Plan, folder: Path | None) -> list[str]:
         lines += ["", *_wrapped("A certificate is missing or does not hold: do not use these results.")]
     lines += [""]
     lines += _wrapped(
-        "Random noise was added to everything here before it was published, as much as the promise at the end needs "
-        "and no more. The noise is part of every number; its law is public, so that you can account for it."
+        "Random noise was added to everything here that the data say about anybody, before it was published, as much "
+        "as the promise at the end needs and no more. The noise is part of every number; its law is public, so that "
+        "you can account for it."
     )
+    if any(planned.listed for planned in plan.publications):
+        lines += _wrapped("No noise is in identifiers. Files with a row for each individual show who is in the data.")
     return lines
 
 
@@ -110,7 +115,7 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
     laws: dict[str, list[Seen]] = {}
     for seen in planned.seen:
         laws.setdefault(noise_law(plan, planned, seen), []).append(seen)
-    told = told_of(plan, planned, folder)
+    told = told_of(planned, folder)
     for law, members in laws.items():
         nodes = {seen.node for seen in members}
         for one in told:

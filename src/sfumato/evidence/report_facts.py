@@ -24,7 +24,7 @@ from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import rows_sentences
+from sfumato.plan.sentences import exact_sentences, rows_sentences
 from sfumato.plan.told import Told
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
@@ -140,7 +140,7 @@ class Facts:
     findings: tuple[str, ...]
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
-    only_for: str = ""  # the observer from whose draws errors on the page follow, where there is one observer
+    exact: tuple[str, ...]
 
 
 def gather(
@@ -182,12 +182,8 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
-        names[0] if folder and len(names) == 1 and _tells_draws(plan) else "",
+        exact_sentences(plan),
     )
-
-
-def _tells_draws(plan: Plan) -> bool:
-    return any(seen.basis == "drawn" for planned in plan.publications for seen in planned.seen)
 
 
 def state_of(folder: Path | None) -> str:
@@ -234,7 +230,7 @@ def _shown(
     drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     return Shown(
         planned,
-        told_of(plan, planned, folder),
+        told_of(planned, folder),
         rows_sentences(plan, planned, network),
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,

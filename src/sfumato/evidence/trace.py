@@ -95,7 +95,7 @@ def _trace(plan: Plan, planned: Planned, network: Network | None, folder: Path |
         _origins(network, behind) if network else (),
         acts,
         tuple(promise for promise in plan.promises if planned.observer in promise.observers),
-        told_of(plan, planned, folder, own=True),
+        told_of(planned, folder, own=True),
     )
 
 
@@ -127,7 +127,7 @@ def _origins(network: Network, behind: Mapping[str, list[Node | AggregateNode]])
             else:
                 for member in sorted(form.condition.members(), key=str):
                     own = columns.setdefault(member.table, {})
-                    own.update(dict.fromkeys((member.person, *(column for column, _ in member.matches))))
+                    own.update(dict.fromkeys(member.columns))
                 if form.row_table is not None:
                     columns.setdefault(form.row_table, {})
                 # A count of everybody reads who there is.

@@ -84,7 +84,7 @@ def _of_manifest(folder: Path, manifest: Mapping[str, Any], complete: bool) -> I
 
 
 def uncovered(folder: Path) -> list[str]:
-    """Every file of a folder that no certificate in it names, by itself or by a manifest; sorted."""
+    """Every file of a folder that no certificate in it names, by itself or by a manifest, by name."""
     certificates = list(folder.glob("certificate*.json"))
     known = {path.name for path in certificates}
     for certificate in certificates:

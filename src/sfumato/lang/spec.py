@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -218,10 +218,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """forget(Individual): rows that must not be read again; forget(Individual, RV) names one variable."""
+    """forget(Individual): rows that must not be read again."""
 
     individual: Term
-    variable: Term | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -289,6 +288,10 @@ class Grounding:
     observations: tuple[Observation, ...] = ()
 
 
+#: Groundings that a Spec keeps; a study with many public structures has one for each.
+_KEPT = 4
+
+
 @dataclass(frozen=True)
 class Spec:
     """A study's wishes, checked. Made by `sfumato.load`.
@@ -334,7 +337,7 @@ class Spec:
     forgotten: tuple[Forgotten, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
-    #: What the check of the study derived, by its facts: whoever builds on the same facts need not derive it again.
+    #: What was derived, by its facts: the check, the network and a second plan ask for the same.
     derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
@@ -342,7 +345,10 @@ class Spec:
         from sfumato.lang.ground import ground  # the logic engine is loaded when it is first needed
 
         given = tuple(facts)
-        return self.derived.get(given) or ground(self, given)
+        found = self.derived.get(given) or ground(self, given)
+        if len(self.derived) < _KEPT:
+            self.derived[given] = found
+        return found
 
     def symbolic(self, dataset: str, number: int = 1) -> Term:
         """The constant that stands for any individual of one public structure; no study can write this name."""
@@ -380,6 +386,18 @@ class Spec:
         from sfumato.lang.vocabulary import random_predicates
 
         return random_predicates(self.clauses)
+
+    @cached_property
+    def listings(self) -> Mapping[str, tuple[Term, ...]]:
+        """functor/1 of a predicate the study lists in facts alone -> its things (drug(d1). drug(d2).)."""
+        found: dict[str, list[Term] | None] = {}
+        for clause in self.clauses:
+            name, own = indicator(clause.head), found.setdefault(indicator(clause.head), [])
+            if len(clause.head.arguments) != 1 or clause.body is not None or not is_ground(clause.head):
+                found[name] = None
+            elif own is not None:
+                own.append(clause.head.arguments[0])
+        return MappingProxyType({name: tuple(dict.fromkeys(own)) for name, own in found.items() if own})
 
     @cached_property
     def table_predicates(self) -> Mapping[str, tuple[str, bool]]:

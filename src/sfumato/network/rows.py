@@ -26,6 +26,7 @@ from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
 if TYPE_CHECKING:
     from sfumato.lang.spec import Missing
     from sfumato.network.aggregate import AggregateNode
+    from sfumato.network.expression import Level
     from sfumato.network.network import Network, Node
 
 __all__ = ["PUBLIC_KEY", "RANK", "absent_of", "kept_rows", "mean_of", "rule_of"]
@@ -159,6 +160,7 @@ def mean_of(network: Network, node: AggregateNode) -> str | None:
         for variant in network.variants(name)
         if variant.source is not None and not variant.public
     }
+    tables |= {member.table for member in node.condition.members()} - network.spec.public_tables
     rules = [rule_of(layout_of(network.spec, table)) for table in sorted(tables)]
     if not rules:
         return None
@@ -174,7 +176,15 @@ def absent_of(network: Network, node: AggregateNode) -> str | None:
             if variant.source is not None and not variant.public:
                 said = network.spec.missing_of(variant.atom)
                 words.append(f"{name}: {_absence(variant, said)}")
-    return f"Cells that are absent or cannot be read: {'; '.join(words)}." if words else None
+    for member in sorted(node.condition.members(), key=str):
+        if member.table not in network.spec.public_tables:
+            words += [f"{column} of {member.table}: {_unsaid(listed)}" for column, listed in member.among]
+            words += [f"{column} of {member.table}: {_unsaid(None)}" for column, _ in member.matches]
+    return f"Cells that are absent or cannot be read: {'; '.join(dict.fromkeys(words))}." if words else None
+
+
+def _unsaid(listed: tuple[Level, ...] | None) -> str:
+    return f"a row without {'one' if listed is None else 'a listed one'} says nothing about its person"
 
 
 def _absence(node: Node, said: Missing | None) -> str:

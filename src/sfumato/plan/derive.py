@@ -132,7 +132,7 @@ def _kept(
         return Finding(field, False, "What is drawn costs more than the study promises.")
     if not _same_cost(stated.kept, stated.asked if cost is None else cost):
         return Finding(field, False, "What is drawn does not cost what the plan says it does.")
-    return Finding(field, True, f"{asked[0]}.")
+    return Finding(field, True, f"{_held(cost, asked)}.")
 
 
 def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
@@ -155,6 +155,12 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
         fine = follows_study(act, network)
         within = not act.events or compose(act.events).implies(act.guarantee) is True
         yield _found(f"{act.observer}: {act.name}", fine and within, "it reads what the study says")
+
+
+def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
+    """The loosest of the promises that hold: a group is not promised what one member alone is."""
+    kept = [one for one in asked if cost is None or cost.implies(one) is True]
+    return next((one for one in kept if all(other.implies(one) is True for other in kept)), kept[0])
 
 
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:

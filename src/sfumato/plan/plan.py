@@ -84,6 +84,7 @@ class Planned:
     weight: float
     reason: str
     position: str = ""
+    listed: bool = False  # every row stands beside its individual's identifier, which gets no noise
 
     @property
     def error(self) -> float:
@@ -300,6 +301,7 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
         "weight": planned.weight,
         "reason": planned.reason,
         "position": planned.position,
+        "listed": planned.listed,
         "seen": [
             {
                 "node": seen.node,
@@ -344,4 +346,5 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
         entry["weight"],
         entry["reason"],
         entry["position"],
+        entry["listed"],
     )

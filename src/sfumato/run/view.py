@@ -157,11 +157,12 @@ class View:
         if not draws:
             if not statistic.is_public:
                 raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
-            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), sums.count, False)
+            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), float(sums.count), False)
         pure = draws[0].noise == "laplace"
         noisy = self.drawn.combined(draws, statistic.encode(sums, pure))
         # The number of contributions is used exactly only where everybody knows it.
-        return _Noisy(statistic, noisy, law_of(draws), sums.count if statistic.has_public_count else None, pure)
+        count = float(sums.count) if statistic.has_public_count else None
+        return _Noisy(statistic, noisy, law_of(draws), count, pure)
 
     def _shared(self, name: str) -> Figure:
         """Something computed from published aggregates and public facts: post-processing, its error included."""
