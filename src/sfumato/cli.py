@@ -215,6 +215,7 @@ def run(
             sizes=read_sizes(size),
             engine=engine,
             tell=console.log,
+            holds=_holds,
         )
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""

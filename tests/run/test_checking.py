@@ -143,3 +143,33 @@ def test_the_limits_are_documented():
 
     language = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
     assert f"| a plan | {LONGEST_PLAN:g} s of processor time; {MOST_SEEN} variables of each individual" in language
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/etc/items.parquet", "inside the data folder"),
+        ("C:/items.parquet", "inside the data folder"),
+        ("~/items.parquet", "inside the data folder"),
+        ("../items.parquet", "outside the data folder"),
+        ("below/../../items.parquet", "outside the data folder"),
+        ("items*.parquet", "several files"),
+        ("item?.csv", "several files"),
+        ("items.duckdb", "neither Parquet nor CSV"),
+        ("items", "neither Parquet nor CSV"),
+    ],
+)
+def test_a_source_that_no_run_could_read_is_refused(path, why):
+    _, problems = examine_study(
+        HEAD.replace("items.parquet", path) + "sum(s, x(I), item(I)). publish(q, s, openness(public))."
+    )
+    assert [problem.code for problem in problems if problem.severity == "error"] == ["source"]
+    assert why in problems[0].message
+
+
+@pytest.mark.parametrize("path", ["items.parquet", "a/b/items.csv", "below/../items.TSV", "äöü 1.CSV"])
+def test_a_source_inside_the_data_folder_is_not(path):
+    _, problems = examine_study(
+        HEAD.replace("items.parquet", path) + "sum(s, x(I), item(I)). publish(q, s, openness(public))."
+    )
+    assert [problem for problem in problems if problem.severity == "error"] == []

@@ -75,9 +75,16 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
     elif graph is not None and all(act.group is not None and act.deviation for act in acts):
         errors = partial(_simulated_error, planned, graph, acts, law)
     try:
-        return _curve(errors, promise.asked, law, planned.error) if errors else None
+        found = _curve(errors, promise.asked, law, planned.error) if errors else None
     except SfumatoError:
         return None
+    return found if found is not None and _has_logarithms(found) else None
+
+
+def _has_logarithms(frontier: Frontier) -> bool:
+    """Whether it can be drawn: a promise so strict that its ε is 0 at the usual δ has no place on the axis."""
+    numbers = [number for point in (frontier.chosen, *frontier.points) for number in point]
+    return len(frontier.points) > 1 and all(0 < number < math.inf for number in numbers)
 
 
 def _predicted(plan: Plan, planned: Planned, promise: Promise | None) -> Frontier | None:

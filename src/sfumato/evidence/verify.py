@@ -53,6 +53,7 @@ _FIELDS |= {"proofs", "publishable", "schema_version", "subject", "versions"}
 _FIELDS_OF = {1: _FIELDS, 2: _FIELDS | {"files"}}
 _DELTAS = (1e-8, 1e-6, 1e-5)
 _ARITHMETIC = 1e-10  # what floating point may cost δ in this file
+_FAINT = 1e-9  # an issuer who cuts off far tails adds them to the advantage
 _FAR = 1e4  # an ε beyond every loss that is known
 _MALFORMED = (
     ArithmeticError,
@@ -260,7 +261,7 @@ def _check_claims(record: Record) -> Findings:
     for position, (pair, delta) in enumerate(zip(claims["pairs"], sorted(wanted), strict=True)):
         yield f"claims.pairs[{position}].delta", pair["delta"] == delta
         yield f"claims.pairs[{position}].epsilon", stated.allows(pair["epsilon"], delta)
-    least, most = stated.law.delta(0.0), stated.law.delta(-stated.rounding) * stated.slack
+    least, most = stated.law.delta(0.0), stated.law.delta(-stated.rounding) * stated.slack + _FAINT
     yield "claims.advantage", least * (1 - _ARITHMETIC) <= claims["advantage"] <= min(1.0, most)
     if guarantee["kind"] == "GaussianDP":
         yield "claims.mu", guarantee["mu"] <= claims["mu"] <= guarantee["mu"] * stated.slack
@@ -278,12 +279,14 @@ class _Stated(NamedTuple):
     def allows(self, epsilon: Any, delta: float) -> bool:
         """Whether (ε, δ) is what the guarantee says: neither less nor noticeably more."""
         most = delta * (1 + _ARITHMETIC)
+        # The same room in ε: the curve of an (ε, δ) promise falls to its δ by (1 - δ)/2 or more for each ε.
+        room = self.rounding + (4 * _ARITHMETIC * delta / (1 - delta) if delta < 1 else math.inf)
         if epsilon == "infinity":
             return self.law.delta(_FAR) > most
         if delta == 0:
             return self.law.largest <= epsilon <= self.law.largest * self.slack
         true = epsilon >= 0 and self.law.delta(epsilon) <= most
-        return true and (epsilon == 0 or self.law.delta(epsilon / self.slack - self.rounding) > most)
+        return true and (epsilon == 0 or self.law.delta(epsilon / self.slack - room) > most)
 
 
 def _coarseness(parts: tuple[Part, ...]) -> float:

@@ -7,8 +7,10 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
@@ -17,6 +19,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     EVERYONE,
+    TABLE_ENDINGS,
     Centre,
     Collusion,
     Column,
@@ -154,6 +157,20 @@ def _source(declared: Declared, clause: Clause) -> None:
     if any(other.table == made.table for other in declared.sources):
         raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
     declared.sources.append(made)
+    if wrong := _wrong_path(made.path):
+        way_out = f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}."
+        raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
+
+
+def _wrong_path(path: str) -> str | None:
+    """Why no run could read it, from its name alone."""
+    if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
+        return "is not a path inside the data folder"
+    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
+        return "lies outside the data folder"
+    if any(sign in path for sign in "*?["):
+        return "has one of the signs * ? [, which could name several files"
+    return None if PurePosixPath(path).suffix.lower() in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
 
 
 def _column(declared: Declared, clause: Clause) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERYONE",
+    "TABLE_ENDINGS",
     "AggregateDeclaration",
     "AggregateKind",
     "Centre",
@@ -57,6 +58,9 @@ __all__ = [
 
 #: The observer of a requirement whose name carries none.
 EVERYONE = "everyone"
+
+#: How the name of a table's file ends.
+TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
 AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
-from sfumato.lang.spec import Column, Relation, RowLimit, Spec
+from sfumato.lang.spec import TABLE_ENDINGS, Column, Relation, RowLimit, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.expression import sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
@@ -38,7 +38,6 @@ Answer = TypeVar("Answer")
 #: The type of a column of a CSV file: text that may be meant as a number.
 TEXT = "TEXT"
 
-_SUFFIXES = (".parquet", ".csv", ".tsv")
 #: The engine's names of what is a number.
 NUMBERS = frozenset(
     (
@@ -276,7 +275,7 @@ def term_of(value: Any) -> Term:
 
 def _checked_path(name: str, given: Any) -> Path:
     path = Path(given)
-    if path.suffix.lower() not in _SUFFIXES:
+    if path.suffix.lower() not in TABLE_ENDINGS:
         raise DataError(
             f"The table {name}: {path.name} is neither Parquet nor CSV. Convert it, or hand in an Arrow table."
         )

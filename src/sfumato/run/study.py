@@ -12,14 +12,16 @@ fails later leaves the complete folder, which `resume` publishes as it is. Noise
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.errors import DataError, InputError, PlanError
+from sfumato.core.certificate import Certificate
+from sfumato.errors import DataError, InputError, PlanError, UnprovedError
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
@@ -77,6 +79,7 @@ def run_plan(
     row_key: bytes | None = None,
     grant: Grant = False,
     again: str = "call run_plan again with resume=True.",
+    holds: Callable[[Certificate], bool] | None = None,
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
@@ -87,7 +90,8 @@ def run_plan(
     `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
     ledger or in a dry run a fixed one (network/rows.py).
     `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
-    finish if this is interrupted.
+    finish if this is interrupted. `holds` is asked about the certificates before anything is reserved, as far as they
+    follow from the plan alone.
     """
     network = _network(plan)
     if resume and out is not None and random_state is None:
@@ -103,6 +107,7 @@ def run_plan(
     columns = _columns(plan, values)
     charged = _book(ledger) if random_state is None else None
     sources = sources_of(network, tables)
+    _check_certificates(plan, holds)
 
     def drawn() -> tuple[Release, list[Reservation]]:
         reservations = [] if charged is None else _reserve(plan, charged, sources, grant)
@@ -146,6 +151,24 @@ def _check_derived(plan: Plan, network: Network) -> None:
             f"The plan does not follow from its study ({false[0].field}: {false[0].sentence}) Make it again with "
             "make_plan. Nothing was read, drawn or spent."
         )
+
+
+def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None) -> None:
+    """What cannot be verified is not drawn. Of acts that depend on the number of individuals nothing is known yet."""
+    acting = {act.dataset for act in plan.acts}
+    known = replace(
+        plan,
+        draws=tuple(draw for draw in plan.draws if draw.dataset not in acting),
+        promises=tuple(promise for promise in plan.promises if promise.dataset not in acting),
+        acts=(),
+    )
+    for name, certificate in (_certificates(known, {}, True) if holds is not None else {}).items():
+        if holds is not None and not holds(certificate):
+            raise UnprovedError(
+                f"The certificate of {name} would not verify: {certificate.guarantee.describe()} is beyond what the "
+                "verifier can compute. Ask for an ordinary ε and δ in privacy_requirement(…). Nothing was drawn and "
+                "nothing was spent."
+            )
 
 
 def _network(plan: Plan) -> Network:

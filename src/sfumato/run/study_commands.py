@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
@@ -78,8 +79,9 @@ def run_study(
     sizes: Mapping[str, float] | None = None,
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
+    holds: Callable[[Certificate], bool] | None = None,
 ) -> tuple[Plan, Release]:
-    """Plan and run; a dry run uses invented people and leaves the ledger alone."""
+    """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan."""
     if dry_run:
         spec = load(study)
         public = public_tables(spec, data)
@@ -87,14 +89,14 @@ def run_study(
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
         tell(_summary(plan))
-        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine)
+        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     again = f"`{shlex.join(map(str, words))}`."
-    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again)
+    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again, holds=holds)
     return plan, release
 
 
