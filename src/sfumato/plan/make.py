@@ -22,6 +22,7 @@ from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
 from sfumato.network.aggregate import AggregateNode
+from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
@@ -113,7 +114,7 @@ def _planned(
     plan = Plan(
         network.spec.name,
         network.spec.digest,
-        tuple(planned for one in settled for planned in one.planned),
+        tuple(_with_meaning(planned, network) for one in settled for planned in one.planned),
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
@@ -124,6 +125,10 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _with_meaning(planned: Planned, network: Network) -> Planned:
+    return dataclasses.replace(planned, about=meaning_of(network, (seen.node for seen in planned.seen)))
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:

@@ -21,7 +21,6 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
-from sfumato.plan.sentences import rows_sentences
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
@@ -125,7 +124,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for planned in plan.publications:
-        for sentence in rows_sentences(plan, planned):
+        for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
