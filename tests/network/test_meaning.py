@@ -101,10 +101,10 @@ def test_every_text_says_the_question_the_range_and_the_rule_of_absent_cells(tex
 def test_the_best_case_counts_every_row_that_may_count():
     plan = make_plan(STUDY + "rows_per_person(stays, 5).", sizes={"people": 1000})
     note = plan.publication("length").seen[0].note
-    found = re.fullmatch(
-        r"For 500 contributions; ±([\d.]+) if all 1,000 individuals have 5 rows that qualify, ±([\d.]+) if 100 rows do\.",
-        note,
+    assert note.startswith("For 500 contributions; ±")
+    many, few = map(
+        float, re.findall(r"±([\d.]+) if (?:all 1,000 individuals have 5 rows that qualify|100 rows do)", note)
     )
-    assert found is not None
+    assert 10 * many < few  # 5,000 rows and 100
     single = make_plan(STUDY + "rows_per_person(stays, 1).", sizes={"people": 1000})
     assert "if all 1,000 qualify" in single.publication("length").seen[0].note
