@@ -1,7 +1,8 @@
 """Wishes about publications held against what there is: prefer, forbid, weight, collude name things that exist.
 
 In:   a Spec whose clauses were read.
-Out:  problems; a warning for a promise that says little. A wish that nothing can follow is an error: whoever wrote it would believe it was followed.
+Out:  problems; a warning for a promise that says little. A wish that nothing can follow is an error: whoever wrote it
+      would believe it was followed.
 Not here: following them (plan/make.py, plan/settle.py, plan/strategy.py).
 """
 
