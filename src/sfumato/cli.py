@@ -202,7 +202,7 @@ def run(
     book = (ledger or default_ledger(data)).resolve()
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
-    with console.status("planning and publishing"):
+    with console.status("planning") as status:  # on a terminal; elsewhere it is silent
         made, release = run_study(
             study,
             data,
@@ -213,7 +213,8 @@ def run(
             resume=resume,
             sizes=read_sizes(size),
             engine=engine,
-            tell=console.log,
+            tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
+            stage=status.update,
         )
     if not dry_run:
         remember_ledger(book)

@@ -167,7 +167,8 @@ def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -
     size = sizes.get(dataset)
     if size is None:
         assumptions.append(
-            f"{dataset} has {ASSUMED_SIZE:g} individuals; give sizes={{{dataset!r}: …}} if it is public."
+            f"{dataset} has {ASSUMED_SIZE:g} individuals; if the number is public, give it with --size {dataset}=N "
+            f"(in Python: sizes={{{dataset!r}: N}})."
         )
         size = ASSUMED_SIZE
     if not (math.isfinite(size) and size >= 1):

@@ -77,8 +77,10 @@ def run_study(
     sizes: Mapping[str, float] | None = None,
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
+    stage: Callable[[str], None] = lambda name: None,
 ) -> tuple[Plan, Release]:
     """Plan and run; a dry run uses invented people and leaves the ledger alone."""
+    stage("planning")
     if dry_run:
         spec = load(study)
         public = public_tables(spec, data)
@@ -86,14 +88,16 @@ def run_study(
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
         tell(_summary(plan))
-        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine)
+        for name in (name for name in known if name not in (sizes or {})):
+            tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
+        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, stage=stage)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     again = f"`{shlex.join(map(str, words))}`."
-    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again)
+    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again, stage=stage)
     return plan, release
 
 
