@@ -108,3 +108,14 @@ def test_the_best_case_counts_every_row_that_may_count():
     assert 10 * many < few  # 5,000 rows and 100
     single = make_plan(STUDY + "rows_per_person(stays, 1).", sizes={"people": 1000})
     assert "if all 1,000 qualify" in single.publication("length").seen[0].note
+
+
+def test_a_condition_on_a_relation_says_which_rows_it_looks_at():
+    relation = """
+    source(codes, 'codes.parquet'). column(codes, id, person(P)). column(codes, code, code(D)).
+    relation(codes, coded(P, D)).
+    count(withX, (person(P), coded(P, x))). publish(xs, withX, openness(public)). rows_per_person(stays, 1).
+    """
+    said = about(relation + "rows_per_person(codes, 5).", "withX")
+    assert "withX is the number of persons in codes with code = x." in said
+    assert "looks at the rows that count: of each person at most 5 rows of codes count" in said

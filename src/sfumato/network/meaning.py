@@ -74,10 +74,14 @@ def _classes(node: AggregateNode) -> str:
 
 def _where(node: AggregateNode) -> str:
     """The condition; that cells are present is said with what stands for absent ones."""
-    parts = [str(part) for part in _parts(node.condition) if not isinstance(part, Present)]
+    found = _parts(node.condition)
+    parts = [str(part) for part in found if not isinstance(part, Present)]
+    if not parts and found:
+        return ""
     if not parts:
         return ", all that count" if node.rows > 1 else ", everybody in the table"
-    return f" with {' and '.join(parts)}"
+    words = f" with {' and '.join(parts)}"
+    return words.replace(" with in ", " in ", 1) if words.startswith(" with in ") else words
 
 
 def _parts(condition: Condition) -> list[Condition]:
@@ -128,10 +132,24 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
         rule_of(layout_of(network.spec, table), False in kinds, True in kinds)
         for table, kinds in sorted(tables.items())
     ]
+    rules += [_looked_at(layout_of(network.spec, table)) for table in _asked(network, node)]
     if not rules or not isinstance(node, AggregateNode):
         return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
     kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
     return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
+
+
+def _asked(network: Network, node: AggregateNode | Node) -> list[str]:
+    """The private tables whose relations a condition asks about."""
+    members = node.condition.members() if isinstance(node, AggregateNode) else ()
+    return sorted({member.table for member in members} - set(network.spec.public_tables))
+
+
+def _looked_at(layout: Layout) -> str:
+    """Which rows of a person a condition finds."""
+    if layout.row_limit is None:
+        return f"a condition looks at all rows of {layout.table}"
+    return f"a condition looks at the rows that count: {rule_of(layout)}"
 
 
 def range_of(network: Network, node: AggregateNode | Node) -> str | None:
