@@ -59,7 +59,9 @@ def main() -> None:
         for number in range(2):
             ledger = Ledger(folder / f"ledger{number}.db")
             out = folder / f"out{number}"
-            ours.append(seconds(lambda o=out, k=ledger: release_file(folder / "in.parquet", prepared, o, k, "in", grant=True)))
+            ours.append(
+                seconds(lambda o=out, k=ledger: release_file(folder / "in.parquet", prepared, o, k, "in", grant=True))
+            )
             plain.append(seconds(lambda: plain_pass(folder / "in.parquet", folder / "plain.parquet", schema)))
         ratio = min(ours) / min(plain)
         print(

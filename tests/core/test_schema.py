@@ -308,7 +308,9 @@ OBJECTS = (
     Categories(["x", "2", "true"], unknown="2"), Categories([True, False]), Categories([False], null=False),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize(
-    "kind", [list, tuple, lambda cells: pd.Series(cells, dtype=object), "array"], ids=["list", "tuple", "series", "array"]
+    "kind",
+    [list, tuple, lambda cells: pd.Series(cells, dtype=object), "array"],
+    ids=["list", "tuple", "series", "array"],
 )
 def test_every_object_has_a_place_of_its_own(domain: Domain, kind):
     """No cell makes a column fail or changes how another is read."""

@@ -93,7 +93,7 @@ def test_all_numbers_of_the_plan_are_there(plan, page, folder):
     for planned in plan.publications:
         assert planned.name in words
         assert f"{planned.error:.4g}" in words
-        for told in told_of(plan, planned, folder):
+        for told in told_of(planned, folder):
             assert told.within in words
             assert told.error in words
             assert told.name in words

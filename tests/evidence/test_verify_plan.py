@@ -7,7 +7,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from plan.studies import EACH, MEAN, TWO_OBSERVERS, one
+from plan.studies import COLLUDING, EACH, MEAN, TWO_OBSERVERS, one
 from sfumato.evidence.verify_plan import verify_folder, verify_plan
 from sfumato.plan.draw import Draw
 from sfumato.plan.make import make_plan
@@ -32,6 +32,15 @@ def test_an_honest_release_holds(plan, tmp_path):
     run_plan(made, PEOPLE, None, out=tmp_path / "out")
     assert not failures(verify_folder(tmp_path / "out", study))
     assert not failures(verify_folder(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("other", ["doctor", "researcher"])
+def test_what_is_told_of_a_promise_is_what_the_plan_promises(other):
+    """To a group too: the strict promise to one member says nothing about what two see together."""
+    made = make_plan(COLLUDING.replace("doctor", other))
+    told = {check.field: check.sentence for check in verify_plan(made, made.network)}
+    for promise in made.promises:
+        assert told[f"promise to {' and '.join(promise.observers)}"] == f"{promise.asked}."
 
 
 @pytest.mark.parametrize("node", ["meanAge", "ages"])

@@ -96,9 +96,11 @@ class Written:
             (f"2 * normal(0, {c}) + {calm}", lambda v, r: 2 * r.normal(0, c, v["x"].shape) + steady(v, r)),
         ]
         text, made = g.choice(kinds)
-        bounded = (-0.5, 1.5) if g.random() < 0.3 and not text.startswith("discrete") else None
+        bounded = (-0.5, 1.5) if g.random() < 0.3 else None
         if bounded and text.startswith("bernoulli"):
-            bounded = None
+            bounded = g.choice([(0.25, 0.5), (0.4, 2.0), (0.0, 1.0)])
+        if bounded and text.startswith("discrete"):
+            bounded = g.choice([(-0.5, 1.5), (0.5, 0.75), (1.0, 2.0)])
         self.add(name, parents, text, made, bounded)
 
     def mood(self, name: str) -> None:
@@ -118,6 +120,28 @@ class Written:
             f"lookup([{name}(I)], [row([low], normal(x(I), 0.5)), row([high], 2 + x(I))])",
             lambda v, r: np.where(v[name] == 0, r.normal(v["x"], 0.5), 2 + v["x"]),
         )
+
+    def table(self, name: str) -> None:
+        """A number drawn from one law or another, as an observed category decides; sometimes put into a range."""
+        g = self.generator
+        rows: list[tuple[str, Drawn]] = [
+            ("normal(x(I), 0.5)", lambda v, r: r.normal(v["x"], 0.5)),
+            ("exponential(1 + x(I))", lambda v, r: r.exponential(1 / (1 + v["x"]))),
+            ("uniform(z(I), 2)", lambda v, r: r.uniform(v["z"], 2.0)),
+            ("poisson(1 + x(I))", lambda v, r: r.poisson(1 + v["x"]).astype(float)),
+            ("bernoulli(x(I))", lambda v, r: 1.0 * (r.random(v["x"].shape) < v["x"])),
+            ("discrete([-2: 0.3, 4: 0.7])", lambda v, r: np.where(r.random(v["x"].shape) < 0.3, -2.0, 4.0)),
+            ("x(I) - z(I)", lambda v, r: v["x"] - v["z"]),
+        ]
+        chosen = [g.choice(rows) for _ in range(3)]
+        if g.random() < 0.3:  # finitely many levels, some of which a range moves
+            chosen = [rows[4], rows[5], rows[5]]
+        listed = ", ".join(f"row([{kind}], {text})" for kind, (text, _) in zip("abc", chosen, strict=True))
+
+        def drawn(v: Draws, r: np.random.Generator) -> Numbers:
+            return np.select([v["kind"] == k for k in range(3)], [made(v, r) for _, made in chosen])
+
+        self.add(name, {"kind", "x", "z"}, f"lookup([kind(I)], [{listed}])", drawn, g.choice([None, (-1.0, 3.0)]))
 
     def condition(self) -> tuple[str, Drawn]:
         """A goal beside item(I), about random variables or not."""
@@ -161,6 +185,8 @@ def random_network(seed: int) -> Written:
         made.law(f"r{k}")
     if made.generator.random() < 0.3:
         made.mood("mood")
+    if made.generator.random() < 0.4:
+        made.table("t")
     for k in range(made.generator.randint(1, 2)):
         text, parents, drawn = made.number(2)
         made.add(f"f{k}", parents, text, drawn, (-2.0, 3.0) if made.generator.random() < 0.5 else None)

@@ -86,10 +86,10 @@ def _channel(rng: random.Random, who: Adjacency) -> Event:
     a, b = rng.randint(2, 30), rng.randint(1, 30)
     leak = rng.choice([0, 0, 1, 7])
     if not leak:
-        return ChannelEvent([[a, b], [b, a]], adjacency=REPLACE_ONE)
+        return ChannelEvent([[a, b], [b, a]], adjacency=who)
     unit = 10 ** rng.randint(3, 14)
     at = abs(math.log(a / b)) + 0.01
-    return ChannelEvent([[a * unit, b * unit, leak, 0], [b * unit, a * unit, 0, leak]], at=at, adjacency=REPLACE_ONE)
+    return ChannelEvent([[a * unit, b * unit, leak, 0], [b * unit, a * unit, 0, leak]], at=at, adjacency=who)
 
 
 def _box(rng: random.Random, who: Adjacency) -> Event:
@@ -111,6 +111,8 @@ MAKERS: dict[type[Event], Make] = {
     SharedGaussianEvent: _shared(SharedGaussianEvent),
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),
 }
+#: Acts that publish something for every record: they replace a record or are refused.
+PER_RECORD = (RandomizedResponseEvent, ChannelEvent)
 #: Promises whose arithmetic is written down, not computed on a grid.
 CLOSED = ("pure", "gaussian", "concentrated", "renyi", "closed")
 
@@ -141,7 +143,7 @@ class Case:
 def case(seed: int) -> Case:
     rng = random.Random(seed)
     who = rng.choice([REPLACE_ONE, REPLACE_ONE, ADD_REMOVE, Adjacency("patient", "add-remove")])
-    kinds = [kind for kind in MAKERS if kind is not ChannelEvent or who == REPLACE_ONE]
+    kinds = [kind for kind in MAKERS if kind not in PER_RECORD or who == REPLACE_ONE]
     kinds = [kind for kind in kinds if kind is not BoxEvent or rng.random() < 0.3]  # slow on both roads
     events: list[Event | Repeated] = []
     for _ in range(rng.choice([1, 1, 2, 2, 3, 4])):

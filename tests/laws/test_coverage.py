@@ -319,9 +319,12 @@ def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[st
                     shown[planned.name] = view.published(planned, "aggregate").values.to_pylist()[0]
             for name in [name for name in shown if f"{name}_twice" in shown]:
                 one, two = shown[name], shown[f"{name}_twice"]
-                for end in ("value", "low", "high"):
-                    if not math.isclose(two[end], 2 * one[end] + 1, rel_tol=1e-4, abs_tol=1e-3 * one["standard_error"]):
-                        wrong.append(f"{name}, {size} people, {end}: {two[end]} for {2 * one[end] + 1}")
+                slack = 1e-3 * one["standard_error"]
+                wrong += [
+                    f"{name}, {size} people, {end}: {two[end]} for {2 * one[end] + 1}"
+                    for end in ("value", "low", "high")
+                    if not math.isclose(two[end], 2 * one[end] + 1, rel_tol=1e-4, abs_tol=slack)
+                ]
     return wrong
 
 

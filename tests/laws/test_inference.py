@@ -155,6 +155,28 @@ def test_the_simulation_finds_parents_taken_as_independent(monkeypatch):
         check_networks(range(14))
 
 
+def test_the_simulation_finds_levels_outside_their_range(monkeypatch):
+    """A third: a declared range that leaves the levels of finite draws where they are."""
+    monkeypatch.setattr("sfumato.network.nodes.clipped_levels", lambda law, low, high: law)
+    monkeypatch.setattr("sfumato.network.nodes.clipped_level", lambda level, low, high: level)
+    with pytest.raises(AssertionError):
+        check_networks(range(14))
+
+
+@pytest.mark.parametrize("law", ["discrete([4: 0.9, -2: 0.1])", "bernoulli(0.9)"])
+def test_a_range_clips_finite_draws(law):
+    made = random_network(0)
+    made.lines = [
+        f"random(o(I)) :- item(I). depends(o(I), [x(I)], {law}). range(o(I), 0.25, 0.5).",
+        "sum(s, o(I), item(I)). count(c, (item(I), o(I) > 0.5)). histogram(h, o(I), item(I), [0.3]).",
+        "publish(a, s, p(obs)).",
+    ]
+    values = Network.from_spec(load(made.text)).evaluate({"items": table_for(0)[0]})
+    assert values.aggregates["s"].vector == pytest.approx([ROWS * (0.9 * 0.5 + 0.1 * 0.25)])
+    assert values.aggregates["c"].vector == pytest.approx([0.0])
+    assert values.aggregates["h"].vector == pytest.approx([0.1 * ROWS, 0.9 * ROWS])
+
+
 # ── one variable, against quadrature ─────────────────────────────────────────────────────────────────────────────────
 
 X, DRAW = Reference("x"), Reference("o")

@@ -9,16 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import random
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from sfumato.errors import SfumatoError
 from sfumato.lang import load
 from sfumato.network import Network
 from sfumato.network import plain as plain_module
@@ -53,7 +56,7 @@ QUESTIONS = (
     "histogram(q7, v(P), person(P), [1, 2, 5]).",
     "sum(q8, v(P), person(P)).",
 )
-FORMATS = ("csv", "arrow", "parquet", "python", "pandas")
+FORMATS = ("csv", "arrow", "parquet", "python", "pandas", "duckdb")
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 2.0**53 + 1, 3.7, None)
 WORDS = (b"", b"x", b"Y", b"\xff\xfe", b"\xed\xa0\x80", b"\0", b'"', b"x" * 5000, "\u202e\U0001f600".encode(), None)
@@ -91,10 +94,20 @@ def rows_of(source: random.Random, person: str, most: int) -> Rows:
 def hostile(source: random.Random, kind: str, person: str) -> Rows:
     """Other rows of one person, with cells as the format can hold them."""
     many = source.choice((1, 1, 2, 5, 40))
-    numbers, words = {"csv": (TEXTS, TEXTS), "arrow": (NUMBERS, WORDS), "parquet": (NUMBERS, WORDS)}.get(
+    typed = (NUMBERS, WORDS)
+    # DuckDB itself takes no text that is none: such a relation does not come to be.
+    readable = (NUMBERS, tuple(word for word in WORDS if word is None or _is_text(word)))
+    numbers, words = {"csv": (TEXTS, TEXTS), "arrow": typed, "parquet": typed, "duckdb": readable}.get(
         kind, (OBJECTS, OBJECTS)
     )
     return [[person, source.choice(numbers), source.choice(words), source.randrange(4)] for _ in range(many)]
+
+
+def _is_text(word: bytes) -> bool:
+    try:
+        return bool(word.decode().isprintable())
+    except UnicodeDecodeError:
+        return False
 
 
 def made(kind: str, people: dict[str, Rows], folder: Path) -> Any:
@@ -120,6 +133,8 @@ def made(kind: str, people: dict[str, Rows], folder: Path) -> Any:
     )
     if kind == "arrow":
         return table
+    if kind == "duckdb":
+        return duckdb.from_arrow(table)
     parquet.write_table(table, folder / "t.parquet")
     return folder / "t.parquet"
 
@@ -129,49 +144,80 @@ def _unchecked(words: list[bytes | None]) -> pa.Array:
     return pa.array(words, pa.binary()).view(pa.string())
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the law looks at in one evaluation."""
+
+    people: list[str]
+    others: list[dict[str, Any]]
+    exact: dict[str, list[Fraction]]
+    drawn: dict[tuple[str, bool], np.ndarray]
+
+
 def others(values: Any, person: str) -> list[dict[str, Any]]:
     return [row for row in values.individuals["people"].to_pylist() if row["id"] != person]
 
 
-def check_moves(network: Network, before: Any, after: Any) -> None:
-    """No sum and nothing that is drawn moves further than claimed."""
+def seen(network: Network, statistics: dict[str, Any], table: Any, person: str) -> Seen:
+    try:
+        values = network.evaluate({"t": table})
+    except SfumatoError as error:
+        raise AssertionError("a cell made the evaluation fail") from error
+    sums = {node.name: (node, values.aggregates[node.name]) for node in network.aggregates}
+    drawn = {
+        (name, pure): statistics[name].encode(exact_sums(node.kind, value), pure)
+        for name, (node, value) in sums.items()
+        for pure in (False, True)
+    }
+    names = [row["id"] for row in values.individuals["people"].to_pylist()]
+    return Seen(names, others(values, person), {name: list(value.exact) for name, (_, value) in sums.items()}, drawn)
+
+
+def check_pair(network: Network, statistics: dict[str, Any], one: Seen, two: Seen) -> None:
+    """Nobody else's values change, and no sum and nothing that is drawn moves further than claimed."""
     adjacency = network.spec.datasets[0].adjacency
+    assert one.others == two.others
     for node in network.aggregates:
-        one, two = before.aggregates[node.name], after.aggregates[node.name]
-        moves = [a - b for a, b in zip(one.exact, two.exact, strict=True)]
+        moves = [a - b for a, b in zip(one.exact[node.name], two.exact[node.name], strict=True)]
         claim = node.contribution(adjacency)
         assert sum(map(abs, moves)) <= Fraction(claim.l1), node.name
         assert sum(move * move for move in moves) <= Fraction(claim.l2) ** 2, node.name
-        statistic = statistic_of(node, network)
+        statistic = statistics[node.name]
         for pure, norm, most in ((False, 2, statistic.l2), (True, 1, statistic.l1)):
-            drawn = [statistic.encode(exact_sums(node.kind, value), pure) for value in (one, two)]
-            scale = 1e-12 * max(1.0, *np.abs(drawn[0]), *np.abs(drawn[1]))  # they are floats
-            assert np.linalg.norm(drawn[0] - drawn[1], norm) <= most + scale, node.name
+            first, second = one.drawn[node.name, pure], two.drawn[node.name, pure]
+            scale = 1e-12 * max(1.0, *np.abs(first), *np.abs(second))  # they are floats
+            assert np.linalg.norm(first - second, norm) <= most + scale, node.name
 
 
-def check_cases(seed: int, cases: int, folder: Path, most: int = 8, only: str | None = None) -> None:
-    """Several mutations of one study and table, in one format."""
+def check_cases(seed: int, tables: int, folder: Path, most: int = 8, only: str | None = None) -> int:
+    """One study and table, one person with `tables` other contents, in one format; the number of neighbours compared.
+
+    Under replace-one any two contents of one person make neighbours, so all pairs are compared; under add-remove each
+    table is compared with the one that lacks the person.
+    """
     source = random.Random(seed)
     network, kind = Network.from_spec(load(study_of(source))), only or source.choice(FORMATS)
+    statistics = {node.name: statistic_of(node, network) for node in network.aggregates}
     people = {f"p{number}": rows_of(source, f"p{number}", 4) for number in range(source.randint(1, most))}
+    person = source.choice(sorted(people))
     add_remove = network.spec.datasets[0].adjacency.relation == "add-remove"
-    neighbours: dict[str, Any] = {}
-    for _ in range(cases):
-        person = source.choice(sorted(people)[:3])
-        # The neighbour under add-remove lacks the person, under replace-one it has her with other rows.
-        there = people | {person: []} if add_remove else people
-        if person not in neighbours:
-            neighbours[person] = network.evaluate({"t": made(kind, there, folder)})
-        before = neighbours[person]
-        after = network.evaluate({"t": made(kind, people | {person: hostile(source, kind, person)}, folder)})
-        assert others(before, person) == others(after, person)
-        assert [row["id"] for row in after.individuals["people"].to_pylist()] == sorted(people)
-        check_moves(network, before, after)
+    before = people | {person: []} if add_remove else people
+    met = [seen(network, statistics, made(kind, before, folder), person)]
+    compared = 0
+    for _ in range(tables):
+        changed = people | {person: hostile(source, kind, person)}
+        after = seen(network, statistics, made(kind, changed, folder), person)
+        assert after.people == sorted(people)
+        for one in met[:1] if add_remove else met:
+            check_pair(network, statistics, one, after)
+            compared += 1
+        met.append(after)
+    return compared
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_one_cell_moves_the_sums_as_claimed_and_nothing_else(seed, tmp_path):
-    check_cases(seed, 10, tmp_path)
+@pytest.mark.parametrize("start", [0, 6, 12])
+def test_one_cell_moves_the_sums_as_claimed_and_nothing_else(start, tmp_path):
+    assert sum(check_cases(seed, 12, tmp_path) for seed in range(start, start + 6)) >= 200
 
 
 @pytest.mark.slow
@@ -223,17 +269,18 @@ def _quotes_over_lines(path: Path) -> TextTable:
 
 
 def found_by(only: str, folder: Path) -> bool:
-    for seed in range(16):
+    """Whether the law fails. Any other exception is not caught: it would be a fault of the test."""
+    for seed in range(8):
         try:
-            check_cases(seed, 10, folder, only=only)
-        except Exception:
+            check_cases(seed, 6, folder, only=only)
+        except AssertionError:
             return True
     return False
 
 
-@pytest.mark.parametrize("only", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("only", ["csv", "parquet", "arrow", "duckdb"])
 def test_nothing_is_found_where_nothing_was_planted(only, tmp_path):
-    check_cases(0, 10, tmp_path, only=only)
+    check_cases(0, 6, tmp_path, only=only)
 
 
 def test_the_law_finds_a_quote_that_swallows_lines(monkeypatch, tmp_path):

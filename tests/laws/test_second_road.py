@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import math
+import random
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from laws.second_road import MAKERS, Case, case, disagreement, forged, issues
-from sfumato.core import REPLACE_ONE, ZCDP, ApproxDP, Event, GaussianDP, LaplaceEvent, PureDP, compose
+from laws.second_road import MAKERS, PER_RECORD, Case, case, disagreement, forged, issues
+from sfumato.core import REPLACE_ONE, ZCDP, Adjacency, ApproxDP, Event, GaussianDP, LaplaceEvent, PureDP, compose
 from sfumato.core.certificate import Certificate
 from sfumato.core.channel_event import ChannelEvent
-from sfumato.errors import UnprovedError
+from sfumato.errors import PrivacyParameterError, UnprovedError
 from sfumato.evidence import verify
 
 losses = importlib.import_module("sfumato.evidence.losses")
@@ -35,6 +37,25 @@ def every_event() -> set[type[Event]]:
 
 def test_every_kind_of_event_is_tried():
     assert every_event() == set(MAKERS)
+
+
+def note_of(event: Event) -> str:
+    note = (Path(__file__).parents[2] / "docs" / "proofs" / f"{event.proof_id()}.md").read_text()
+    return note.partition("## Adjacency\n")[2].split("##")[0]
+
+
+@pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
+def test_what_is_proved_for_replacing_alone_refuses_adding(kind):
+    """One answer for every record: whoever counts the answers sees that a record is missing, so δ would be 1."""
+    alone = note_of(MAKERS[kind](random.Random(0), REPLACE_ONE)).startswith("Replace-one only")
+    assert alone == (kind in PER_RECORD)
+    for unit in ("record", "person"):
+        make = lambda unit=unit: MAKERS[kind](random.Random(1), Adjacency(unit, "add-remove"))  # noqa: E731
+        if alone:
+            with pytest.raises(PrivacyParameterError, match="publishes something for every record"):
+                make()
+        else:
+            make()
 
 
 def test_core_issues_what_the_verifier_accepts():

@@ -22,9 +22,11 @@ from sfumato.evidence import verify
 from sfumato.lang.problem import Problem
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan
+from sfumato.plan.request import requests_of
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
+from sfumato.run.view import Drawn, View
 
 #: At ε = 10⁶ noise is below this part of a number's scale.
 _TOLERANCE = 1e-3
@@ -48,11 +50,11 @@ def arrow_tables(case: Case) -> dict[str, pa.Table]:
 
 def carried_out(case: Case) -> Outcome:
     """Check, plan, run. Whatever is raised after a check without errors is a broken law."""
-    _, problems = examine_study(case.text)
+    spec, problems = examine_study(case.text)
     errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
+    if errors or spec is None:
         return Outcome(case, errors)
-    plan = make_plan(case.text)
+    plan = make_plan(spec)
     return Outcome(case, [], plan, run_plan(plan, arrow_tables(case), None))
 
 
@@ -128,8 +130,8 @@ def _on_disk(case: Case, folder: Path) -> Path:
 # ── the truth ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def released(seeds: range, most_people: int, generous: bool) -> Iterator[tuple[Case, Release]]:
-    """The studies of some seeds with what they publish; no more than one in twenty may be refused by the planner."""
+def planned(seeds: range, most_people: int, generous: bool) -> Iterator[tuple[Case, Plan]]:
+    """The studies of some seeds with their plans; no more than one in twenty may be refused by the planner."""
     refused = []
     for seed in seeds:
         case = make_case(seed, generous=generous, most_people=most_people, distributions=_DISTRIBUTIONS)
@@ -138,12 +140,13 @@ def released(seeds: range, most_people: int, generous: bool) -> Iterator[tuple[C
         except InputError as refusal:
             refused.append(f"{seed}: {refusal}")
             continue
-        yield case, run_plan(plan, arrow_tables(case), None)
+        yield case, plan
     assert len(refused) <= len(seeds) / 20, refused
 
 
 def published_falsehoods(seeds: range, most_people: int) -> list[str]:
-    return [one for case, release in released(seeds, most_people, True) for one in false_numbers(case, release)]
+    studies = planned(seeds, most_people, True)
+    return [one for case, plan in studies for one in false_numbers(case, run_plan(plan, arrow_tables(case), None))]
 
 
 def test_without_noise_the_truth_is_published():
@@ -248,27 +251,83 @@ def test_five_hundred_studies_publish_the_truth(start):
     assert published_falsehoods(range(start + 49, start + 50), 100_000) == []
 
 
-def intervals(seeds: range, most_people: int) -> pd.DataFrame:
-    """(kind, value, low, high, truth, noisy) of every published number of many studies at ordinary budgets."""
+# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def intervals(seeds: range, most_people: int, repeats: int) -> pd.DataFrame:
+    """Every published number of many studies at ordinary budgets, each study drawn several times.
+
+    `act` says which numbers may have noise in common: those of one study that were drawn together.
+    """
     found = []
-    for case, release in released(seeds, most_people, False):
-        for key, numbers in case.expected.items():
-            for row, number in zip(release[key].to_pylist(), numbers, strict=True):
-                if number.known and row["standard_error"] > 0:
-                    found.append((number.kind, row["value"], row["low"], row["high"], number.value))
-    return pd.DataFrame(found, columns=["kind", "value", "low", "high", "truth"])
+    for case, plan in planned(seeds, most_people, False):
+        values = plan.network.evaluate(arrow_tables(case))  # type: ignore[union-attr]
+        levels = {(one.name, one.observer): one.level for one in requests_of(plan.network)}  # type: ignore[arg-type]
+        for repeat in range(repeats):
+            drawn = Drawn(1000 * (case.seed * repeats + repeat))
+            for one in plan.publications:
+                key = one.name, one.observer
+                view = View(plan, plan.network, values, drawn, one.observer)  # type: ignore[arg-type]
+                rows = view.published(one, levels[key]).values.to_pylist() if key in case.expected else []
+                for row, number in zip(rows, case.expected.get(key, ()), strict=True):
+                    if number.known and row["standard_error"] > 0:
+                        act = case.seed * repeats + repeat
+                        found.append((act, number.kind, row["low"], row["high"], row["standard_error"], number.value))
+    return pd.DataFrame(found, columns=["act", "kind", "low", "high", "error", "truth"])
 
 
-def covered(table: pd.DataFrame) -> pd.Series:
-    return (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
+def rates_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Of every kind, and of all: which share of intervals holds the truth, and the standard error of that share.
+
+    Numbers drawn together are not independent: the entries of one matrix, one draw shown to three observers. The error
+    is that of a mean over clusters, Σ(Σ_cluster (inside - share))²/n², which makes no assumption about them; but not
+    less than that of independent numbers at 95 %, since few numbers that are all inside would seem to be certain.
+    """
+    slack = 1e-9 * table["error"]  # an end that is the truth itself, but for the last digit
+    inside = ((table["low"] - slack <= table["truth"]) & (table["truth"] <= table["high"] + slack)).astype(float)
+    found = {}
+    for kind in ("all", *sorted(table["kind"].unique())):
+        own = table["kind"].eq(kind) | (kind == "all")
+        share = inside[own].mean()
+        size = int(own.sum())
+        clusters = (inside[own] - share).groupby(table["act"][own]).sum()
+        error = max((clusters**2).sum() ** 0.5 / size, (0.95 * 0.05 / size) ** 0.5)
+        found[kind] = {"share": share, "size": size, "error": error}
+    return pd.DataFrame(found).T
+
+
+#: Published = exact + noise: the interval is exact. The others are cut to ranges, or hold to first order.
+_EXACT = ("count", "histogram", "moment2", "sum")
+
+
+def off_the_mark(rates: pd.DataFrame) -> list[str]:
+    """Kinds of which another share than 95 % is inside, by more than four standard errors.
+
+    Means and what is computed from them end at the ends of declared ranges, and hold the truth more often where they
+    do (tests/laws/test_coverage.py): they have the lower bar alone, which is two percent where that is more.
+    """
+    wrong = []
+    for kind, share, error in zip(rates.index, rates["share"], rates["error"], strict=True):
+        reach = 4 * error if kind in _EXACT else max(4 * error, 0.02)
+        if share < 0.95 - reach or (share > 0.95 + reach and kind not in ("mean", "shared")):
+            wrong.append(f"{kind}: {share:.4f} ± {error:.4f}")
+    return wrong
 
 
 @pytest.mark.slow
 def test_stated_intervals_cover_the_truth_of_random_studies():
-    table = intervals(range(30_000, 31_500), 3000)
-    rates = covered(table).groupby(table["kind"]).agg(["mean", "size"])
-    assert 0.93 <= covered(table).mean() <= 0.97, rates
-    assert rates["mean"].between(0.93, 0.97).all(), rates
+    table = pd.concat([intervals(range(30_000, 30_510), 3000, 5), intervals(range(31_000, 31_010), 100_000, 5)])
+    assert len(table) >= 20_000
+    rates = rates_of(table)
+    assert off_the_mark(rates) == [], rates
+    assert rates["share"].between(0.93, 0.97).all(), rates
+
+
+def test_intervals_that_are_too_narrow_are_found():
+    table = intervals(range(30_000, 30_015), 200, 5)
+    assert off_the_mark(rates_of(table)) == []
+    cut = 0.25 * (table["high"] - table["low"])
+    assert off_the_mark(rates_of(table.assign(low=table["low"] + cut, high=table["high"] - cut))) != []
 
 
 def test_the_truth_is_of_the_same_people():
@@ -278,3 +337,21 @@ def test_the_truth_is_of_the_same_people():
     assert case.text == again.text
     for name, frame in case.tables.items():
         pd.testing.assert_frame_equal(frame, again.tables[name])
+
+
+@pytest.mark.parametrize("metric", ["dp(1e12)", "dp(1e12, 0.00001)", "gdp(1e12)", "zcdp(1e20)"])
+def test_a_promise_without_bounds_publishes_the_truth(metric):
+    """Noise of 1e-12 and a count of 189: more cells of the grid than a machine integer counts."""
+    text = f"""
+source(people, 'people.parquet'). column(people, id, person(P)). missing(people, never). rows_per_person(people, 1).
+column(people, a, a(P)). random(a(P)) :- person(P). range(a(P), 0, 1).
+dataset(everybody, domain(P, person(P))). privacy_requirement(openness(public), everybody, {metric}).
+count(c, (person(P), a(P) > 0.2)). mean(m, a(P), (person(P), a(P) > 0.2)).
+publish(pc, c, openness(public)). publish(pm, m, openness(public)).
+"""
+    table = pa.table({"id": list(range(200)), "a": [0.0] * 11 + [0.75] * 189})
+    plan = make_plan(text)
+    release = run_plan(plan, {"people": table}, None)
+    assert abs(release["pc", "public"].to_pylist()[0]["value"] - 189) < 1e-6
+    assert abs(release["pm", "public"].to_pylist()[0]["value"] - 0.75) < 1e-6
+    assert all(verify(one, plan=plan.to_dict()).ok for one in release.certificates.values())

@@ -134,3 +134,44 @@ def test_where_noise_drowns_the_signal_the_model_says_so():
         model = NoiseAwareLinearRegression(36.0).fit(noisy, true @ [1.0, -1.0])
     assert model.resolution_ < 2
     assert model.shrinkage_ > 0
+
+
+#: Few rows, or hardly more rows than features.
+SMALL = [(3, 1), (4, 2), (6, 4), (10, 2), (10, 8), (30, 2), (30, 20), (100, 50)]
+
+
+def covered(rows, width, runs=80, error=lambda model: model.standard_error_):
+    """How often ±1.96 stated errors hold the truth, where the model does not say that it is drowned."""
+    hits = []
+    for run in range(runs):
+        generator = np.random.default_rng([rows, width, run])
+        true = generator.normal(size=(rows, width))
+        target = true.sum(axis=1) + 0.3 * generator.normal(size=rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SwampedWarning)
+            try:
+                model = NoiseAwareLinearRegression(0.01).fit(true + 0.1 * generator.normal(size=true.shape), target)
+            except SwampedWarning:
+                continue
+        hits.append(np.abs(model.coef_ - 1) <= 1.96 * error(model))
+    return float(np.mean(hits)) if hits else 1.0
+
+
+@pytest.mark.parametrize(("rows", "width"), SMALL)
+def test_standard_errors_cover_with_few_rows(rows, width):
+    assert covered(rows, width) >= 0.90
+
+
+def test_the_law_finds_errors_without_leverage(monkeypatch):
+    monkeypatch.setattr(
+        NoiseAwareLinearRegression, "_error", lambda self, scatter, centred: scatter.std(axis=0) / len(scatter) ** 0.5
+    )
+    assert min(covered(rows, width) for rows, width in ((10, 2), (100, 50))) < 0.90
+
+
+@pytest.mark.parametrize(("rows", "width"), [(2, 1), (2, 2), (3, 2), (5, 4), (3, 5)])
+def test_rows_that_leave_nothing_over_give_no_error(rows, width):
+    generator = np.random.default_rng(0)
+    with pytest.warns(SwampedWarning, match="too few"):
+        model = NoiseAwareLinearRegression(0.01).fit(generator.normal(size=(rows, width)), generator.normal(size=rows))
+    assert np.isinf(model.standard_error_).all()

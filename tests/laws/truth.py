@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -57,7 +59,10 @@ class Case:
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable of every person: its text, its values, bounds of them; `law` gives P(variable > cut) where random."""
+    """A variable of every person: its text, its values (expectations where it is random), bounds of them.
+
+    A random variable is the `power`-th power of a drawn one X, of which `tail(k, cut)` is E[Xᵏ; X > cut].
+    """
 
     text: str
     values: pd.Series
@@ -65,14 +70,36 @@ class _Variable:
     high: float = 0.0
     levels: tuple = ()
     random: bool = False
-    above: Callable[[float], pd.Series] | None = None
-    squares: pd.Series | None = None
+    tail: Callable[[int, float], pd.Series] | None = None
+    power: int = 1
+    bounded: bool = True
     #: Who has the cells behind it, where people without them are skipped.
     there: pd.Series | None = None
 
     @property
     def span(self) -> float:
         return max(self.high - self.low, abs(self.low), abs(self.high), 1e-9)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A condition: its text, for whom its certain part holds, and above which cut the drawn variable has to be."""
+
+    text: str
+    holds: pd.Series
+    drawn: _Variable | None = None
+    cut: float = -np.inf
+
+    def expected(self, *factors: _Variable) -> pd.Series:
+        """Of every person, E[product of the factors; the condition holds]."""
+        powers = [one.power if one.tail is not None else 0 for one in factors]
+        source = self.drawn or next((one for one in factors if one.tail is not None), None)
+        random = source.tail(sum(powers), self.cut) if source is not None and source.tail is not None else 1.0
+        found = self.holds * random
+        for one in factors:
+            if one.tail is None:
+                found = found * one.values
+        return found
 
 
 @dataclass
@@ -288,47 +315,46 @@ class _Study:
         inner, at = f"{one.text} / {by}", one.values / by
         match self.pick(["normal", "bernoulli", "poisson", "uniform", "exponential"]):
             case "normal":
-                law, mean, spread = f"normal({inner}, 0.5)", at, pd.Series(0.25, at.index)
-                above = lambda cut: pd.Series(stats.norm.sf(cut, at, 0.5), at.index)  # noqa: E731
+                law, tail = f"normal({inner}, 0.5)", partial(_normal_tail, at)
             case "bernoulli":
-                share = at.clip(0.1, 0.9)
-                law, mean, spread = f"bernoulli(clip({inner}, 0.1, 0.9))", share, share * (1 - share)
-                above = lambda cut: share if 0 <= cut < 1 else share * 0 + (cut < 0)  # noqa: E731
+                law, tail = f"bernoulli(clip({inner}, 0.1, 0.9))", partial(_bernoulli_tail, at.clip(0.1, 0.9))
             case "poisson":
-                rate = 1 + at.abs()
-                law, mean, spread = f"poisson(1 + abs({inner}))", rate, rate
-                above = lambda cut: pd.Series(stats.poisson.sf(np.floor(cut), rate), at.index)  # noqa: E731
+                law, tail = f"poisson(1 + abs({inner}))", partial(_poisson_tail, 1 + at.abs())
             case "uniform":
-                law, mean, spread = f"uniform({inner}, {inner} + 2)", at + 1, pd.Series(4 / 12, at.index)
-                above = lambda cut: ((at + 2 - cut) / 2).clip(0, 1)  # noqa: E731
+                law, tail = f"uniform({inner}, {inner} + 2)", partial(_uniform_tail, at)
             case _:
-                rate = 1 + at.abs()
-                law, mean, spread = f"exponential(1 + abs({inner}))", 1 / rate, 1 / rate**2
-                above = lambda cut: np.exp(-rate * max(cut, 0.0))  # noqa: E731
+                law, tail = f"exponential(1 + abs({inner}))", partial(_exponential_tail, 1 + at.abs())
+        mean = tail(1, -np.inf)
         self._declare(name, _Variable(law, mean))
-        squares, there = mean**2 + spread, self._there(law)
-        made = _Variable(f"{name}(P)", mean, -2.0, 3.0, random=True, above=above, squares=squares, there=there)
+        there = self._there(law)
+        bounded = law.startswith(("bernoulli", "uniform"))
+        made = _Variable(f"{name}(P)", mean, -2.0, 3.0, random=True, tail=tail, there=there, bounded=bounded)
         self.numbers.append(made)
 
     def add_square_of_random(self, name: str) -> None:
-        drawn = [one for one in self.numbers if one.squares is not None]
+        drawn = [one for one in self.numbers if one.tail is not None]
         if drawn:
             one = self.pick(drawn)
-            self._declare(name, _Variable(f"clip({one.text}, -50, 50) ** 2", one.squares))
-            self.numbers.append(_Variable(f"{name}(P)", one.squares, 0.0, 10.0, random=True, there=one.there))
+            assert one.tail is not None
+            squares = one.tail(2, -np.inf)
+            self._declare(name, _Variable(f"clip({one.text}, -16, 16) ** 2", squares))
+            made = replace(one, text=f"{name}(P)", values=squares, power=2, bounded=True)
+            self.numbers.append(replace(made, low=0.0, high=256.0))
 
     # ── conditions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def condition(self, random: bool = False) -> tuple[str, pd.Series]:
-        """A goal, and for every person the probability that it holds: 0 or 1 unless `random`."""
+    def condition(self, random: bool = False) -> _Goal:
+        """A goal; `random` ones hold by chance."""
         everybody = pd.Series(1.0, index=self.people.index)
         if self.chance.random() < 0.3:
-            return "person(P)", everybody
-        if random and (drawn := [one for one in self.numbers if one.above is not None]):
+            return _Goal("person(P)", everybody)
+        if random and (drawn := [one for one in self.numbers if one.tail is not None and one.power == 1]):
             one = self.pick(drawn)
             cut = self.number(0.2, 1.5)
-            assert one.above is not None
-            return f"(person(P), {one.text} > {cut})", one.above(cut)
+            if self.chance.random() < 0.5:
+                return _Goal(f"(person(P), {one.text} > {cut})", everybody, one, cut)
+            text, holds = self._literal()
+            return _Goal(f"(person(P), {text}, {one.text} > {cut})", holds.astype(float), one, cut)
         text, holds = self._literal()
         match self.pick(["one", "not", "and", "or"]):
             case "not":
@@ -339,7 +365,7 @@ class _Study:
             case "or":
                 other, also = self._literal()
                 text, holds = f"({text} ; {other})", holds | also
-        return f"(person(P), {text})", holds.astype(float)
+        return _Goal(f"(person(P), {text})", holds.astype(float))
 
     def _literal(self) -> tuple[str, pd.Series]:
         kinds = ["number", *(["level"] if self.levels else []), *(["treated"] if self.treated else [])]
@@ -367,72 +393,87 @@ class _Study:
     # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
-        goal, weight = self.condition(random)
+        goal = self.condition(random)
         kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
-        # Under a random condition the truth of a random value would need their joint law.
-        certain = bool(weight.isin([0.0, 1.0]).all())
-        one = self.pick(self.numbers if certain else self._fixed())
+        # What is multiplied, also by the chance of a condition, needs a largest value; an expectation alone does not.
+        products = kind == "moment2" or goal.drawn is not None
+        one = self.pick([one for one in self.numbers if one.bounded or not products])
         if kind == "count":
-            self.say(f"count({name}, {goal}).")
-            weight = self._counted(weight, goal)
+            self.say(f"count({name}, {goal.text}).")
+            weight = self._counted(goal.expected(), goal.text)
             self._keep(name, [Number(name, "", float(weight.sum()), float(max(weight.sum(), 1.0)), kind)], True)
         elif kind in ("sum", "mean"):
-            self._add_total(name, kind, one, goal, weight)
+            self._add_total(name, kind, one, goal)
         elif kind == "moment2":
-            self._add_products(name, one, goal, weight)
+            self._add_products(name, one, goal, random)
         elif self.levels and self.chance.random() < 0.5:
-            self._add_levels(name, goal, weight)
+            self._add_levels(name, goal)
         else:
-            self._add_bins(name, goal, weight)
+            self._add_bins(name, goal, random)
 
     def _counted(self, weight: pd.Series, *texts: str) -> pd.Series:
         """The weights without those who lack a cell that is skipped."""
         there = self._there(*texts)
         return weight if there is None else weight.where(there, 0.0)
 
-    def _add_total(self, name: str, kind: str, one: _Variable, goal: str, weight: pd.Series) -> None:
-        self.say(f"{kind}({name}, {one.text}, {goal}).")
-        weight = self._counted(weight, goal, one.text)
-        total = float((one.values * weight).sum())
+    def _add_total(self, name: str, kind: str, one: _Variable, goal: _Goal) -> None:
+        self.say(f"{kind}({name}, {one.text}, {goal.text}).")
+        weight = self._counted(goal.expected(), goal.text, one.text)
+        total = float(self._counted(goal.expected(one), goal.text, one.text).sum())
         value = total if kind == "sum" else (total / weight.sum() if weight.sum() > 0 else np.nan)
         known = kind == "sum" or bool(weight.sum() >= 1)
         scale = max(abs(value), one.span) if known else 1.0
         self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
 
-    def _add_products(self, name: str, one: _Variable, goal: str, weight: pd.Series) -> None:
+    def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:
         two = self.pick(self._fixed())
-        pair = [two] if one.random or one.text == two.text else [one, two]
-        self.say(f"moment2({name}, [{', '.join(part.text for part in pair)}], {goal}).")
-        weight = self._counted(weight, goal, *(part.text for part in pair))
+        single = one.text == two.text or (one.random and not (random and one.tail is not None and one.power == 1))
+        pair = [two] if single else [one, two]
+        self.say(f"moment2({name}, [{', '.join(part.text for part in pair)}], {goal.text}).")
         largest = max(part.span**2 for part in pair)
         numbers = []
         for x in pair:
             for y in pair:
-                value = float((x.values * y.values * weight).sum())
+                value = float(self._counted(goal.expected(x, y), goal.text, *(part.text for part in pair)).sum())
                 numbers.append(Number(name, f"{x.text} * {y.text}", value, max(abs(value), largest), "moment2"))
         self._keep(name, numbers, False)
 
-    def _add_levels(self, name: str, goal: str, weight: pd.Series) -> None:
+    def _add_levels(self, name: str, goal: _Goal) -> None:
         by = self.pick(self.levels)
-        self.say(f"histogram({name}, {by.text}, {goal}).")
-        weight = self._counted(weight, goal)
+        self.say(f"histogram({name}, {by.text}, {goal.text}).")
+        weight = self._counted(goal.expected(), goal.text)
         scale = float(max(weight.sum(), 1.0))
         counts = {level: float(weight[by.values == level].sum()) for level in by.levels}
         found = [Number(name, f"{by.text} = {level}", count, scale, "histogram") for level, count in counts.items()]
         self._keep(name, found, False)
 
-    def _add_bins(self, name: str, goal: str, weight: pd.Series) -> None:
+    def _add_bins(self, name: str, goal: _Goal, random: bool) -> None:
+        drawn = [one for one in self.numbers if one.tail is not None and one.power == 1]
+        if random and drawn and self.chance.random() < 0.5:
+            self._add_random_bins(name, drawn[0], goal)
+            return
         # Edges where people are: one beyond the range would make no bin.
         one = self.pick([v for v in self._fixed() if v.values.max() - v.values.min() > 0.01] or self._fixed()[:1])
         ends = (one.values.min(), one.values.max()) if one.values.nunique() > 1 else (one.low, one.high)
         edges = sorted({self.number(*ends) for _ in range(int(self.chance.integers(1, 4)))})
         edges = [edge for edge in edges if ends[0] < edge < ends[1]]
-        self.say(f"histogram({name}, {one.text}, {goal}, [{', '.join(map(str, edges))}]).")
-        weight = self._counted(weight, goal, one.text)
+        self.say(f"histogram({name}, {one.text}, {goal.text}, [{', '.join(map(str, edges))}]).")
+        weight = self._counted(goal.expected(), goal.text, one.text)
         scale = float(max(weight.sum(), 1.0))
         bins = np.digitize(one.values, edges)
         counts = [float(weight[bins == place].sum()) for place in range(len(edges) + 1)]
         # The label of a bin is for people: the place in the list says which it is.
+        self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
+
+    def _add_random_bins(self, name: str, one: _Variable, goal: _Goal) -> None:
+        """Everybody is in each bin with a probability."""
+        assert one.tail is not None
+        edges = sorted({self.number(0.2, 0.9) for _ in range(int(self.chance.integers(1, 4)))})
+        self.say(f"histogram({name}, {one.text}, {goal.text}, [{', '.join(map(str, edges))}]).")
+        reached = [one.tail(0, max(edge, goal.cut)) * goal.holds for edge in (-np.inf, *edges)]
+        reached = [*(float(self._counted(share, goal.text, one.text).sum()) for share in reached), 0.0]
+        counts = [low - high for low, high in pairwise(reached)]
+        scale = max(reached[0], 1.0)
         self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
 
     def _keep(self, name: str, numbers: list[Number], plain: bool) -> None:
@@ -452,6 +493,36 @@ class _Study:
         value = a * one.value - b * two.value + 1
         scale = max(abs(value), a * one.scale + b * two.scale)
         self._keep(name, [Number(name, "", value, scale, "shared")], False)
+
+
+# ── E[Xᵏ; X > cut] for k = 0, 1, 2 ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _normal_tail(mean: pd.Series, power: int, cut: float) -> pd.Series:
+    spread, low = 0.5, max(cut, -1e3)
+    above, density = stats.norm.sf(low, mean, spread), spread**2 * stats.norm.pdf(low, mean, spread)
+    found = (above, mean * above + density, (mean**2 + spread**2) * above + (mean + low) * density)[power]
+    return pd.Series(found, mean.index)
+
+
+def _bernoulli_tail(share: pd.Series, power: int, cut: float) -> pd.Series:
+    ones = share if cut < 1 else 0 * share
+    return ones + (1 - share) * (power == 0 and cut < 0)
+
+
+def _poisson_tail(rate: pd.Series, power: int, cut: float) -> pd.Series:
+    return sum((k**power * pd.Series(stats.poisson.pmf(k, rate), rate.index) for k in range(60) if k > cut), 0 * rate)
+
+
+def _uniform_tail(start: pd.Series, power: int, cut: float) -> pd.Series:
+    low = start.clip(lower=cut).clip(upper=start + 2)
+    return ((start + 2) ** (power + 1) - low ** (power + 1)) / (power + 1) / 2
+
+
+def _exponential_tail(rate: pd.Series, power: int, cut: float) -> pd.Series:
+    low = max(cut, 0.0)
+    factor = (1.0, low + 1 / rate, low**2 + 2 * low / rate + 2 / rate**2)[power]
+    return np.exp(-rate * low) * factor
 
 
 # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -151,7 +151,7 @@ def test_outputs_live_on_the_grid_whatever_the_value(kind, scale):
 
 
 def test_huge_values_are_themselves_and_nothing_fails():
-    """A failure that depends on the value would be an output that depends on the value; a clipped one would be wrong."""
+    """A failure that depends on the value would be an output that depends on it; a clipped value would be wrong."""
     values = np.array([1e308, -1e308, 2.0**80, 1.3])
     assert on_grid(values, 2.0**-30)[:3].tolist() == values[:3].tolist()
     for mechanism in (Gaussian(1.0, 1.0, REPLACE_ONE), Laplace(1.0, 1.0, REPLACE_ONE), Box(9.0, 1.0, REPLACE_ONE)):

@@ -20,6 +20,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,7 @@ def _check_proofs(events: tuple[Event | Repeated, ...], proofs: tuple[str, ...])
         )
 
 
+@lru_cache  # what is installed does not change while a process runs, and reading it takes longer than issuing
 def _versions() -> tuple[tuple[str, str], ...]:
     found = [("python", platform.python_version())]
     for package in _PACKAGES:

@@ -28,16 +28,19 @@ Weights = tuple[tuple[int, ...], ...]
 _MOST_CELLS = 4_000_000
 _LARGEST = 1 << 128
 _FRACTION_BITS = 200
+#: Weights of 2^128 have no finite ratio beyond e^89: a larger ε finds the same δ and would only cost digits.
+_FARTHEST = 700.0
 
 
 @lru_cache(maxsize=256)
 def exp_below(epsilon: float) -> Fraction:
-    """floor(e^ε · 2^200)/2^200: a rational just below e^ε.
+    """floor(e^ε · 2^200)/2^200: a rational just below e^ε; that of e^700 where ε is larger.
 
     >>> float(exp_below(1.0)) == math.e
     True
     """
     # 62 digits cover 200 bits after the point; `next_minus` covers the rounding of a correctly rounded exp.
+    epsilon = min(epsilon, _FARTHEST)
     digits = 80 + math.ceil(epsilon)
     context = Context(prec=digits, rounding=ROUND_FLOOR)
     below = context.exp(Decimal(epsilon)).next_minus(context)
@@ -104,11 +107,7 @@ class ChannelEvent(Event):
 
     def _check(self) -> None:
         object.__setattr__(self, "weights", _checked(self.weights))
-        if self.adjacency.relation != "replace-one":
-            raise PrivacyParameterError(
-                "A channel publishes something for every record, so that a record is there is public: state the "
-                "adjacency as replacing one record. Nothing was spent."
-            )
+        self._check_presence_is_public()
         if self.at is not None:
             positive(self.at, "at (the ε at which δ is stated)")
             if self.delta >= 1:

@@ -36,7 +36,7 @@ from sfumato.core.guarantee import (
     _order,
 )
 from sfumato.core.learning_event import ObjectiveDP
-from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, loss_distribution
+from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
 from sfumato.core.parts import Part
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
@@ -82,7 +82,7 @@ class ComposedDP(Guarantee):
             if self._has_box:
                 bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
             else:
-                bounds.append(round_up(loss_distribution(self.parts).get_delta_for_epsilon(epsilon), 1e-9) + _FOURIER)
+                bounds.append(round_up(law_delta(self.parts, epsilon), 1e-9) + _FOURIER)
         plain = self._plain()
         if plain is not None and epsilon >= plain[0]:
             bounds.append(plain[1])
@@ -98,8 +98,7 @@ class ComposedDP(Guarantee):
             if self._has_box:
                 bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
             else:
-                loss = loss_distribution(self.parts)
-                bounds.append(round_up(float(loss.get_epsilon_for_delta(delta - _FOURIER)), 1e-9))
+                bounds.append(round_up(law_epsilon(self.parts, delta - _FOURIER), 1e-9))
         return max(0.0, min(bounds))
 
     @property

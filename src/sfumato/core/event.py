@@ -54,6 +54,14 @@ class Event(ABC):
     def _check(self) -> None:
         """Raise PrivacyParameterError if the record means nothing."""
 
+    def _check_presence_is_public(self) -> None:
+        """For acts that publish something for every record: how many records there are is seen in the output."""
+        if self.adjacency.relation != "replace-one":
+            raise PrivacyParameterError(
+                "This act publishes something for every record, so that a record is there is public: state the "
+                "adjacency as replacing one record. Nothing was spent."
+            )
+
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What this act alone promises."""
@@ -169,7 +177,10 @@ class SelectionEvent(Event):
 
 @dataclass(frozen=True)
 class RandomizedResponseEvent(Event):
-    """One of `categories` answers, the true one with integer weight `keep`, each other with weight `move`."""
+    """One of `categories` answers, the true one with integer weight `keep`, each other with weight `move`.
+
+    A record's presence is public, since it publishes an answer: the adjacency must replace a record.
+    """
 
     proof: ClassVar[str] = "randomized_response"
 
@@ -178,6 +189,7 @@ class RandomizedResponseEvent(Event):
     move: int
 
     def _check(self) -> None:
+        self._check_presence_is_public()
         for name, least in (("categories", 2), ("keep", 1), ("move", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -19,7 +19,10 @@ from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
 from sfumato.core.special import gammaln
 
-__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "loss_distribution"]
+__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "law_delta", "law_epsilon"]
+
+#: Acts that fail together with this chance promise nothing: what is left of their losses is too little to be added up.
+_CERTAIN_FAILURE = 1 - 1e-9
 
 
 def _interval(parts: tuple[Part, ...]) -> float:
@@ -27,14 +30,35 @@ def _interval(parts: tuple[Part, ...]) -> float:
     finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
     reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
     # Gaussian losses have mean μ²/2 and deviation μ; the others are bounded by their ε.
-    means = [size + size * size / 2 if part.kind == "gaussian" else size for size, part in zip(reach, parts, strict=True)]
-    longest = sum(size * part.count for size, part in zip(means, parts, strict=True)) + 40 * max(reach)
+    further = [part.value**2 / 2 if part.kind == "gaussian" else 0.0 for part in parts]
+    sums = sum((size + more) * part.count for size, more, part in zip(reach, further, parts, strict=True))
+    longest = sums + 40 * max(reach)
     return max(min(1e-4, finest), longest / 1e6)
 
 
 def can_be_added_up(parts: tuple[Part, ...]) -> bool:
     """Whether the losses are so small that a million steps between them are below one: beyond, simpler bounds do."""
     return _interval(parts) <= 1.0
+
+
+def _failure(parts: tuple[Part, ...]) -> float:
+    """The chance that some act fails, where failing has a chance of its own."""
+    kept = math.fsum(part.count * math.log1p(-part.extra) for part in parts if part.kind == "two-point")
+    return -math.expm1(kept)
+
+
+def law_delta(parts: tuple[Part, ...], epsilon: float) -> float:
+    """δ(ε) of all parts; 1 where they are next to certain to fail."""
+    if _failure(parts) >= _CERTAIN_FAILURE:
+        return 1.0
+    return float(loss_distribution(parts).get_delta_for_epsilon(epsilon))
+
+
+def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:
+    """The smallest ε with δ(ε) at most `delta`; infinite where there is none."""
+    if _failure(parts) >= _CERTAIN_FAILURE:
+        return math.inf
+    return float(loss_distribution(parts).get_epsilon_for_delta(delta))
 
 
 @lru_cache(maxsize=64)
@@ -100,6 +124,8 @@ def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
 
 #: Cells in which the box law and its shifted copy are compared.
 _BOX_CELLS = 16384
+#: Shifts are not told apart below this: the noise is cut into at most 2^18 cells.
+_LEAST_SHIFT = 2.0**-17
 #: Cells lighter than this lie where floating point no longer knows the law: they count as given away.
 _LIGHTEST = 1e-24
 #: The drawn whole-number weights differ from the law by so much relatively, and by so much together absolutely.
@@ -117,7 +143,8 @@ def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[i
     """
     if shift >= 2:
         return {-1: 0.0}, {-2: 0.0}
-    cells_in_shift = max(1, math.ceil(shift * _BOX_CELLS / 2))
+    shift = max(shift, _LEAST_SHIFT)
+    cells_in_shift = math.ceil(shift * _BOX_CELLS / 2)
     width = shift / cells_in_shift
     count = math.ceil(2 / width)
     edges = -1 + width * np.arange(count + 1)
@@ -167,5 +194,5 @@ def _valley(parts: tuple[Part, ...]) -> tuple[float, float]:
 def _drawn(parts: tuple[Part, ...], epsilon: float) -> float:
     boxes = sum(part.count for part in parts if part.kind == "box")
     relative, absolute = boxes * _BOX_RELATIVE, boxes * _BOX_ABSOLUTE
-    law = float(loss_distribution(parts).get_delta_for_epsilon(epsilon - 4 * relative))
+    law = law_delta(parts, epsilon - 4 * relative)
     return (1 + 2 * relative) * law + absolute * (1 + math.exp(epsilon))

@@ -19,7 +19,8 @@ import numpy as np
 from sfumato.core.checks import at_least_zero, round_up
 from sfumato.core.compose import ComposedDP, WorstOf
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
-from sfumato.core.loss_distribution import loss_distribution
+from sfumato.core.loss_distribution import law_delta
+from sfumato.core.parts import Part
 from sfumato.core.special import ndtr
 
 __all__ = ["loss_tail"]
@@ -53,15 +54,14 @@ def loss_tail(guarantee: Guarantee, epsilon: float) -> float:
         case ComposedDP() if guarantee.epsilon(0.0) <= epsilon:
             return 0.0
         case ComposedDP(parts=parts) if guarantee.has_loss_distribution:
-            return min(_numerical(loss_distribution(parts), epsilon), _by_profile(guarantee, epsilon))
+            return min(_numerical(parts, epsilon), _by_profile(guarantee, epsilon))
     return _by_profile(guarantee, epsilon)
 
 
-def _numerical(distribution: object, epsilon: float) -> float:
+def _numerical(parts: tuple[Part, ...], epsilon: float) -> float:
     """P(L > ε) = δ(ε) - δ'(ε): the derivative of δ = E max(0, 1 - e^(ε-L)) is minus the part with the exponential."""
     left = epsilon - _STRETCH
-    here = float(distribution.get_delta_for_epsilon(epsilon))  # type: ignore[attr-defined]
-    before = float(distribution.get_delta_for_epsilon(left))  # type: ignore[attr-defined]
+    here, before = law_delta(parts, epsilon), law_delta(parts, left)
     # Convex in e^ε, so the slope to the left is the steeper one.
     slope = (before - here) / -math.expm1(-_STRETCH)
     return min(1.0, round_up(here + max(0.0, slope), 1e-6) + _NUMERICAL)

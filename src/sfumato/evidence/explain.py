@@ -18,6 +18,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.sentences import LISTED
 from sfumato.plan.told import Told
 
 __all__ = ["REGISTERS", "explain"]
@@ -75,7 +76,7 @@ def _for_observer(plan: Plan, observer: str, folder: Path | None, own: bool = Fa
     lines = _title(f"What {observer} will see")
     for planned in plan.publications:
         if planned.observer == observer:
-            lines += list(_publication(plan, planned, told_of(plan, planned, folder, own=own)))
+            lines += list(_publication(plan, planned, told_of(planned, folder, own=own)))
     lines += _title(f"What {observer} could still learn")
     for promise in _promises_for(plan, observer):
         who = " and ".join(promise.observers)
@@ -142,6 +143,11 @@ def _lawyer(plan: Plan) -> list[str]:
             "and everything that anybody computes from it later. It does not cover what is published elsewhere about "
             f"the same {unit}, nor facts about groups that would be found without this {unit}'s data as well."
         )
+        if listing := [p.name for p in plan.publications if p.listed and p.observer in promise.observers]:
+            lines += _wrapped(
+                f"{', '.join(dict.fromkeys(listing))}: {LISTED} The promise does not cover being listed, because the "
+                f"change considered replaces the data of one {unit} and leaves the identifiers."
+            )
     lines += _numbers(plan)
     lines += _title("How this can be checked")
     lines += _wrapped(
@@ -169,12 +175,16 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
     lines = ["If your data are in this study"]
     for planned in plan.publications:
         nodes = ", ".join(dict.fromkeys(seen.node for seen in planned.seen))
-        widest = max(told_of(plan, planned, folder), key=lambda one: max(one.below, one.above))
+        widest = max(told_of(planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
             f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
             f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
             "what your own entry was."
         )
+    if listing := [planned for planned in plan.publications if planned.listed]:
+        who = " and ".join(sorted({planned.observer for planned in listing}))
+        names = ", ".join(dict.fromkeys(planned.name for planned in listing))
+        lines += _wrapped(f"· {who} will see that you are in this study, by the identifier in {names}. {LISTED}")
     if known := plan.extras.get("personal"):
         lines += _wrapped(
             f"· You know {', '.join(known)} of yourself exactly. It is counted as nobody else's knowledge and "

@@ -1,13 +1,13 @@
 """Which errors a text may tell: those of the plan, or of the published numbers themselves.
 
-In:   a Plan, the folder of its release.
+In:   a publication of a plan, the folder of its release.
 Out:  Told, the same for README.txt, the report, explain and trace.
 Not here: computing errors (plan/intervals.py), their form (plan/told.py).
 
-What the error of a number rests on decides. Noise alone, or the public number of individuals: the published error is
-told to everybody. What was drawn, such as the noisy size of a group: that error is as much a result as the number
-itself, and another observer's promise does not cover it. It is told where there is no other observer; elsewhere the
-plan's range is, with the assumption it rests on.
+What the error of a number rests on decides. Noise alone, or the public number of individuals: that error is told to
+everybody. What was drawn, such as the noisy size of a group: that error is as much a result as the number itself, and
+an interval that ends at the end of a public range tells the number. It is told to the observer whose result it is, who
+asked for it by name; every page that others may read has the plan's range, with the assumption it rests on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.evidence.files import published_files
-from sfumato.plan.plan import Plan, Planned, Seen
+from sfumato.plan.plan import Planned, Seen
 from sfumato.plan.told import Told, told_before, told_of_rows
 
 __all__ = ["told_of"]
@@ -28,16 +28,15 @@ __all__ = ["told_of"]
 _IN_FILE = "Each number's own standard_error, low and high are in its file."
 
 
-def told_of(plan: Plan, planned: Planned, folder: Path | None = None, *, own: bool = False) -> tuple[Told, ...]:
-    """Every line of a publication. `own` says that the reader is the observer, or holds all files anyway."""
+def told_of(planned: Planned, folder: Path | None = None, *, own: bool = False) -> tuple[Told, ...]:
+    """Every line of a publication. `own` says that the reader is the observer, or holds the file anyway."""
     rows = _rows(planned, folder) if folder is not None else {}
-    alone = own or len({one.observer for one in plan.publications}) == 1
-    return tuple(told for seen in planned.seen for told in _line(seen, rows.get(seen.node, ()), alone, bool(folder)))
+    return tuple(told for seen in planned.seen for told in _line(seen, rows.get(seen.node, ()), own, bool(folder)))
 
 
-def _line(seen: Seen, rows: Sequence[Mapping[str, Any]], alone: bool, run: bool) -> tuple[Told, ...]:
+def _line(seen: Seen, rows: Sequence[Mapping[str, Any]], own: bool, run: bool) -> tuple[Told, ...]:
     before = told_before(seen)
-    if rows and seen.basis == "drawn" and alone:
+    if rows and seen.basis == "drawn" and own:
         return told_of_rows(seen.node, rows)
     if rows and seen.basis == "people":
         # Its interval may end at the end of the range, which would tell the value: the law's own width is told.

@@ -31,6 +31,8 @@ _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Cells of the box law in half a width; cells lighter than this are too far out for floating point.
 _BOX_CELLS, _LIGHTEST = 20_000, 1e-24
+#: A smaller shift counts as this one, which never promises more: no record makes the verifier cut endless cells.
+_LEAST_SHIFT = 2.0**-17
 #: How far the drawn box law may be from the law: each weight relatively, and all of them together absolutely.
 _BOX_RELATIVE, _BOX_ABSOLUTE = 1e-9, 2.0**-44
 
@@ -83,8 +85,9 @@ def _box(part: Part) -> _Spectrum:
     """
     if part.size >= 2:
         return _Spectrum(np.zeros(1), np.ones(1), 1.0)
-    steps = max(1, math.ceil(part.size * _BOX_CELLS))
-    width = part.size / steps
+    size = max(part.size, _LEAST_SHIFT)
+    steps = math.ceil(size * _BOX_CELLS)
+    width = size / steps
     masses = BoxNoise(1.0, part.delta).masses(np.minimum(-1 + width * np.arange(math.ceil(2 / width) + 1), 1.0))
     masses = np.where(masses > _LIGHTEST, masses / masses.sum(), 0.0)
     here, there = masses, np.concatenate([np.zeros(steps + 1), masses[: -steps - 1]])
@@ -175,7 +178,7 @@ def _gaussian_profile(mu: float, threshold: np.ndarray) -> np.ndarray:
 
 def _best_order(log_delta: Callable[[np.ndarray], np.ndarray]) -> float:
     """exp of the smallest bound over Rényi orders 1 + x: every order gives a true bound, so zooming in is allowed."""
-    above = np.geomspace(1e-5, 1e8, 2001)
+    above, smallest = np.geomspace(1e-5, 1e8, 2001), math.inf
     for _ in range(3):
         logs = log_delta(above)
         best = int(np.argmin(logs))
@@ -247,7 +250,7 @@ class Law(NamedTuple):
         def bound(at: float) -> float:
             return (1 + 2 * relative) * self._convolved(at - 4 * relative) + absolute * (1 + math.exp(at))
 
-        low, high = 0.0, min(max(epsilon, 0.0), 35.0)  # beyond, the drawing error alone exceeds 1
+        low, high = min(0.0, epsilon), min(epsilon, 35.0)  # beyond, the drawing error alone exceeds 1
         here = bound(high)
         if high < 1e-3 or bound(high - 1e-3) >= here:
             return min(1.0, here)

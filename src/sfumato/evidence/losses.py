@@ -163,10 +163,11 @@ def _channel_part(event: Record) -> Part:
     if at is None:
         worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
         return Part("two-point", max(_log(worst), Decimal("1e-300")))
-    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up.
+    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up. Beyond e^700 no digit matters to 128-bit weights.
+    near = min(at, 700.0)
     with localcontext() as context:
-        context.prec = 90 + math.ceil(at)
-        factor = math.floor(Fraction(Decimal(at).exp()) * 2**200)
+        context.prec = 90 + math.ceil(near)
+        factor = math.floor(Fraction(Decimal(near).exp()) * 2**200)
     excess = max(sum(max(0, (a << 200) - factor * b) for a, b in zip(x, z, strict=True)) for x in rows for z in rows)
     delta = Fraction(excess, sum(rows[0]) << 200)
     nearest = float(delta)

@@ -95,9 +95,12 @@ def _head(plan: Plan, folder: Path | None) -> list[str]:
         lines += ["", *_wrapped("A certificate is missing or does not hold: do not use these results.")]
     lines += [""]
     lines += _wrapped(
-        "Random noise was added to everything here before it was published, as much as the promise at the end needs "
-        "and no more. The noise is part of every number; its law is public, so that you can account for it."
+        "Random noise was added to everything here that the data say about anybody, before it was published, as much "
+        "as the promise at the end needs and no more. The noise is part of every number; its law is public, so that "
+        "you can account for it."
     )
+    if any(planned.listed for planned in plan.publications):
+        lines += _wrapped("No noise is in identifiers. Files with a row for each individual show who is in the data.")
     return lines
 
 
@@ -109,7 +112,7 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
     laws: dict[str, list[Seen]] = {}
     for seen in planned.seen:
         laws.setdefault(noise_law(plan, planned, seen), []).append(seen)
-    told = told_of(plan, planned, folder)
+    told = told_of(planned, folder)
     for law, members in laws.items():
         nodes = {seen.node for seen in members}
         for one in told:

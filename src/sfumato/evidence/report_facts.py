@@ -139,7 +139,6 @@ class Facts:
     findings: tuple[str, ...]
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
-    only_for: str = ""  # the observer from whose draws errors on the page follow, where there is one observer
 
 
 def gather(
@@ -181,12 +180,7 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
-        names[0] if folder and len(names) == 1 and _tells_draws(plan) else "",
     )
-
-
-def _tells_draws(plan: Plan) -> bool:
-    return any(seen.basis == "drawn" for planned in plan.publications for seen in planned.seen)
 
 
 def state_of(folder: Path | None) -> str:
@@ -233,7 +227,7 @@ def _shown(
     drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
     return Shown(
         planned,
-        told_of(plan, planned, folder),
+        told_of(planned, folder),
         planned.about,
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,

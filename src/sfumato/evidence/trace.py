@@ -95,7 +95,7 @@ def _trace(plan: Plan, planned: Planned, network: Network | None, folder: Path |
         _origins(network, behind) if network else (),
         acts,
         tuple(promise for promise in plan.promises if planned.observer in promise.observers),
-        told_of(plan, planned, folder, own=True),
+        told_of(planned, folder, own=True),
     )
 
 

@@ -245,8 +245,7 @@ def _check_claims(record: Record) -> Findings:
     match guarantee["kind"]:
         case "ComposedDP":
             parts = event_parts(record["events"])
-            boxes = any(part.kind == "box" for part in parts)  # issuer and verifier cut the box into different cells
-            stated = _Stated(law_of(parts), 1 + (5e-2 if boxes else 1e-2), _rounding(parts))
+            stated = _Stated(law_of(parts), 1 + _coarseness(parts), _rounding(parts))
         case "ZCDP":
             stated = _Stated(Concentrated(guarantee["rho"]), 1 + 3e-3)
         case "ObjectiveDP":
@@ -283,6 +282,12 @@ class _Stated(NamedTuple):
             return self.law.largest <= epsilon <= self.law.largest * self.slack
         true = epsilon >= 0 and self.law.delta(epsilon) <= most
         return true and (epsilon == 0 or self.law.delta(epsilon / self.slack - self.rounding) > most)
+
+
+def _coarseness(parts: tuple[Part, ...]) -> float:
+    """Issuer and verifier cut the box into different cells, and add one to the shift: much where the shift is small."""
+    boxes = [1 / math.ceil(max(part.size, 2.0**-17) * 8192) for part in parts if part.kind == "box"]
+    return 5e-2 + 4 * max(boxes) if boxes else 1e-2
 
 
 def _rounding(parts: tuple[Part, ...]) -> float:

@@ -11,7 +11,7 @@ one, and a value nobody declared would be published as if it were somebody's. So
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from sfumato.core import Categories
 from sfumato.lang.problem import Problem
@@ -26,8 +26,9 @@ class _Network(Protocol):
 
     spec: Spec
     needed: dict[Term, None]
-    aggregates: Mapping[Term, object]
 
+    @property
+    def aggregates(self) -> Mapping[Term, object]: ...
     def column(self, variable: Term) -> bool: ...
     def parents(self, variable: Term) -> list[Term]: ...
     def targets(self) -> list[tuple[Term, Position | None]]: ...
@@ -36,7 +37,7 @@ class _Network(Protocol):
 
 class _Maker(Protocol):
     def __call__(
-        self, network: _Network, code: str, message: str, position: Position | None, way_out: str, **more: str | None
+        self, network: Any, code: str, message: str, position: Position | None, way_out: str, **more: str | None
     ) -> Problem: ...
 
 
@@ -75,8 +76,10 @@ def _absent(network: _Network, error: _Maker) -> Iterator[Problem]:
         if column is None or column.table in network.spec.public_tables or indicator(variable) in reported:
             continue
         ranged = next((r for r in network.spec.ranges if match(r.atom_pattern, variable) is not None), None)
-        listed = ranged is not None and isinstance(ranged.domain, Categories)
-        if network.spec.missing_of(variable) is None and not (listed and ranged.domain.unknown is not None):
+        domain = ranged.domain if ranged is not None else None
+        listed = isinstance(domain, Categories)
+        collected = isinstance(domain, Categories) and domain.unknown is not None
+        if network.spec.missing_of(variable) is None and not collected:
             reported.add(indicator(variable))
             shown = show(column.atom)
             other = f", range({shown}, [… | other])." if listed else ""

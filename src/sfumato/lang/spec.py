@@ -285,6 +285,10 @@ class Grounding:
     observations: tuple[Observation, ...] = ()
 
 
+#: Groundings that a Spec keeps; a study with many public structures has one for each.
+_KEPT = 4
+
+
 @dataclass(frozen=True)
 class Spec:
     """A study's wishes, checked. Made by `sfumato.load`.
@@ -330,7 +334,7 @@ class Spec:
     forgotten: tuple[Forgotten, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
-    #: What the check of the study derived, by its facts: whoever builds on the same facts need not derive it again.
+    #: What was derived, by its facts: the check, the network and a second plan ask for the same.
     derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
@@ -338,7 +342,10 @@ class Spec:
         from sfumato.lang.ground import ground  # the logic engine is loaded when it is first needed
 
         given = tuple(facts)
-        return self.derived.get(given) or ground(self, given)
+        found = self.derived.get(given) or ground(self, given)
+        if len(self.derived) < _KEPT:
+            self.derived[given] = found
+        return found
 
     def symbolic(self, dataset: str, number: int = 1) -> Term:
         """The constant that stands for any individual of one public structure; no study can write this name."""

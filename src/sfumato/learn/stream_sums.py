@@ -24,6 +24,7 @@ from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.losses import Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.stream_newton import LENGTHS, Answer, Question
+from sfumato.learn.table import label_places, unknown_labels
 
 __all__ = [
     "BatchReader",
@@ -198,18 +199,13 @@ class BatchReader:
             if not np.isfinite(target).all():
                 raise DataError("y contains NaN or infinity. Nothing was spent.")
             return target
-        values = column.to_numpy()
-        declared = np.asarray(self.classes)
-        if values.dtype == object:
-            values = values.astype(declared.dtype if declared.dtype.kind == "U" else object)
-        places = np.searchsorted(declared, values)
-        places = np.minimum(places, declared.size - 1)
-        if not (declared[places] == values).all():
-            raise DataError(
-                f"y holds more classes than the {declared.size} declared in classes=. Declare them all, or map unknown "
-                "labels to a declared one first. Nothing was spent."
-            )
-        return places
+        if pa.types.is_dictionary(column.type):  # which may list labels that do not occur
+            column = column.cast(column.type.value_type)
+        encoded = column.combine_chunks().dictionary_encode()
+        places = label_places(np.asarray(self.classes), encoded.dictionary.to_pylist())
+        if column.null_count or (places == len(self.classes)).any():  # a missing label is no class
+            raise unknown_labels(len(self.classes))
+        return places[encoded.indices.to_numpy()]
 
 
 def _numbers(column: pa.ChunkedArray, name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ Not here: public bounds (learn/bounds.py), one-hot encoding (learn/encoder.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,15 @@ from sfumato.errors import DataError
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.rows import canonical
 
-__all__ = ["checked_labels", "checked_matrix", "declared_classes", "refuse_extras", "without_values"]
+__all__ = [
+    "checked_labels",
+    "checked_matrix",
+    "declared_classes",
+    "label_places",
+    "refuse_extras",
+    "unknown_labels",
+    "without_values",
+]
 
 
 def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
@@ -140,13 +148,10 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
                 "with classes=[…] if others are possible. Nothing was spent."
             )
         return positions, found
-    places = _places(declared, found)
+    places = label_places(declared, found.tolist())
     known = places < declared.size
     if not known.all():
-        raise DataError(
-            f"y holds more classes than the {declared.size} declared in classes=. Declare them all, or map unknown "
-            "labels to a declared one first. Nothing was spent."
-        )
+        raise unknown_labels(declared.size)
     return places[positions], declared
 
 
@@ -161,10 +166,17 @@ def _different(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _places(declared: np.ndarray, found: np.ndarray) -> np.ndarray:
+def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:
     """Where each label stands in the declared list, or the list's length for a stranger."""
     places = {label: place for place, label in enumerate(declared.tolist())}
-    return np.array([places.get(label, declared.size) for label in found.tolist()], dtype=np.intp)
+    return np.array([places.get(label, declared.size) for label in found], dtype=np.intp)
+
+
+def unknown_labels(declared: int) -> DataError:
+    return DataError(
+        f"y holds more classes than the {declared} declared in classes=. Declare them all, or map unknown labels to a "
+        "declared one first. Nothing was spent."
+    )
 
 
 def refuse_extras(given: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from sfumato.core.event import Event
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_noise, check_dimension, public_grid
-from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, kept
+from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, exact_array, kept
 from sfumato.mechanisms.sampling import Law
 
 __all__ = ["Additive", "IndependentNoise"]
@@ -97,11 +97,11 @@ class IndependentNoise(Additive):
     law: ClassVar[Law]
 
     def __call__(self, values: Any) -> Any:
-        array = finite_array(values)
+        array = exact_array(values)
         check_dimension(self.dimension, array.size)
         noisy = add_noise(array, self.law, self.scale, self.grid, self._bits())
         return float(noisy) if np.ndim(values) == 0 else noisy
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
-        stacked = np.broadcast_to(finite_array(value), (trials, *np.shape(value)))
+        stacked = np.broadcast_to(exact_array(value), (trials, *np.shape(value)))
         return add_noise(stacked, self.law, self.scale, self.grid, self._bits())

@@ -23,7 +23,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.core.noise import BoxNoise
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.grid import add_cells
-from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, unreachable
+from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, exact_array, finite_array, unreachable
 
 __all__ = ["Box"]
 
@@ -102,11 +102,11 @@ class Box(Mechanism):
         return self.noise.variance() + self.grid**2 / 6
 
     def __call__(self, values: Any) -> Any:
-        noisy = self._add(finite_array(values))
+        noisy = self._add(exact_array(values))
         return float(noisy) if np.ndim(values) == 0 else noisy
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
-        return self._add(np.broadcast_to(finite_array(value), (trials, *np.shape(value))))
+        return self._add(np.broadcast_to(exact_array(value), (trials, *np.shape(value))))
 
     def log_likelihood(self, outputs: np.ndarray, value: Any) -> np.ndarray:
         density = self.noise.density(outputs - finite_array(value)).reshape(len(outputs), -1)

@@ -20,7 +20,7 @@ from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.sampling import CHUNK, LARGEST_SCALE, Law, draw
 
-__all__ = ["ANY_DIMENSION", "add_cells", "add_noise", "check_dimension", "on_grid", "public_grid"]
+__all__ = ["ANY_DIMENSION", "add_cells", "add_noise", "check_dimension", "nearest_cell", "on_grid", "public_grid"]
 
 #: Used for the rounding term when nobody says how many numbers one unit can change: enough for 16 million.
 ANY_DIMENSION = 1 << 24
@@ -70,13 +70,75 @@ def add_cells(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
 
     >>> add_cells(np.array([0.3, 1e300]), np.array([2, -5]), 0.25).tolist()
     [0.75, 1e+300]
+    >>> add_cells(np.array([2**60 + 1]), np.array([-(2**40)]), 2.0**20).tolist()
+    [0.0]
     """
-    placed = on_grid(values, grid)
-    noisy = np.asarray(placed + cells * grid)
+    if values.dtype.kind == "O":
+        return _add_fractions(values, cells, grid)
+    if values.dtype.kind == "f":
+        placed, rest = on_grid(values, grid), np.zeros(())
+        noisy = np.asarray(placed + cells * grid)
+    else:
+        placed, rest = _whole_on_grid(values, grid)
+        noisy = _sum_of_three(placed, rest, cells * grid)
     # Beyond 2^53 cells the noise itself is no float any more: one draw in 10^27, whatever the values.
+    rest = np.broadcast_to(rest, noisy.shape)
     for place in map(tuple, np.argwhere(np.abs(cells) > _EXACT)):
-        noisy[place] = float(Fraction(float(placed[place])) + int(cells[place]) * Fraction(grid))
+        value = Fraction(float(placed[place])) + Fraction(float(rest[place]))
+        noisy[place] = float(value + int(cells[place]) * Fraction(grid))
     return noisy
+
+
+def nearest_cell(value: Fraction, grid: float) -> int:
+    """The number of the cell a value lies in, exactly."""
+    return round(value / Fraction(grid))
+
+
+def _add_fractions(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
+    noisy = np.empty(values.shape)
+    for place in np.ndindex(values.shape):
+        total = (nearest_cell(values[place], grid) + int(cells[place])) * Fraction(grid)
+        try:
+            noisy[place] = float(total)
+        except OverflowError:  # what float addition makes of it
+            noisy[place] = math.copysign(math.inf, total)
+    return noisy
+
+
+def _whole_on_grid(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
+    """64-bit whole numbers on the grid, each as the exact sum of two floats: they need not fit into one."""
+    power = math.frexp(grid)[1] - 1
+    kind = values.dtype.type
+    if power > 0:
+        shift = min(power, 63)
+        # Half a cell and more goes up. Beyond 2^63 the shift by 63 says all there is: the sign, and the half.
+        cells = (values >> kind(shift)) + ((values >> kind(shift - 1)) & kind(1))
+        values = cells if power <= 63 else _beyond(values, power)
+    unit = max(grid, 1.0)
+    high = (values >> kind(32)).astype(np.float64) * (2.0**32 * unit)
+    return high, (values & kind(0xFFFFFFFF)).astype(np.float64) * unit
+
+
+def _beyond(values: np.ndarray, power: int) -> np.ndarray:
+    """Cells of 2^64 or more: only an unsigned number of 2^63 and more is half a cell of 2^64."""
+    return (values >> values.dtype.type(63)) & values.dtype.type(1 if values.dtype.kind == "u" and power == 64 else 0)
+
+
+def _sum_of_three(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndarray:
+    """The exact sum, rounded once, by rounding the error terms to odd (Boldo & Melquiond 2008, Thm 5)."""
+    high, low = _two_sum(second, third)
+    high, middle = _two_sum(first, high)
+    tail, lost = _two_sum(middle, low)
+    even = (tail.view(np.int64) & 1) == 0
+    odd = np.where((lost != 0) & even, np.nextafter(tail, np.copysign(np.inf, lost)), tail)
+    return np.asarray(high + odd)
+
+
+def _two_sum(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rounded sum and what rounding lost, exactly (Knuth 1969, 4.2.2 Thm B)."""
+    total = np.asarray(one + other)
+    part = total - one
+    return total, np.asarray((one - (total - part)) + (other - part))
 
 
 def add_noise(values: np.ndarray, law: Law, scale: float, grid: float, bits: Bits) -> np.ndarray:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,7 +21,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
 
-__all__ = ["NO_INFLUENCE", "Mechanism", "finite_array", "kept", "unreachable"]
+__all__ = ["NO_INFLUENCE", "Mechanism", "exact_array", "finite_array", "kept", "unreachable"]
 
 NO_INFLUENCE = "What nobody influences needs no noise. "
 
@@ -70,7 +72,10 @@ def finite_array(values: Any, name: str = "values") -> np.ndarray:
     """`values` as a non-empty float64 array without NaN or infinity."""
     array = None
     with suppress(TypeError, ValueError):
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except OverflowError:  # a whole number beyond all floats
+            array = np.array(np.inf)
     if array is None:  # raised here, so that not even its context holds numpy's error, which quotes the value
         raise DataError(f"{name} must be numbers in a regular array. Nothing was drawn and nothing was spent.")
     if array.size == 0:
@@ -81,6 +86,41 @@ def finite_array(values: Any, name: str = "values") -> np.ndarray:
             "(Schema does both). Nothing was drawn and nothing was spent."
         )
     return array
+
+
+def exact_array(values: Any, name: str = "values") -> np.ndarray:
+    """`values` without any rounding: float64, 64-bit whole numbers, or Fractions for what no float holds.
+
+    Floats have 53 bits. Two whole numbers one apart can be 2^11 apart as floats, which no sensitivity covers.
+
+    >>> int(exact_array([2**60 + 1])[0]) - 2**60, exact_array([2**60 + 1, 0.5])[0] - 2**60
+    (1, Fraction(1, 1))
+    """
+    finite = finite_array(values, name)
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        return array
+    listed = array.dtype.kind in "fiu" and not hasattr(values, "dtype")  # numpy makes floats of mixed lists
+    if listed and finite.ndim:
+        array = np.array(values, dtype=object)
+        listed = not set(map(type, array.flat)) <= {float, np.float64, np.float32, np.float16}
+    if not (listed or array.dtype.kind == "O" or array.dtype.itemsize > 8):
+        return finite
+    if array.dtype.kind not in "Ofiu":
+        return finite
+    exact = np.empty(finite.size, dtype=object)
+    exact[:] = [_fraction(value) for value in array.reshape(-1)]
+    return exact.reshape(finite.shape)
+
+
+def _fraction(value: Any) -> Fraction:
+    if isinstance(value, Decimal) and value.adjusted() < -2000:
+        return Fraction(0)  # less than half a cell of the finest grid, and long to write out
+    if isinstance(value, Decimal | Fraction):
+        return Fraction(value)
+    if isinstance(value, np.integer | int | np.bool_):
+        return Fraction(int(value))
+    return Fraction(*value.as_integer_ratio()) if isinstance(value, np.floating) else Fraction(float(value))
 
 
 M = TypeVar("M", bound=Mechanism)

@@ -25,7 +25,7 @@ from sfumato.errors import DataError
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.grid import add_cells
-from sfumato.mechanisms.mechanism import finite_array
+from sfumato.mechanisms.mechanism import exact_array, finite_array
 from sfumato.mechanisms.sampling import RealDraws, draw_reals
 
 __all__ = ["NormGamma"]
@@ -102,7 +102,7 @@ class NormGamma(Additive):
         return -np.linalg.norm((outputs - finite_array(value)).reshape(len(outputs), -1), axis=1) / self.scale
 
     def _vector(self, values: Any) -> np.ndarray:
-        array = finite_array(values)
+        array = exact_array(values)
         if array.size != self._width:
             raise DataError(
                 f"This mechanism was made for vectors of {self._width} numbers and got {array.size}: "

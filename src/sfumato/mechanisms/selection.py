@@ -23,8 +23,8 @@ from sfumato.errors import DataError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.exact import Enclosure, LazyUniform, bernoulli, exp_enclosure
-from sfumato.mechanisms.grid import on_grid, public_grid
-from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, finite_array, kept
+from sfumato.mechanisms.grid import nearest_cell, on_grid, public_grid
+from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, exact_array, kept
 
 __all__ = ["Flips", "Selection", "score_gaps"]
 
@@ -33,9 +33,12 @@ _GUARD = 2.0**-40
 
 def score_gaps(scores: Any, grid: float) -> np.ndarray:
     """How many cells each score lies below the best."""
-    array = finite_array(scores, "scores")
+    array = exact_array(scores, "scores")
     if array.ndim != 1:
         raise DataError("scores must be one-dimensional, one number per candidate. Nothing was drawn.")
+    if array.dtype.kind != "f":
+        cells = [nearest_cell(Fraction(score), grid) for score in array.tolist()]
+        return np.array([min(max(cells) - cell, 1 << 62) for cell in cells], dtype=np.float64)
     placed = on_grid(array, grid)
     with np.errstate(over="ignore"):
         gaps = (placed.max() - placed) / grid  # differences of multiples of the grid: exact up to 2^53 cells

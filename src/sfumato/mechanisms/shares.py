@@ -18,7 +18,7 @@ from sfumato.core.centre_event import SharedEvent
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_cells, check_dimension
-from sfumato.mechanisms.mechanism import finite_array
+from sfumato.mechanisms.mechanism import exact_array
 from sfumato.mechanisms.polya import draw_polya
 from sfumato.mechanisms.sampling import Law, draw
 
@@ -79,13 +79,13 @@ class Shares(Additive):
         return total
 
     def __call__(self, values: Any) -> Any:
-        array = finite_array(values)
+        array = exact_array(values)
         check_dimension(self.dimension, array.size)
         noisy = self._noisy(array)
         return float(noisy) if np.ndim(values) == 0 else noisy
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
-        return self._noisy(np.broadcast_to(finite_array(value), (trials, *np.shape(value))))
+        return self._noisy(np.broadcast_to(exact_array(value), (trials, *np.shape(value))))
 
     def _noisy(self, array: np.ndarray) -> np.ndarray:
         return add_cells(array, self._total(array.size, self._bits()).reshape(array.shape), self.grid)

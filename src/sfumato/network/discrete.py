@@ -27,7 +27,7 @@ from sfumato.network.expression import (
 )
 from sfumato.network.indicator import Indicator, settled
 
-__all__ = ["Latent", "bind", "level_probability", "states", "summed_out"]
+__all__ = ["Latent", "bind", "clipped_level", "clipped_levels", "level_probability", "states", "summed_out"]
 
 #: Combinations of levels one variable's inference may run over.
 _MOST_STATES = 20_000
@@ -143,3 +143,37 @@ def level_probability(law: Expression, level: Level) -> Expression:
         f"{law} is not a law over finitely many levels. Write discrete([Level: Probability, …]), bernoulli(P) or a "
         "lookup of those. Nothing was run and nothing was spent."
     )
+
+
+def clipped_level(level: Level, low: float, high: float) -> Level:
+    """A number put into the range; words are left alone.
+
+    >>> clipped_level(4, 0.0, 3.0), clipped_level(1, 0.0, 3.0), clipped_level("high", 0.0, 3.0)
+    (3, 1, 'high')
+    """
+    if isinstance(level, str) or low <= level <= high:
+        return level
+    end = low if level < low else high
+    return int(end) if end.is_integer() else end
+
+
+def clipped_levels(law: Expression, low: float, high: float) -> Expression:
+    """The law of a finite draw after it is put into the range: levels that become equal are one.
+
+    >>> print(clipped_levels(Distribution("discrete", (Constant(0.5), Constant(0.5)), (4, -2)), -1.0, 3.0))
+    discrete([3: 0.5, -1: 0.5])
+    >>> print(clipped_levels(Distribution("bernoulli", (Constant(0.25),)), 2.0, 3.0))
+    discrete([2: 1])
+    """
+    match law:
+        case Lookup(parents=parents, rows=rows):
+            return Lookup(parents, tuple((key, clipped_levels(part, low, high)) for key, part in rows))
+        case Distribution(kind="bernoulli" | "discrete"):
+            listed: tuple[Level, ...] = (0, 1) if law.kind == "bernoulli" else law.levels
+            chances: dict[Level, list[Expression]] = {}
+            for level in listed:
+                chances.setdefault(clipped_level(level, low, high), []).append(level_probability(law, level))
+            if tuple(chances) == listed:
+                return law
+            return Distribution("discrete", tuple(folded(total(parts)) for parts in chances.values()), tuple(chances))
+    return law

@@ -371,10 +371,8 @@ class Lookup(Expression):
     def evaluate(self, values: Values) -> NDArray[Any]:
         columns = [np.asarray(values[name]) for name in self.parents]
         fits = [np.logical_and.reduce([c == v for c, v in zip(columns, key, strict=True)]) for key, _ in self.rows]
-        parts = [
-            np.broadcast_to(part.evaluate(values), fit.shape) for (_, part), fit in zip(self.rows, fits, strict=True)
-        ]
-        return np.select(fits, parts, default=np.nan)
+        # Rows may be wider than their parents: a drawn number has one value for each point.
+        return np.select(fits, [np.asarray(part.evaluate(values)) for _, part in self.rows], default=np.nan)
 
     def to_sql(self, columns: Mapping[str, str]) -> str:
         names = [sql_name(columns[name]) for name in self.parents]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from sfumato.core.domain import Categories
+from sfumato.core.domain import Categories, Scalar
 from sfumato.lang.spec import Column, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, show
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
@@ -149,7 +150,9 @@ def _levels(node: Node) -> Categories | None:
     """The categories of an observed variable, or of one that is drawn from finitely many words."""
     if isinstance(node.domain, Categories):
         return node.domain
-    return Categories(node.levels) if any(isinstance(level, str) for level in node.levels) else None
+    if not any(isinstance(level, str) for level in node.levels):
+        return None
+    return Categories(cast(tuple[Scalar, ...], node.levels))
 
 
 def _category(domain: Categories, level: Level) -> Level | None:

@@ -115,10 +115,10 @@ class _Pieces:
                 return self._exponential(inner)
             case "abs", (inner,):
                 return self._larger(inner, Call("negate", (inner,)))
-            case "max", _ if len(arguments) <= 2:
-                return self._larger(arguments[0], arguments[-1])
-            case "min", _ if len(arguments) <= 2:
-                turned = [Call("negate", (part,)) for part in (arguments[0], arguments[-1])]
+            case "max", (first, *rest) if len(rest) <= 1:
+                return self._larger(first, *(rest or (first,)))
+            case "min", (first, *rest) if len(rest) <= 1:
+                turned = [Call("negate", (part,)) for part in (first, *(rest or (first,)))]
                 return self._scaled(self._larger(*turned), MINUS_ONE)
             case "clip", (inner, low, high):
                 return self._clipped(inner, low, high)

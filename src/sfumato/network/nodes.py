@@ -18,7 +18,7 @@ from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, matc
 from sfumato.network.algebra import times, total, within
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.convert import expression_of
-from sfumato.network.discrete import level_probability
+from sfumato.network.discrete import clipped_level, clipped_levels, level_probability
 from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Reference
 from sfumato.network.inference import Inference, affine, guarded, is_random
 from sfumato.network.network import Group, Node
@@ -210,6 +210,8 @@ def _node(draft: Draft, levels: tuple[Level, ...], inference: Inference, done: M
     if draft.source is not None or draft.law is None:
         return shell
     law = _possible(inference.without_chances(draft.law), inference)
+    if isinstance(draft.declared, Interval):
+        law = clipped_levels(law, draft.declared.low, draft.declared.high)
     if levels:
         return _latent_node(shell, law, inference)
     return _number_node(shell, law, inference, draft)
@@ -277,8 +279,12 @@ def _levels(draft: Draft, looked_up: frozenset[str]) -> tuple[Level, ...]:
                 draft.position, f"{draft.name}: {extra[0]} is not in its range.", f"Its range is {list(values)}."
             )
         return values if listed is not None else ()
-    if listed is None or (isinstance(draft.law, Distribution) and draft.law.kind == "bernoulli"):
-        return (0, 1) if listed is not None and draft.name in looked_up else ()
+    if listed is None or (
+        isinstance(draft.law, Distribution) and draft.law.kind == "bernoulli" and draft.name not in looked_up
+    ):
+        return ()
+    if isinstance(draft.declared, Interval):
+        listed = tuple(clipped_level(level, draft.declared.low, draft.declared.high) for level in listed)
     return tuple(dict.fromkeys(listed))
 
 

@@ -144,8 +144,9 @@ def _chunk(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
     if isinstance(chunk, pa.DictionaryArray):
         words = _chunk(chunk.dictionary, stored)
         places = chunk.indices.cast(pa.int64(), safe=False)
-        inside = pc.and_(pc.greater_equal(places, 0), pc.less(places, len(words)))
-        return words.take(pc.if_else(inside, places, pa.scalar(None, pa.int64())))
+        ends = [("greater_equal", pa.scalar(0)), ("less", pa.scalar(len(words)))]
+        inside = pc.call_function("and", [pc.call_function(name, [places, end]) for name, end in ends])
+        return words.take(pc.call_function("if_else", [inside, places, pa.scalar(None, pa.int64())]))
     if chunk.type == stored:
         return chunk
     if chunk.type == pa.string_view():

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
+from pyarrow import csv
 
 from sfumato.errors import DataError
 
@@ -29,10 +31,17 @@ __all__ = ["TextTable", "check_separator", "header", "read_text", "text_batches"
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 #: Records that become Arrow columns at once.
 _BATCH = 50_000
+#: Bytes that are read at once.
+_BLOCK = 1 << 22
 #: A quoted field closes before a separator or the end of the line; otherwise the quote is a letter. Possessive, so that
 #: the time grows with the length of the line and not with its square.
 _FIELDS = {
     separator: re.compile(rf'"((?:[^"]++|"")*+)"(?={separator}|$)|([^{separator}]*+)')
+    for separator in _SEPARATORS.values()
+}
+#: A quoted cell without separators. The quote stands first, so that the search jumps from quote to quote.
+_QUOTED = {
+    separator: re.compile(rf'"(?<=[{separator}\n]")[^"{separator}\r\n]*+"(?=[{separator}\r\n]|\Z)'.encode())
     for separator in _SEPARATORS.values()
 }
 
@@ -81,16 +90,57 @@ def check_separator(path: Path, names: Sequence[str]) -> None:
 
 
 def text_batches(path: Path, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
-    """The named columns, so many records at a time."""
+    """The named columns, at most so many records at a time."""
     names, separator = header(path), _SEPARATORS[path.suffix.lower()]
-    places = [names.index(column) for column in columns]
-    schema = pa.schema([(column, pa.string()) for column in columns])
     with _opened(path) as file:
         file.readline()
-        while lines := list(islice(file, rows)):
-            records = [record for line in lines if (record := _record(line, separator))]
-            cells = [pa.array(_column(records, place), pa.string()) for place in places]
-            yield pa.record_batch(cells, schema=schema)
+        for block in _blocks(file):
+            batch = _at_once(block, names, columns, separator)
+            batch = _line_by_line(block, names, columns, separator) if batch is None else batch
+            yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, about `_BLOCK` bytes of them."""
+    while block := file.read(_BLOCK):
+        yield block + file.readline()
+
+
+def _at_once(block: bytes, names: list[str], columns: Sequence[str], separator: str) -> pa.RecordBatch | None:
+    """A block of plain lines by Arrow's reader, which then follows our rules; None where a line is not plain.
+
+    Plain: no quote but around a whole cell without separators, no return but at the end of a line, valid UTF-8, as many
+    cells as the header.
+    """
+    block = b"\n" + block  # an empty line is no record, and behind it a byte order mark is text
+    quotes = block.count(b'"')
+    if quotes and quotes != 2 * len(_QUOTED[separator].findall(block)):
+        return None
+    if block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    kinds = dict.fromkeys(columns, pa.string())
+    with suppress(pa.ArrowException):
+        table = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(column_names=names, block_size=len(block) + 1),
+            csv.ParseOptions(delimiter=separator, double_quote=False),
+            csv.ConvertOptions(
+                column_types=kinds, include_columns=list(columns), null_values=[""], strings_can_be_null=True
+            ),
+        )
+        return table.combine_chunks().to_batches()[0] if table.num_rows else _record_batch([[] for _ in columns], kinds)
+    return None
+
+
+def _line_by_line(block: bytes, names: list[str], columns: Sequence[str], separator: str) -> pa.RecordBatch:
+    lines = (line + b"\n" for line in block.removesuffix(b"\n").split(b"\n"))
+    records = [record for line in lines if (record := _record(line, separator))]
+    kinds = dict.fromkeys(columns, pa.string())
+    return _record_batch([_column(records, names.index(column)) for column in columns], kinds)
+
+
+def _record_batch(cells: list[list[str | None]], kinds: dict[str, pa.DataType]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(column, pa.string()) for column in cells], schema=pa.schema(list(kinds.items())))
 
 
 def _opened(path: Path):

@@ -143,7 +143,8 @@ def _within_groups(
     because a block that several observers see counts once; so is what lies between the two. A fifth of the even split
     keeps the floor.
     """
-    ratios = [(budget, Fraction(budget.total) / _total(alone, budget)) for budget in budgets if budget.observers & alone.keys()]
+    asking = [budget for budget in budgets if budget.observers & alone.keys()]
+    ratios = [(budget, Fraction(budget.total) / _total(alone, budget)) for budget in asking]
     even = min(totals.values()) / sum(len(blocks) for blocks in difficulty.values())
     found: Shares = {}
     for observer, blocks in alone.items():

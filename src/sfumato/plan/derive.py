@@ -3,20 +3,27 @@
 In:   a Plan, the Network of its study.
 Out:  Findings. Running refuses a plan with a false one; `sfumato verify FOLDER --study` prints them.
 Not here: making plans (plan/make.py), certificates (evidence/verify.py).
+
+What is asked for comes from the study, never from the plan: a node that is seen needs its random act, so a plan from
+which an act was taken out is as false as one whose act is too quiet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sfumato.core import Guarantee, compose
+from sfumato.lang.spec import EVERYONE
+from sfumato.lang.term import show
 from sfumato.network.network import Network
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
+from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
-from sfumato.plan.plan import Plan
+from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.request import Request, requests_of, sample_answers, template_of
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.statistic import statistic_of
@@ -24,6 +31,9 @@ from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 
 __all__ = ["Finding", "derive"]
+
+#: Two derivations of one number agree this far; a plan that says more or less was changed.
+_SAME = 1e-6
 
 
 class Finding(NamedTuple):
@@ -35,82 +45,212 @@ class Finding(NamedTuple):
 
 
 def derive(plan: Plan, network: Network) -> Iterator[Finding]:
-    """The plan's promises and sensitivities from the study's own words."""
+    """The plan's publications, promises, acts and sensitivities from the study's own words."""
     same = plan.study_digest == network.spec.digest
     yield Finding(
         "study", same, "The plan was made for this study." if same else "The plan was made for another study."
     )
     if not same:
         return
-    yield from _promises(plan, network)
-    for act in plan.acts:
-        yield _found(f"{act.observer}: {act.name}", follows_study(act, network), "it reads what the study says")
     requests = requests_of(network)
-    for observer in sorted({planned.observer for planned in plan.publications}):
+    yield from _publications(plan, network, requests)
+    placed = [_placed(draw, network, requests) for draw in plan.draws]
+    yield from placed
+    if not all(finding.ok for finding in placed):
+        return  # whose they are and who sees them decides all that follows
+    yield from _promises(plan, network, requests)
+    yield from _acts(plan, network, requests)
+    for observer in dict.fromkeys(request.observer for request in requests):
         yield from _observer(plan, network, observer, [r for r in requests if r.observer == observer])
 
 
-def _promises(plan: Plan, network: Network) -> Iterator[Finding]:
+# ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _publications(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
+    """Each thing the study publishes once, and nothing else."""
+    stated = [(planned.name, planned.requirement, planned.observer) for planned in plan.publications]
+    asked = [(request.name, show(request.requirement.name), request.observer) for request in requests]
+    yield _found("publications", sorted(stated) == sorted(asked), "each of the study's, and no other")
+    everybody = {node.name for group in network.groups for node in group.nodes}
+    for request in requests:
+        nodes = set(request.nodes) & everybody if request.level == "individual" else set(request.nodes)
+        for planned in plan.publications:
+            if request.level != "other" and (planned.name, planned.observer) == (request.name, request.observer):
+                shown = {seen.node for seen in planned.seen}
+                yield _found(f"{request.observer}: {request.name}", shown == nodes, "it shows what the study says")
+
+
+def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Finding:
+    """Whose a draw is, under which adjacency, and towards whom: what its cost is counted by."""
+    sums = {node.name: node.dataset for node in network.aggregates}
+    if draw.group is None:
+        owner = sums.get(draw.node) if isinstance(draw, Draw) else None
+    else:
+        owner = network.groups[draw.group].dataset if 0 <= draw.group < len(network.groups) else None
+    observers = {request.observer for request in requests if request.requirement.dataset == owner}
+    fine = owner is not None and draw.dataset == owner and draw.adjacency == network.spec.dataset(owner).adjacency
+    known = bool(draw.observers) and set(draw.observers) <= observers
+    return _found(f"draw of {draw.node}", fine and known, "it is about the study's own individuals")
+
+
+# ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _promises(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
     """What the study asks, not what the plan says it asks, against what is drawn."""
-    asked: dict[str, dict[str, Guarantee]] = {}
-    for request in requests_of(network):
-        asked.setdefault(request.requirement.dataset, {})[request.observer] = request.requirement.guarantee
-    stated = {(promise.dataset, promise.observers): promise.asked for promise in plan.promises}
-    for dataset, wanted in asked.items():
-        for observer, guarantee in wanted.items():
-            same = stated.get((dataset, (observer,))) == guarantee
-            yield _kept(plan, dataset, (observer,), [guarantee], same)
+    asked: dict[tuple[str, tuple[str, ...]], list[Guarantee]] = {}
+    wanted: dict[str, dict[str, Guarantee]] = {}
+    for request in requests:
+        wanted.setdefault(request.requirement.dataset, {})[request.observer] = request.requirement.guarantee
+    for dataset, own in wanted.items():
+        asked |= {(dataset, (observer,)): [guarantee] for observer, guarantee in own.items()}
         for collusion in network.spec.collusions:
-            group = tuple(sorted(set(collusion.observers) & wanted.keys()))
+            group = set(collusion.observers) & own.keys()
             if len(group) > 1:
-                yield _kept(plan, dataset, group, [wanted[observer] for observer in group], True)
+                together = tuple(sorted(group | ({EVERYONE} & own.keys())))
+                asked[dataset, together] = [own[observer] for observer in sorted(group - {EVERYONE})]
+    stated = {(promise.dataset, promise.observers): promise for promise in plan.promises}
+    one_each = len(stated) == len(plan.promises) and stated.keys() == asked.keys()
+    yield _found("promises", one_each, "one to every observer and to every group that colludes")
+    for (dataset, observers), guarantees in asked.items():
+        yield _kept(plan, dataset, observers, guarantees, stated.get((dataset, observers)))
 
 
-def _kept(plan: Plan, dataset: str, observers: tuple[str, ...], asked: list[Guarantee], stated: bool) -> Finding:
-    """A group keeps the loosest of its members' promises."""
+def _kept(
+    plan: Plan, dataset: str, observers: tuple[str, ...], asked: list[Guarantee], stated: Promise | None
+) -> Finding:
+    """A group keeps the loosest of its members' promises; the plan says what is asked, and what its draws cost."""
+    field = f"promise to {' and '.join(observers)}"
+    if stated is None or not any(
+        stated.asked == one or (len(observers) > 1 and stated.asked.implies(one) is True) for one in asked
+    ):
+        return Finding(field, False, "The study asks for it, and the plan does not promise it.")
     events = plan.events(dataset, observers)
     cost = compose(events) if events else None
-    holds = stated and (cost is None or any(cost.implies(guarantee) is True for guarantee in asked))
-    finding = (
-        f"{asked[0]}." if holds else "What is drawn costs more than the study promises, or the plan promises less."
-    )
-    return Finding(f"promise to {' and '.join(observers)}", holds, finding)
+    if cost is not None and not any(cost.implies(guarantee) is True for guarantee in asked):
+        return Finding(field, False, "What is drawn costs more than the study promises.")
+    if not _same_cost(stated.kept, stated.asked if cost is None else cost):
+        return Finding(field, False, "What is drawn does not cost what the plan says it does.")
+    return Finding(field, True, f"{_held(cost, asked)}.")
+
+
+def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
+    """In ε without δ where there is one; only otherwise by the whole profile."""
+    if math.isfinite(pure := cost.epsilon(0.0)):
+        return math.isclose(stated.epsilon(0.0), pure, rel_tol=_SAME)
+    return math.isclose(stated.epsilon(1e-6), cost.epsilon(1e-6), rel_tol=1e-3, abs_tol=_SAME)
+
+
+# ── acts and draws ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
+    """One act for every table, model and channel, reading what the study says within the guarantee it was given."""
+    wanted = sorted((request.observer, request.name) for request in requests if request.level == "other")
+    settled = sorted((act.observer, act.name) for act in plan.acts)
+    if wanted or settled:
+        yield _found("acts", settled == wanted, "one for every table, model and channel")
+    for act in plan.acts:
+        fine = follows_study(act, network)
+        within = not act.events or compose(act.events).implies(act.guarantee) is True
+        yield _found(f"{act.observer}: {act.name}", fine and within, "it reads what the study says")
+
+
+def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
+    """The loosest of the promises that hold: a group is not promised what one member alone is."""
+    kept = [one for one in asked if cost is None or cost.implies(one) is True]
+    return next((one for one in kept if all(other.implies(one) is True for other in kept)), kept[0])
 
 
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
     draws = [draw for draw in plan.draws if observer in draw.observers]
-    yield from _sums(draws, network, observer)
+    yield from _sums(draws, network, observer, requests)
     asked = [request for request in requests if request.level == "individual"]
     numbers = [name for request in asked if not request.sampled for name in request.nodes]
+    answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
     for index, group in enumerate(network.groups):
         own = [draw for draw in draws if draw.group == index]
         template = template_of(network, group, numbers) if numbers else None
         if template is not None:
             yield from _numbers(own, template, [n for n in numbers if n in template.order], observer)
-        for draw in own:
-            if isinstance(draw, SampleDraw):
-                node = group.node(draw.node)
-                law = sample_answers(network, group, node)[1] if node is not None else None
-                yield _found(f"{observer}: {draw.node}", law == draw.candidate, "the answers' law is the study's")
+        elif any(not isinstance(draw, SampleDraw) for draw in own):
+            yield Finding(f"{observer}: group {index}", False, "It is drawn, and nothing of it is seen.")
+        yield from _answers([draw for draw in own if isinstance(draw, SampleDraw)], network, index, observer, answers)
 
 
-def _sums(draws: list[Any], network: Network, observer: str) -> Iterator[Finding]:
+def _answers(
+    draws: list[SampleDraw], network: Network, index: int, observer: str, asked: dict[str, None]
+) -> Iterator[Finding]:
+    """One random answer for every such node that the individuals of a group have, by the study's own law."""
+    group = network.groups[index]
+    nodes = {name: node for name in asked if (node := group.node(name)) is not None}
+    for name, node in nodes.items():
+        own = [draw for draw in draws if draw.node == name]
+        fine = bool(own) and all(draw.candidate == sample_answers(network, group, node)[1] for draw in own)
+        yield _found(f"{observer}: {name}", fine, "the answers' law is the study's")
+    for name in dict.fromkeys(draw.node for draw in draws if draw.node not in nodes):
+        yield Finding(f"{observer}: {name}", False, "The study asks for no such answer.")
+
+
+def _sums(draws: list[AnyDraw], network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
+    """Noise on every sum that lies behind something seen and that somebody can move."""
     sums = {node.name: node for node in network.aggregates}
-    for draw in draws:
-        if draw.group is None and isinstance(draw, Draw):
-            node = sums.get(draw.node)
-            if node is None:
-                yield Finding(f"{observer}: {draw.node}", False, "The study has no such aggregate.")
-                continue
-            statistic = statistic_of(node, network)
+    asked = [request for request in requests if request.level == "aggregate"]
+    behind = {
+        name: sums[name].dataset == request.requirement.dataset if name in sums else False
+        for request in asked
+        for name in _behind(request, network)
+    }
+    drawn = [draw for draw in draws if draw.group is None and isinstance(draw, Draw)]
+    for name, protected in behind.items():
+        if not protected:
+            yield Finding(f"{observer}: {name}", False, "Its requirement protects nobody behind it.")
+            continue
+        statistic = statistic_of(sums[name], network)
+        own = [draw for draw in drawn if draw.node == name]
+        if statistic.is_public:
+            yield _found(f"{observer}: {name}", not own, "nobody can move it")
+        elif not own:
+            yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
+        for draw in own:
             least = (statistic.l2 if draw.noise == "gaussian" else statistic.l1) * ARITHMETIC
-            fine = draw.sensitivity >= least and draw.dimension >= statistic.dimension
-            yield _found(f"{observer}: {draw.node}", fine, f"one individual moves it by at most {least:.6g}")
+            fine = _is_stated(draw.sensitivity, least) and draw.dimension == statistic.dimension
+            yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
+    for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
+        yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")
 
 
-def _numbers(draws: list[Any], template: Template, observed: list[str], observer: str) -> Iterator[Finding]:
+def _behind(request: Request, network: Network) -> list[str]:
+    """The aggregates, and the private cells of nobody, that a publication is computed from."""
+    shared = {node.name: node for node in network.shared}
+    sums = {node.name for node in network.aggregates}
+    found, waiting, met = [], list(request.nodes), set()
+    while waiting:
+        name = waiting.pop()
+        if name in met:
+            continue
+        met.add(name)
+        node = shared.get(name)
+        if name in sums or node is None or (node.source is not None and not node.public):
+            found.append(name)
+        else:
+            waiting += node.inputs
+    return found
+
+
+def _is_stated(sensitivity: float, least: float) -> bool:
+    """No less than what follows from the study, and no more than rounding adds."""
+    return least <= sensitivity <= least * (1 + _SAME)
+
+
+def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], observer: str) -> Iterator[Finding]:
     linear = [draw for draw in draws if isinstance(draw, LinearDraw)]
     if linear:
+        alone = all(draw.candidate == linear[0].candidate for draw in linear)
+        alone = alone and not any(isinstance(draw, Draw) for draw in draws)
+        seen = set(observed) <= set(linear[0].candidate.outputs)
+        yield _found(f"{observer}: {', '.join(observed)}", alone and seen, "noise lies on all that is seen")
         for draw in linear:
             ranges = {name: (b.low, b.width) for name, b in template.bounds.items()}
             stated = zip(draw.candidate.inputs, draw.candidate.low, draw.candidate.width, strict=True)
@@ -123,8 +263,11 @@ def _numbers(draws: list[Any], template: Template, observed: list[str], observer
     yield _found(f"{observer}: {', '.join(observed)}", covered, "noise lies on every way from private data")
     for draw in draws:
         if isinstance(draw, Draw):
+            if draw.node not in template.order:
+                yield Finding(f"{observer}: {draw.node}", False, "It is drawn, and nothing of it is seen.")
+                continue
             least = template.sensitivity(draw.node, cut)
-            fine = draw.sensitivity >= least.value
+            fine = _is_stated(draw.sensitivity, least.value) and draw.dimension == 1
             yield _found(f"{observer}: {draw.node}", fine, f"{least.value:.6g} by {least.rule}")
 
 

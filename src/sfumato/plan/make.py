@@ -22,7 +22,6 @@ from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
@@ -31,6 +30,7 @@ from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, requests_of
+from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
@@ -114,7 +114,7 @@ def _planned(
     plan = Plan(
         network.spec.name,
         network.spec.digest,
-        tuple(_with_meaning(planned, network) for one in settled for planned in one.planned),
+        tuple(with_meaning(planned, network) for one in settled for planned in one.planned),
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
@@ -125,10 +125,6 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
-
-
-def _with_meaning(planned: Planned, network: Network) -> Planned:
-    return dataclasses.replace(planned, about=meaning_of(network, (seen.node for seen in planned.seen)))
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:

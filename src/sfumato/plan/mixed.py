@@ -257,4 +257,5 @@ def _planned(wanted: Wanted, choice: Choice, share: Point) -> Planned:
         request.weight,
         f"within its portion {share.describe()} of the requirement {choice.reason}{note}",
         request.position.strip(),
+        listed=wanted.kind == "channel",
     )

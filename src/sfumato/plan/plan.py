@@ -87,6 +87,7 @@ class Planned:
     weight: float
     reason: str
     position: str = ""
+    listed: bool = False  # every row stands beside its individual's identifier, which gets no noise
     about: tuple[str, ...] = ()
 
     @property
@@ -304,6 +305,7 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
         "weight": planned.weight,
         "reason": planned.reason,
         "position": planned.position,
+        "listed": planned.listed,
         "about": list(planned.about),
         "seen": [
             {
@@ -349,5 +351,6 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
         entry["weight"],
         entry["reason"],
         entry["position"],
+        entry["listed"],
         tuple(entry["about"]),
     )

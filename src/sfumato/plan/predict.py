@@ -82,7 +82,7 @@ class Predicting:
     def _computed(self, name: str) -> Seen:
         """Something computed from aggregates, simulated over them spread on their ranges."""
         errors = self._simulated(name)
-        error, width = float(np.mean(errors**2)), float(np.quantile(np.abs(errors), 0.95))
+        error, width = float(np.mean(errors**2)), _quantile(errors)
         note = f"Over aggregates spread on their ranges. {self._note(name)}".strip() if error else ""
         return Seen(name, error, width, 1, note, ((math.sqrt(error), width),), (), "drawn" if error else "known")
 
@@ -94,7 +94,8 @@ class Predicting:
             error = settling.statistics[other].error(variance_of(other, self.draws), size, self._pure)
             if error > 0:
                 scales[other] = math.sqrt(error / (2.0 if self._pure else 1.0))
-        return settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
+        errors = settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
+        return np.where(np.isnan(errors), math.inf, errors)  # 0/0 may be anything
 
     def _note(self, name: str) -> str:
         """What a prediction assumes about sizes, and what it would be for others, in one line."""
@@ -126,8 +127,13 @@ class Predicting:
     def _width(self, name: str) -> float:
         settling = self.settling
         if name not in settling.aggregates:
-            return float(np.quantile(np.abs(self._simulated(name)), 0.95))
+            return _quantile(self._simulated(name))
         return settling.statistics[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
+
+
+def _quantile(errors: Numbers) -> float:
+    """What 95 of 100 errors stay below; one of them, because between infinite ones there is nothing."""
+    return float(np.quantile(np.abs(errors), 0.95, method="higher"))
 
 
 def seen_of_one(

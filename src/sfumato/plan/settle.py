@@ -427,6 +427,7 @@ class Settling:
             request.weight,
             reason,
             request.position.strip(),
+            listed=True,
         )
 
     def _structure(self, part: IndividualPart) -> str:

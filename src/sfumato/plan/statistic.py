@@ -237,7 +237,7 @@ class Statistic:
         return self.dimension if self.kind == "mean" else 1
 
     def is_open(self, noisy: Numbers, law: NoiseLaw) -> bool:
-        """Whether this is a mean over a drawn count that cannot be told from 0: of it nothing is known but the range."""
+        """Whether this is a mean whose drawn count cannot be told from 0: nothing is known of it but the range."""
         return self.kind == "mean" and not self._fixed_count and float(noisy[1]) <= law.half_width
 
     def first(self, rows: Numbers, count: float | None = None, pure: bool = False, is_open: bool = False) -> Numbers:

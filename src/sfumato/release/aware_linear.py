@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
@@ -94,7 +95,7 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         answer = inverse @ corrected
         self.coef_, self.intercept_ = self._rule(answer, centre, middle)
         scatter = self._scatter(published, centred, response, answer) @ inverse.T
-        self.standard_error_ = scatter.std(axis=0) / np.sqrt(rows) / self._features.scale
+        self.standard_error_ = self._error(scatter, centred) / self._features.scale
         self.coef_noisy_, self.intercept_noisy_ = self._rule(gram.solve(products, 1.0), centre, middle)
         self.covariance_ = gram.repaired(noise) * np.outer(self._features.scale, self._features.scale)
         self.feature_names_out_ = np.array(self._features.encoded, dtype=object)
@@ -124,7 +125,14 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
             return float(self.regularization)
         if self.regularization not in _WAYS:
             raise InputError(f"regularization must be one of {_WAYS} or a number from 0 to 1.")
-        if self.regularization != "prediction" and self.resolution_ < RESOLVED:
+        if rows <= len(products) + bool(self.fit_intercept):
+            warnings.warn(
+                f"{rows} rows are too few for {len(products)} features: they leave nothing to tell scatter from signal, "
+                "and standard_error_ is infinite. Release more rows, or leave features out.",
+                SwampedWarning,
+                stacklevel=3,
+            )
+        elif self.regularization != "prediction" and self.resolution_ < RESOLVED:
             warnings.warn(
                 "The published noise drowns a direction of the features (resolution_ "
                 f"{self.resolution_:.2g}, and 2 is needed): the coefficients are pulled towards zero and are good for "
@@ -142,6 +150,23 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
             block, own = published[:, place], answer[place]
             parts[:, place] += block * (block @ own)[:, None] - block * own
         return parts
+
+    def _error(self, scatter: Matrix, centred: Matrix) -> Matrix:
+        """Standard error of the mean of the rows' parts, each row judged by an answer it had no part in.
+
+        A row pulls the answer towards itself by its leverage h, so its part is divided by 1 - h (MacKinnon & White
+        1985, HC3). With few rows to spare the scatter is itself a guess: Student's quantile over the normal one makes
+        ±1.96 errors cover as they should. With none to spare nothing is known.
+        """
+        rows, width = centred.shape
+        spare = rows - width - bool(self.fit_intercept)
+        if spare < 1:
+            return np.full(width, np.inf)
+        basis = np.linalg.svd(centred, full_matrices=False)[0]
+        leverage = (basis**2).sum(axis=1) + bool(self.fit_intercept) / rows
+        parts = (scatter - scatter.mean(axis=0)) / np.maximum(1 - leverage, 1 / rows)[:, None]
+        student = float(stdtrit(spare, 0.975) / ndtri(0.975))
+        return student * np.sqrt((parts**2).sum(axis=0)) / rows
 
     def _rule(self, coefficients: Matrix, centre: Matrix, middle: float) -> tuple[Matrix, float]:
         own, intercept = self._features.in_own_unit(coefficients, middle - float(coefficients @ centre))

@@ -134,7 +134,7 @@ def _content(table: Any) -> str:
 def _columns(table: Any) -> dict[str, Any]:
     if isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__"):
         try:
-            arrow = (
+            arrow: Any = (
                 table if isinstance(table, pa.Table) else pa.table(dict(table) if isinstance(table, Mapping) else table)
             )
             return {name: arrow[name] for name in arrow.column_names}
@@ -150,7 +150,7 @@ def _columns(table: Any) -> dict[str, Any]:
 def _update(digest: Any, column: Any) -> None:
     if isinstance(column, pa.ChunkedArray | pa.Array):
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-            digest.update(np.asarray(pc.is_valid(column)).tobytes())
+            digest.update(np.asarray(column.is_valid()).tobytes())
             digest.update(np.asarray(pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)).tobytes())
             return
         values = column.to_pylist()

@@ -99,8 +99,8 @@ class TableFile:
 
     def _csv_batches(self, schema: Schema, columns: list[str], rows: int) -> Iterator[pa.Table]:
         shown = ", ".join(f"{_read(sql_name(name), schema.columns[name])} AS {sql_name(name)}" for name in columns)
-        for batch in text_batches(self.path, columns, rows):
-            with duckdb.connect(config={"temp_directory": ""}) as room:
+        with duckdb.connect(config={"temp_directory": ""}) as room:
+            for batch in text_batches(self.path, columns, rows):
                 room.register("batch", pa.Table.from_batches([batch]))
                 yield room.sql(f"SELECT {shown} FROM batch").to_arrow_table()
 

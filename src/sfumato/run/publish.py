@@ -56,6 +56,11 @@ def columns_for(plan: Plan, values: Values) -> tuple[Columns, ...]:
 
 
 def _columns(act: Act, values: Values) -> Columns:
+    if not any((one.kind, one.name) == (act.kind, act.strategy) for one in STRATEGIES):
+        raise InputError(
+            f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
+            "Nothing was drawn and nothing was spent."
+        )
     table = values.individuals[act.dataset]
     if table.num_rows == 0:
         # Under replace-one the number of individuals is public.

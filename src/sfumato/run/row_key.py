@@ -6,8 +6,8 @@ Not here: what the key does (network/rows.py).
 
 The words of a study do not enter: whoever renames a dataset, a table or a variable meets the same rows, so that every
 study keeps the same ones and nothing averages out over repeated releases. Data has one ledger (run/accounts.py). The
-key is drawn at random and never comes from data. No promise rests on its secrecy; the file is readable by its owner alone
-all the same.
+key is drawn at random and never comes from data. No promise rests on its secrecy; the file is readable by its owner
+alone all the same.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from sfumato.core.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.plan import Plan
+from sfumato.plan.sentences import LISTED
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
@@ -109,6 +110,11 @@ def _drawn(
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
+    whose = {promise.requirement: promise.dataset for promise in plan.promises}
+    for planned in plan.publications:
+        shown = whose.get(planned.requirement) == dataset and (observers is None or planned.observer in observers)
+        if planned.listed and shown:
+            notes.append(f"{planned.name} for {planned.observer}: {LISTED}")
     for act, one in zip(acts, done, strict=True):
         notes += [f"{act.name} for {act.observer}: {note}" for note in one.notes]
     return _Drawn(events, tuple(sorted(proofs | ({"portions"} if acts else set()))), tuple(notes))

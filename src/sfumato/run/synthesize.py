@@ -119,7 +119,7 @@ def measured_table(measured: Sequence[Measured]) -> pa.Table:
         cells = list(itertools.product(*one.levels))
         second = one.columns[1] if len(one.columns) > 1 else None
         parts["table"] += [number] * len(cells)
-        parts["first"] += [one.columns[0]] * len(cells)
+        parts["first"] += [*one.columns[:1]] * len(cells)
         parts["first_level"] += [cell[0] for cell in cells]
         parts["second"] += [second] * len(cells)
         parts["second_level"] += [cell[1] if second else None for cell in cells]

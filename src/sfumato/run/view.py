@@ -24,6 +24,7 @@ from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.totals import AggregateValue
+from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.individual_part import AnyDraw
@@ -156,11 +157,12 @@ class View:
         if not draws:
             if not statistic.is_public:
                 raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
-            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), sums.count, False)
+            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), float(sums.count), False)
         pure = draws[0].noise == "laplace"
         noisy = self.drawn.combined(draws, statistic.encode(sums, pure))
         # The number of contributions is used exactly only where everybody knows it.
-        return _Noisy(statistic, noisy, law_of(draws), sums.count if statistic.has_public_count else None, pure)
+        count = float(sums.count) if statistic.has_public_count else None
+        return _Noisy(statistic, noisy, law_of(draws), count, pure)
 
     def _shared(self, name: str) -> Figure:
         """Something computed from published aggregates and public facts: post-processing, its error included."""
@@ -230,6 +232,7 @@ class View:
         if template is None or not rows.size:
             return shown
         linear = self._linear_draws(index)
+        self._check_noise(template, index, [name for name in numbers if name in template.order], linear)
         wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
         inputs = {node: self._column(node, rows, table) for node in wanted}
         if linear:
@@ -241,6 +244,15 @@ class View:
             if name in found:
                 shown |= found[name].columns(name)
         return shown
+
+    def _check_noise(self, template: Template, index: int, names: Sequence[str], linear: Sequence[LinearDraw]) -> None:
+        """A second time, beside plan/derive.py: no value that private data reaches is shown without noise."""
+        cut = [name for name in template.order if self._draws(name, index)]
+        if not linear and not is_cut(cut, template.parents, template.private, names):
+            raise PlanError(
+                f"{', '.join(names)} would be shown without noise: the plan draws nothing between it and private data. "
+                "Make the plan again with make_plan. Nothing was published."
+            )
 
     def _column(self, node: str, rows: np.ndarray, table: pa.Table) -> np.ndarray:
         return self.values.column(node)[rows] if node in table.column_names else self.values.column(node)

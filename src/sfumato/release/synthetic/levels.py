@@ -126,7 +126,7 @@ def _edges(name: str, domain: Domain, given: Sequence[float] | None) -> tuple[fl
         return tuple(float(edge) for edge in np.linspace(domain.low, domain.high, DEFAULT_BINS + 1))
     edges = tuple(float(edge) for edge in given)
     rising = len(edges) >= 2 and all(first < second for first, second in itertools.pairwise(edges))
-    if not rising or not np.isfinite(edges).all() or edges[0] != domain.low or edges[-1] != domain.high:
+    if not rising or not np.isfinite(edges).all() or edges[:1] + edges[-1:] != (domain.low, domain.high):
         raise SchemaError(
             f"The edges of {name} must rise from {domain.low:g} to {domain.high:g}, the ends of its interval. "
             "Nothing was spent."

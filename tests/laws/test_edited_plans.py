@@ -1,0 +1,184 @@
+"""Whatever is taken out of a plan, or changed in it, is found before anything is reserved, and by whoever verifies it.
+
+The studies are those of tests/laws/truth.py, which share no code with the planner, and a few for what these do not ask
+for: random answers, tables and classifiers. Every part of a plan is edited alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from laws.test_truth import arrow_tables
+from laws.truth import make_case
+from sfumato.core import Adjacency, PureDP
+from sfumato.errors import PlanError
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.plan import derive as derive_module
+from sfumato.plan.derive import derive
+from sfumato.plan.draw import Draw
+from sfumato.plan.plan import Plan
+from sfumato.run.ledger import Ledger
+from sfumato.run.planning import make_plan
+from sfumato.run.study import run_plan
+
+HEAD = """
+source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1).
+column(t, c, c(P)). random(c(P)) :- p(P). range(c(P), [u, v]). missing(c(P), u).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10). missing(x(P), 0).
+dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, dp(1)).
+"""
+QUESTIONS = {
+    "a random answer": "publish(a, sample(c(P)), o(pub)) :- p(P).",
+    "a level": "publish(a, c(P), o(pub)) :- p(P).",
+    "a level beside a sum": "publish(a, c(P), o(pub)) :- p(P). sum(s, x(P), p(P)). publish(b, s, o(pub)).",
+    "a number": "publish(a, x(P), o(pub)) :- p(P).",
+    "sums": "sum(s, x(P), p(P)). mean(m, x(P), p(P)). publish(a, s, o(pub)). publish(b, m, o(pub)).",
+    "a table": "publish(a, table([c(P), x(P)]), o(pub)).",
+    "a table beside a sum": "publish(a, table([c(P), x(P)]), o(pub)). sum(s, x(P), p(P)). publish(b, s, o(pub)).",
+    "a classifier": "publish(a, classifier(c(P), [x(P)]), o(pub)).",
+}
+TABLE = {"t": pa.table({"id": [1, 2, 3], "c": ["u", "v", "v"], "x": [1.0, 5.0, 9.0]})}
+
+_STRANGER = Adjacency("stranger", "replace-one")
+
+
+def _of_draws(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for place, draw in enumerate(plan.draws):
+        others = (*plan.draws[:place], *plan.draws[place + 1 :])
+        yield f"draw {place} removed", dataclasses.replace(plan, draws=others)
+        yield f"draw {place} twice", dataclasses.replace(plan, draws=(*plan.draws, draw))
+        changes: dict[str, Any] = {
+            "observers": ("stranger",),
+            "adjacency": _STRANGER,
+            "dataset": "elsewhere",
+            "group": 0 if draw.group is None else len(plan.network.groups),
+        }
+        quieter = {"epsilon": draw.epsilon * 2} if hasattr(draw, "epsilon") else {"scale": draw.scale / 2}
+        if isinstance(draw, Draw):
+            quieter |= {"sensitivity": draw.sensitivity / 2, "dimension": draw.dimension + 1, "node": "nothing"}
+        for field, value in (changes | quieter).items():
+            edited = dataclasses.replace(draw, **{field: value})
+            yield f"draw {place}: {field}", dataclasses.replace(plan, draws=(*others, edited))
+
+
+def _of_acts(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for place, act in enumerate(plan.acts):
+        others = (*plan.acts[:place], *plan.acts[place + 1 :])
+        yield f"act {place} removed", dataclasses.replace(plan, acts=others)
+        changes = {"name": "other", "observer": "stranger", "dataset": "elsewhere", "kind": "other"}
+        for field, value in changes.items():
+            edited = dataclasses.replace(act, **{field: value})
+            yield f"act {place}: {field}", dataclasses.replace(plan, acts=(*others, edited))
+        for word in ("schema", "columns", "target"):
+            edited = dataclasses.replace(act, parameters={**act.parameters, word: "other"})
+            yield f"act {place}: {word}", dataclasses.replace(plan, acts=(*others, edited))
+
+
+def _of_promises(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for place, promise in enumerate(plan.promises):
+        others = (*plan.promises[:place], *plan.promises[place + 1 :])
+        yield f"promise {place} removed", dataclasses.replace(plan, promises=others)
+        large = PureDP(1e9, adjacency=promise.asked.adjacency)
+        changes = {"observers": ("stranger",), "dataset": "elsewhere", "asked": large, "kept": large}
+        for field, value in changes.items():
+            edited = dataclasses.replace(promise, **{field: value})
+            yield f"promise {place}: {field}", dataclasses.replace(plan, promises=(*others, edited))
+
+
+def _of_publications(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for place, planned in enumerate(plan.publications):
+        others = (*plan.publications[:place], *plan.publications[place + 1 :])
+        yield f"publication {place} removed", dataclasses.replace(plan, publications=others)
+        yield f"publication {place} twice", dataclasses.replace(plan, publications=(*plan.publications, planned))
+        edited = dataclasses.replace(planned, observer="stranger")
+        yield f"publication {place}: observer", dataclasses.replace(plan, publications=(*others, edited))
+
+
+def edits(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Every part of a plan, removed or changed alone."""
+    yield from _of_draws(plan)
+    yield from _of_acts(plan)
+    yield from _of_promises(plan)
+    yield from _of_publications(plan)
+
+
+def accepted(plan: Plan) -> list[str]:
+    """The edits that follow from the study, as far as `derive` can tell."""
+    assert plan.network is not None
+    assert all(finding.ok for finding in derive(plan, plan.network))
+    return [name for name, forged in edits(plan) if all(finding.ok for finding in derive(forged, plan.network))]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_edit_of_each_kind_of_question_is_found(question):
+    assert accepted(make_plan(HEAD + QUESTIONS[question])) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_edit_of_a_random_study_is_found(seed):
+    assert accepted(make_plan(make_case(seed, most_people=60, models=seed == 5).text)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(40_000, 40_200, 20))
+def test_every_edit_of_two_hundred_studies_is_found(start):
+    for seed in range(start, start + 20):
+        assert accepted(make_plan(make_case(seed, most_people=60, models=seed % 5 == 0).text)) == [], seed
+
+
+# ── run and verify ask the same question ─────────────────────────────────────────────────────────────────────────────
+
+
+def refused_by_both(plan: Plan, forged: Plan, tables, folder) -> None:
+    ledger = Ledger(folder / "ledger.db")
+    with pytest.raises(PlanError, match=r"Nothing was read, drawn or spent\."):
+        run_plan(forged, tables, ledger, grant=True, out=folder / "none")
+    assert ledger.datasets() == []
+    assert not (folder / "none").exists()
+    checks = verify_folder(_published(plan, forged, tables, folder), folder / "s.pl")
+    # That the certificates are of another plan is seen as well; it is the study that says what is wrong with this one.
+    assert [check for check in checks if not check.ok and "certificate" not in check.field]
+
+
+def _published(plan: Plan, forged: Plan, tables, folder):
+    """A folder in which everything is honest except the plan, as somebody who changed the program would publish it."""
+    out = folder / "out"
+    run_plan(plan, tables, None, out=out)
+    (out / "plan.json").write_text(forged.to_json(), encoding="utf-8")
+    return out
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_plan_without_its_random_acts_is_neither_run_nor_verified(tmp_path, question):
+    (tmp_path / "s.pl").write_text(HEAD + QUESTIONS[question], encoding="utf-8")
+    plan = make_plan(tmp_path / "s.pl")
+    refused_by_both(plan, dataclasses.replace(plan, draws=(), acts=()), TABLE, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_studies_without_a_draw_are_neither_run_nor_verified(tmp_path, seed):
+    case = make_case(seed, most_people=60)
+    (tmp_path / "s.pl").write_text(case.text, encoding="utf-8")
+    plan = make_plan(tmp_path / "s.pl")
+    refused_by_both(plan, dataclasses.replace(plan, draws=plan.draws[1:]), arrow_tables(case), tmp_path)
+
+
+def test_what_is_shown_is_checked_a_second_time(monkeypatch):
+    """Were the plan not derived again, no value of a person would be shown without noise either."""
+    monkeypatch.setattr("sfumato.run.study.derive", lambda plan, network: iter(()))
+    for question in ("a random answer", "a level", "a number"):
+        plan = make_plan(HEAD + QUESTIONS[question])
+        with pytest.raises(PlanError, match="without noise"):
+            run_plan(dataclasses.replace(plan, draws=()), TABLE, None)
+
+
+def test_the_law_finds_a_derivation_that_looks_only_at_what_is_there(monkeypatch):
+    """A planted relative: random answers are compared where there are some, and not missed where there are none."""
+    monkeypatch.setattr(derive_module, "_answers", lambda *given: iter(()))
+    monkeypatch.setattr(derive_module, "_same_cost", lambda stated, cost: True)
+    assert "draw 1 removed" in accepted(make_plan(HEAD + QUESTIONS["a level beside a sum"]))
