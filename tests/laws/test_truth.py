@@ -20,6 +20,7 @@ from sfumato.cli import app
 from sfumato.errors import InputError
 from sfumato.evidence import verify
 from sfumato.lang.problem import Problem
+from sfumato.network import cells
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
@@ -169,7 +170,19 @@ def test_the_generator_covers_what_studies_ask():
         "weight(",
     ):
         assert text.count(word) >= 5, word
-    for word in ("gdp(", "zcdp(", ", 0.000001)", "dp(1000000.0)", "missing(", "treated(P, ", "lookup(", "\\+ ", " ; "):
+    for word in (
+        "gdp(",
+        "zcdp(",
+        ", 0.000001)",
+        "dp(1000000.0)",
+        "missing(",
+        "treated(P, d",
+        "treated(P, _)",
+        "), drug(D",
+        "lookup(",
+        "\\+ ",
+        " ; ",
+    ):
         assert text.count(word) >= 3, word
     kinds = {number.kind for case in cases for numbers in case.expected.values() for number in numbers}
     assert kinds == {"count", "sum", "mean", "moment2", "histogram", "shared"}
@@ -210,6 +223,11 @@ def test_a_planted_defect_of_the_runner_is_found(monkeypatch, defect):
         Network, "evaluate", lambda self, tables, *more, **named: honest(self, defect(tables), *more, **named)
     )
     assert published_falsehoods(range(100, 106), 60) != []
+
+
+def test_a_reader_that_believes_rows_without_a_thing_is_found(monkeypatch):
+    monkeypatch.setattr(cells, "among", lambda *_: "TRUE")
+    assert published_falsehoods(range(100, 130), 60) != []
 
 
 def test_a_planted_wrong_cost_is_not_verified(fifty):

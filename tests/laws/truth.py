@@ -185,6 +185,12 @@ class _Study:
         rows = [(self.people["id"].iloc[i], drug) for i, j in np.argwhere(given) for drug in [_DRUGS[j]]]
         table = pd.DataFrame(rows, columns=["person", "drug"]).astype({"person": self.people["id"].dtype})
         table["dose"] = self.chance.uniform(-2, 12, len(table))
+        # Rows that assert nothing: without a drug, or with one the study does not list.
+        idle = np.flatnonzero(self.chance.random(len(self.people)) < 0.3)
+        other = pd.DataFrame({"person": self.people["id"].to_numpy()[idle]})
+        other["drug"] = np.where(self.chance.random(len(idle)) < 0.5, None, "d9")
+        other["dose"] = 5.0
+        table = pd.concat([table, other.astype({"person": table["person"].dtype})], ignore_index=True)
         self.tables["visits"] = table.sample(frac=1.0, random_state=int(self.chance.integers(1 << 30)))
         self.say(
             "source(visits, 'visits.parquet').",
@@ -192,7 +198,7 @@ class _Study:
             "column(visits, drug, drug(D)).",
             "column(visits, dose, dose(P, D)).",
             "relation(visits, treated(P, D)).",
-            f"rows_per_person(visits, {len(_DRUGS)}).",
+            f"rows_per_person(visits, {len(_DRUGS) + 1}).",
             "".join(f"drug({drug}). " for drug in _DRUGS),
             "random(dose(P, D)) :- person(P), drug(D).",
             "range(dose(P, D), 0, 10).",
@@ -377,6 +383,8 @@ class _Study:
                     return f"{one.text} = {level}", one.values == level
                 return f"{one.text} \\= {level}", one.values != level
             case "treated":
+                if self.chance.random() < 0.4:
+                    return self._treated_at_all()
                 drug = self.pick(_DRUGS)
                 return f"treated(P, {drug})", self.treated[drug]
         one = self.pick(self._fixed())
@@ -389,6 +397,12 @@ class _Study:
                 one.values < cut,
             )
         )
+
+    def _treated_at_all(self) -> tuple[str, pd.Series]:
+        """With any of the listed drugs; a name of its own for each, because two conditions share none."""
+        drug = f"D{int(self.chance.integers(1 << 30))}"
+        text = self.pick([f"treated(P, {drug})", "treated(P, _)", f"(treated(P, {drug}), drug({drug}))"])
+        return text, pd.concat(self.treated, axis=1).any(axis=1)
 
     # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -410,6 +424,12 @@ class _Study:
             self._add_levels(name, goal)
         else:
             self._add_bins(name, goal, random)
+
+    def add_treated(self, name: str) -> None:
+        """How many were given anything that is listed."""
+        text, holds = self._treated_at_all()
+        self.say(f"count({name}, (person(P), {text})).")
+        self._keep(name, [Number(name, "", float(holds.sum()), float(max(holds.sum(), 1)), "count")], True)
 
     def _counted(self, weight: pd.Series, *texts: str) -> pd.Series:
         """The weights without those who lack a cell that is skipped."""
@@ -589,6 +609,8 @@ def make_case(
             study.add_square_of_random("q0")
     for place in range(int(chance.integers(1, 6))):
         study.add_aggregate(f"s{place}", random)
+    if study.treated and chance.random() < 0.5:
+        study.add_treated("u0")
     if chance.random() < 0.5:
         study.add_shared("t0")
     return _published(study, seed, relation, generous, models)

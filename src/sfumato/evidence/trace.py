@@ -127,7 +127,7 @@ def _origins(network: Network, behind: Mapping[str, list[Node | AggregateNode]])
             else:
                 for member in sorted(form.condition.members(), key=str):
                     own = columns.setdefault(member.table, {})
-                    own.update(dict.fromkeys((member.person, *(column for column, _ in member.matches))))
+                    own.update(dict.fromkeys(member.columns))
                 if form.row_table is not None:
                     columns.setdefault(form.row_table, {})
                 # A count of everybody reads who there is.

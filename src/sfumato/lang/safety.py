@@ -145,6 +145,9 @@ def _unused(clauses: tuple[Clause, ...]) -> Iterator[Problem]:
     used |= {
         indicator(part) for clause in clauses if indicator(clause.head) in _WITH_GOALS for part in walk(clause.head)
     }
+    # What the study lists decides which rows of such a column count.
+    columns = [clause.head.arguments[2] for clause in clauses if indicator(clause.head) == "column/3"]
+    used |= {indicator(atom) for atom in columns if isinstance(atom, Compound)}
     reported = set()
     for clause in clauses:
         name = indicator(clause.head)

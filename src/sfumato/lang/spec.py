@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -214,10 +214,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """forget(Individual): rows that must not be read again; forget(Individual, RV) names one variable."""
+    """forget(Individual): rows that must not be read again."""
 
     individual: Term
-    variable: Term | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -383,6 +382,18 @@ class Spec:
         from sfumato.lang.vocabulary import random_predicates
 
         return random_predicates(self.clauses)
+
+    @cached_property
+    def listings(self) -> Mapping[str, tuple[Term, ...]]:
+        """functor/1 of a predicate the study lists in facts alone -> its things (drug(d1). drug(d2).)."""
+        found: dict[str, list[Term] | None] = {}
+        for clause in self.clauses:
+            name, own = indicator(clause.head), found.setdefault(indicator(clause.head), [])
+            if len(clause.head.arguments) != 1 or clause.body is not None or not is_ground(clause.head):
+                found[name] = None
+            elif own is not None:
+                own.append(clause.head.arguments[0])
+        return MappingProxyType({name: tuple(dict.fromkeys(own)) for name, own in found.items() if own})
 
     @cached_property
     def table_predicates(self) -> Mapping[str, tuple[str, bool]]:

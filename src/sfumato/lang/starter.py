@@ -96,8 +96,8 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
         lines += [
             "",
             f"# {_plain(identity.name)} seems to say who a row is about. It is not declared here, and",
-            "# `sfumato release` refuses a file with a column that is not declared: remove it from the file first. Only if it identifies",
-            "# nobody, declare it like the others.",
+            "# `sfumato release` refuses a file with a column that is not declared:",
+            "# remove it from the file first. Only if it identifies nobody, declare it like the others.",
         ]
     for column in (column for column in columns if column is not identity):
         lines += [

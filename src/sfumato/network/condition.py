@@ -125,17 +125,27 @@ class LevelIs(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Member(Condition):
-    """The table has a row of this individual with these values in these columns."""
+    """The table has a row of this individual with these values in these columns.
+
+    `among` names further columns that must hold something: one of these levels, or anything where there are none.
+    """
 
     table: str
     person: str
     matches: tuple[tuple[str, Level], ...]
+    among: tuple[tuple[str, tuple[Level, ...] | None], ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column it looks at."""
+        return (self.person, *(column for column, _ in self.matches), *(column for column, _ in self.among))
 
     @property
     def key(self) -> str:
         """A name for its column of flags."""
         tests = "".join(f", {column} = {level!r}" for column, level in self.matches)
-        return f"row of {self.table} by {self.person}{tests}"
+        listed = "".join(f", {column} in {levels!r}" for column, levels in self.among)
+        return f"row of {self.table} by {self.person}{tests}{listed}"
 
     def references(self) -> frozenset[str]:
         return frozenset()
@@ -150,7 +160,10 @@ class Member(Condition):
         return sql_name(columns[self.key])
 
     def __str__(self) -> str:
-        tests = ", ".join(f"{column} = {level}" for column, level in self.matches)
+        tests = ", ".join(
+            [f"{column} = {level}" for column, level in self.matches]
+            + [column if levels is None else f"a listed {column}" for column, levels in self.among]
+        )
         return f"in {self.table} with {tests}" if tests else f"in {self.table}"
 
 

@@ -7,13 +7,13 @@ Not here: its truth (network/condition.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from sfumato.core.domain import Categories, Scalar
 from sfumato.lang.spec import Column, Relation, Spec
-from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, show
+from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicator, is_ground, show, variables
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
 from sfumato.network.convert import OPERATORS, conjuncts, expression_of, level_of
 from sfumato.network.expression import Level
@@ -37,7 +37,50 @@ class Goals:
     def condition(self, goal: Term, position: Position | None) -> Condition:
         """The condition of a conjunction; the literal that says who is an individual adds nothing."""
         parts = [part for part in conjuncts(goal) if not self._says_who(part)]
-        return Every(tuple(self._literal(part, position) for part in parts))
+        listing = [part for part in parts if self._lists(part)]
+        parts = [part for part in parts if part not in listing]
+        self._check_joined(parts, position)
+        only: dict[str, list[Level]] = {}
+        for part in listing:
+            thing = self._listing(part, parts, position)
+            levels = [level_of(term, position) for term in self.spec.listings[indicator(part)]]
+            only[thing] = [level for level in only.get(thing, levels) if level in levels]
+        return Every(tuple(self._literal(part, position, only) for part in parts))
+
+    def _lists(self, literal: Term) -> bool:
+        """Whether it asks for one of the things that the study lists, as drug(D) does."""
+        match literal:
+            case Compound(arguments=(Variable() as thing,)):
+                return thing != self.person and indicator(literal) in self.spec.listings
+        return False
+
+    def _listing(self, literal: Term, others: Sequence[Term], position: Position | None) -> str:
+        """The variable such a literal is about: a relation beside it must bind it."""
+        (thing,) = variables(literal)
+        if any(isinstance(part, Compound) and thing in part.arguments and self._is_fed(part) for part in others):
+            return thing.name
+        raise refusal(
+            position,
+            f"{show(literal)} inside an aggregate's goal is about no relation beside it.",
+            f"Move it into the body of the clause (after :-), or write a relation that binds {thing.name} beside it.",
+        )
+
+    def _is_fed(self, literal: Compound) -> bool:
+        return any(indicator(relation.atom) == indicator(literal) for relation in self.spec.relations)
+
+    def _check_joined(self, parts: Sequence[Term], position: Position | None) -> None:
+        """Each relation is looked up by itself: a thing that two of them share must be known before."""
+        met: set[Variable] = set()
+        for part in parts:
+            own = set(variables(part)) - {self.person}
+            if own & met:
+                name = min(variable.name for variable in own & met)
+                raise refusal(
+                    position,
+                    f"{name} joins two conditions on private rows.",
+                    f"Bind it in the body of the clause, as in :- kind({name}), which makes one aggregate of each.",
+                )
+            met |= own
 
     def _says_who(self, literal: Term) -> bool:
         return (
@@ -46,7 +89,9 @@ class Goals:
             and literal.arguments == (self.person,)
         )
 
-    def _literal(self, literal: Term, position: Position | None) -> Condition:
+    def _literal(
+        self, literal: Term, position: Position | None, only: Mapping[str, Sequence[Level]] | None = None
+    ) -> Condition:
         match literal:
             case Compound(functor=",") | Compound(functor="true", arguments=()):
                 return self.condition(literal, position)
@@ -57,7 +102,7 @@ class Goals:
             case Compound(functor=functor, arguments=(left, right)) if functor in OPERATORS:
                 return self._comparison(OPERATORS[functor], left, right, position)
             case Compound():
-                return self._relation(literal, position)
+                return self._relation(literal, position, only or {})
         raise refusal(position, f"{show(literal)} is not a condition.", "Write a comparison or a relation of a table.")
 
     def _branch(self, goal: Term, position: Position | None) -> Condition:
@@ -104,8 +149,10 @@ class Goals:
         name = show(term)
         return name if name in self.nodes and isinstance(term, Compound) else None
 
-    def _relation(self, literal: Compound, position: Position | None) -> Condition:
+    def _relation(self, literal: Compound, position: Position | None, only: Mapping[str, Sequence[Level]]) -> Condition:
         name = indicator(literal)
+        if name in self.spec.listings and is_ground(literal):
+            return Every(()) if literal.arguments[0] in self.spec.listings[name] else Some(())
         if name in self.spec.random_predicates:
             raise refusal(position, f"{show(literal)} is a random variable.", f"Compare it: {show(literal)} =:= 1.")
         fed = [relation for relation in self.spec.relations if indicator(relation.atom) == name]
@@ -120,12 +167,18 @@ class Goals:
             raise refusal(
                 position, f"{name} is fed by a table and by clauses of the study.", "Give one of them a new name."
             )
-        members = tuple(self._member(declared, literal, position) for declared in fed)
+        members = tuple(self._member(declared, literal, position, only) for declared in fed)
         return members[0] if len(members) == 1 else Some(members)
 
-    def _member(self, declared: Relation | Column, literal: Compound, position: Position | None) -> Member:
+    def _member(
+        self,
+        declared: Relation | Column,
+        literal: Compound,
+        position: Position | None,
+        only: Mapping[str, Sequence[Level]],
+    ) -> Member:
         layout = layout_of(self.spec, declared.table)
-        person, matches = None, []
+        person, matches, among = None, [], []
         for pattern, given in zip(declared.atom.arguments, literal.arguments, strict=True):
             column = layout.bound(pattern.name) if isinstance(pattern, Variable) else None
             if column is None:
@@ -137,13 +190,42 @@ class Goals:
             elif isinstance(given, Variable):
                 if sum(part == given for part in literal.arguments) > 1:
                     raise refusal(position, f"{show(given)} is unbound.", "Bind it in the body of the clause.")
+                listed = self._listed(column, position)
+                wanted = only.get(given.name)
+                if wanted is not None:
+                    listed = tuple(level for level in wanted if listed is None or level in listed)
+                among.append((column.name, listed))
             else:
-                matches.append((column.name, level_of(given, position)))
+                level, listed = level_of(given, position), self._known(column, position)
+                if listed is not None and level not in listed:
+                    raise refusal(
+                        position,
+                        f"{show(given)} is none of the things that the study lists as {column.atom}: rows with it are "
+                        "left out.",
+                        f"Use a listed one, or add the fact {show(Compound(column.atom.functor, (given,)))}.",
+                    )
+                matches.append((column.name, level))
         if person is None:
             raise refusal(
                 position, f"{show(literal)} does not mention {self.person}.", "Move it into the body of the clause."
             )
-        return Member(declared.table, person, tuple(matches))
+        return Member(declared.table, person, tuple(matches), tuple(among))
+
+    def _known(self, column: Column, position: Position | None) -> tuple[Level, ...] | None:
+        """What the study lists of an identity column's kind; None if it lists nothing."""
+        found = self.spec.listings.get(indicator(column.atom))
+        return None if found is None else tuple(level_of(term, position) for term in found)
+
+    def _listed(self, column: Column, position: Position | None) -> tuple[Level, ...] | None:
+        """The same where a thing is left open: then clauses with conditions do not say which rows count."""
+        name = indicator(column.atom)
+        if name not in self.spec.listings and any(indicator(clause.head) == name for clause in self.spec.clauses):
+            raise refusal(
+                position,
+                f"{name} is defined by clauses with conditions, which do not say which rows of {column.table} count.",
+                f"List its things in facts, or bind {show(column.atom.arguments[0])} in the body of the clause.",
+            )
+        return self._known(column, position)
 
 
 def _levels(node: Node) -> Categories | None:

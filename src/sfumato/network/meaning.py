@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.condition import Condition, Every, Present
+from sfumato.network.condition import Condition, Every, Member, Present
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Missing
+    from sfumato.network.expression import Level
     from sfumato.network.network import Network, Node
     from sfumato.network.tables import Layout
 
@@ -132,17 +133,19 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
         rule_of(layout_of(network.spec, table), False in kinds, True in kinds)
         for table, kinds in sorted(tables.items())
     ]
-    rules += [_looked_at(layout_of(network.spec, table)) for table in _asked(network, node)]
+    rules += [
+        _looked_at(layout_of(network.spec, table)) for table in sorted({one.table for one in _members(network, node)})
+    ]
     if not rules or not isinstance(node, AggregateNode):
         return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
     kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
     return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
 
 
-def _asked(network: Network, node: AggregateNode | Node) -> list[str]:
-    """The private tables whose relations a condition asks about."""
+def _members(network: Network, node: AggregateNode | Node) -> list[Member]:
+    """The relations of private tables that a condition asks about."""
     members = node.condition.members() if isinstance(node, AggregateNode) else ()
-    return sorted({member.table for member in members} - set(network.spec.public_tables))
+    return [member for member in members if member.table not in network.spec.public_tables]
 
 
 def _looked_at(layout: Layout) -> str:
@@ -175,7 +178,14 @@ def absent_of(network: Network, node: AggregateNode | Node) -> str | None:
         f"{cell.name}: {_absence(network, node, cell, network.spec.missing_of(cell.atom))}"
         for cell in _cells(network, node)
     ]
-    return f"Cells that are absent or cannot be read: {'; '.join(words)}." if words else None
+    for member in sorted(_members(network, node), key=str):
+        words += [f"{column} of {member.table}: {_unsaid(listed)}" for column, listed in member.among]
+        words += [f"{column} of {member.table}: {_unsaid(None)}" for column, _ in member.matches]
+    return f"Cells that are absent or cannot be read: {'; '.join(dict.fromkeys(words))}." if words else None
+
+
+def _unsaid(listed: tuple[Level, ...] | None) -> str:
+    return f"a row without {'one' if listed is None else 'a listed one'} says nothing about its person"
 
 
 def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Missing | None) -> str:

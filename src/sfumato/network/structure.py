@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, variables
+from sfumato.network.cells import among
+from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import Layout, TableRoom, layout_of, term_of
@@ -50,7 +52,7 @@ def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[T
         personal = {name for name, column in layout.identities if indicator(column.atom) in people}
         for atom in _asserted(spec, layout):
             if not personal & {variable.name for variable in variables(atom)}:
-                facts.update(dict.fromkeys(_rows(room, layout, atom, None)))
+                facts.update(dict.fromkeys(_rows(room, spec, layout, atom, None)))
     return tuple(facts)
 
 
@@ -73,7 +75,7 @@ def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
         for layout, person in layouts:
             for atom in _asserted(spec, layout):
                 if Variable(person) in variables(atom) and len(variables(atom)) > 1:
-                    given = _rows(room, layout, atom, (person, example))
+                    given = _rows(room, spec, layout, atom, (person, example))
                     facts.update((substitute(fact, {person: Variable(dataset.variable)}), None) for fact in given)
         found.append(Alike(key, tuple(facts)))
     return tuple(found)
@@ -90,7 +92,7 @@ def key_query(room: TableRoom, spec: Spec, dataset: Dataset) -> str:
             if Variable(person) not in variables(atom) or not others:
                 continue
             cells = ", ".join(f"{sql_name(_bound(layout, name))}::VARCHAR" for name in others)
-            present = " AND ".join(f"{sql_name(_bound(layout, name))} IS NOT NULL" for name in (person, *others))
+            present = _present(room, spec, layout, (person, *others))
             parts.append(
                 f"SELECT {sql_name(column.name)}::VARCHAR AS id, to_json([{sql_level(f'{number}.{place}')}, {cells}])"
                 f"::VARCHAR AS fact FROM {room.names[layout.table]} WHERE {present}"
@@ -135,12 +137,24 @@ def _bound(layout: Layout, variable: str) -> str:
     return column.name
 
 
-def _rows(room: TableRoom, layout: Layout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
+def _present(room: TableRoom, spec: Spec, layout: Layout, names: Sequence[str]) -> str:
+    """SQL for the rows that say something of these variables: cells that are there, and listed where it lists."""
+    tests = []
+    for name in names:
+        column = layout.bound(name)
+        assert column is not None
+        listed = spec.listings.get(indicator(column.atom))
+        levels = None if listed is None else [level_of(term, column.position) for term in listed]
+        tests.append(among(column.name, levels, room.types(layout.table, [column.name])[column.name]))
+    return " AND ".join(tests) or "TRUE"
+
+
+def _rows(room: TableRoom, spec: Spec, layout: Layout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
     names = [variable.name for variable in variables(atom)]
     room.types(layout.table, [_bound(layout, name) for name in names])
     shown = [name for name in names if only is None or name != only[0]]
     cells = ", ".join(sql_name(_bound(layout, name)) for name in shown) or "1"
-    where = " AND ".join(f"{sql_name(_bound(layout, name))} IS NOT NULL" for name in names) or "TRUE"
+    where = _present(room, spec, layout, names)
     if only is not None:
         where += f" AND {sql_name(_bound(layout, only[0]))}::VARCHAR = {sql_level(only[1])}"
     found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")

@@ -72,6 +72,9 @@ def grant(
     unit: Annotated[str, typer.Option(help="Who is protected: a record, a person, …")] = "record",
     relation: Annotated[_Relation, typer.Option(help="What counts as a change.")] = _Relation.REPLACE_ONE,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
+    beside: Annotated[
+        str | None, typer.Option(help="Another account of the same data, by another identity column: both are spent.")
+    ] = None,
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Set what may be spent on a dataset in all; granting again replaces the total."""
@@ -81,7 +84,7 @@ def grant(
     total = _total(epsilon, delta, mu, rho)
     adjacency = Adjacency(unit, relation.value)
     book = Ledger(ledger)
-    book.grant(dataset, total, adjacency=adjacency, note=note)
+    book.grant(dataset, total, adjacency=adjacency, note=note, beside=beside)
     _console().print(Text(str(book.balance(dataset, unit))))
 
 

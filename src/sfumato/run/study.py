@@ -106,7 +106,7 @@ def run_plan(
     key = row_key or _ledger_key(ledger if random_state is None else None)
     charged = _book(ledger) if random_state is None else None
     stage("reading the tables")
-    sources = {} if charged is None else sources_of(network, tables)
+    sources = sources_of(network, tables)
     if charged is not None:
         _check_balance(plan, charged, sources)
     stage("evaluating the study")
