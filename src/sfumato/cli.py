@@ -203,7 +203,7 @@ def run(
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
         remember_ledger(book)  # before anything is reserved in it: whoever is stopped later has still charged it
-    with console.status("planning and publishing"):
+    with console.status("planning") as status:  # on a terminal; elsewhere it is silent
         made, release = run_study(
             study,
             data,
@@ -214,7 +214,8 @@ def run(
             resume=resume,
             sizes=read_sizes(size),
             engine=engine,
-            tell=console.log,
+            tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
+            stage=status.update,
             holds=_holds,
         )
     show_plan(made, console)

@@ -136,3 +136,16 @@ def test_a_strength_that_had_to_be_raised_is_said_to_be():
     assert "0.1 as given." in kept.explain()
     kept.set_params(regularization="auto")  # what was done does not change by what is set later
     assert "0.1 as given." in kept.explain()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("estimator", [PrivateLogisticRegression, PrivateSVC, PrivateLinearRegression])
+def test_an_absent_cell_is_refused_in_our_own_words(estimator, bad):
+    holed = X.copy()
+    holed[3, 1] = bad
+    with pytest.raises(DataError, match="X contains NaN or infinity") as refusal:
+        estimator(epsilon=1.0).fit(holed, y)
+    assert "Declare a schema" in str(refusal.value)
+    assert "sklearn" not in str(refusal.value)
+    assert "HistGradient" not in str(refusal.value)
+    assert "Nothing was spent" in str(refusal.value)

@@ -7,7 +7,6 @@ import pytest
 
 from sfumato.errors import SfumatoError
 from sfumato.evidence.trace import trace_result, trace_text
-from sfumato.plan.sentences import rows_sentences
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
@@ -119,7 +118,7 @@ def test_what_cannot_be_answered_row_by_row_is_refused(more, goal, word):
 def test_readers_learn_which_rows_say_nothing(more, words):
     plan = make_plan(STUDY + more + ANY)
     (planned,) = plan.publications
-    said = " ".join(rows_sentences(plan, planned))
+    said = " ".join(planned.about)
     assert "of each person at most 4 rows of diagnoses count" in said
     assert f"code of diagnoses: {words} says nothing about its person" in said
     (found,) = trace_result(plan, "counted")

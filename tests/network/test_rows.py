@@ -17,9 +17,8 @@ from sfumato.evidence.explain import explain
 from sfumato.evidence.report import finish_folder
 from sfumato.lang import load
 from sfumato.network import Network
-from sfumato.network.rows import mean_of
+from sfumato.network.meaning import mean_of
 from sfumato.plan.make import make_plan
-from sfumato.plan.sentences import rows_sentences
 from sfumato.run.study import run_plan
 from sfumato.run.study_commands import show_plan
 
@@ -142,7 +141,7 @@ def test_a_word_says_what_a_mean_is_the_mean_of():
 
 def test_plan_report_and_explanation_say_which_mean_an_interval_covers(tmp_path):
     plan = make_plan(STUDY + "rows_per_person(t, 1).")
-    (sentence, *_) = rows_sentences(plan, plan.publications[0])
+    (sentence,) = [one for one in plan.publications[0].about if one.startswith("This number")]
     assert "persons, not rows: of each person one row of t counts, drawn fairly from hers" in sentence
     console = Console(record=True, width=10_000, file=io.StringIO())
     show_plan(plan, console)

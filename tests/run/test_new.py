@@ -12,12 +12,17 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sfumato.cli import app
+from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.lang import examine
 from sfumato.lang.starter import StarterColumn, starter_study
+from sfumato.network.text_files import read_text
 from sfumato.plan.make import make_plan
+from sfumato.release import LaplaceRelease
+from sfumato.run.files import TableFile
 from sfumato.run.new_command import header_of, run_new
+from sfumato.run.release_command import wide_noise
 from sfumato.run.study import run_plan
 
 
@@ -64,8 +69,9 @@ def test_check_reports_every_placeholder_and_nothing_else(table, tmp_path):
     errors = [problem for problem in problems if problem.severity == "error"]
     lines = {number for number, line in enumerate(study.splitlines(), 1) if "fill_in(" in line and line[0] != "%"}
     assert lines == {problem.position.line for problem in errors if problem.code == "declaration"}
-    # What else is said follows from the missing promise.
-    assert {problem.code for problem in errors} == {"declaration", "unknown-requirement"}
+    # What else could be said follows from the missing promise, and is counted there.
+    assert {problem.code for problem in errors} == {"declaration"}
+    assert "that follow from it" in errors[-1].message
 
 
 def test_filled_in_it_can_be_planned_and_run(table, tmp_path):
@@ -124,7 +130,7 @@ def test_any_column_name_gives_a_study_that_reads(name):
     columns = [StarterColumn("id", "category"), StarterColumn(name, "number"), StarterColumn(f"{name} ", "category")]
     _, problems = examine(starter_study("rows", "rows.parquet", columns))
     errors = [problem for problem in problems if problem.severity == "error"]
-    assert {problem.code for problem in errors} == {"declaration", "unknown-requirement"}, errors
+    assert {problem.code for problem in errors} == {"declaration"}, errors
 
 
 def test_without_an_identifier_the_place_is_marked():
@@ -144,3 +150,57 @@ def test_nothing_is_overwritten_and_nonsense_is_refused(table, tmp_path):
     done = CliRunner().invoke(app, ["new", str(table), "-o", str(tmp_path / "z.pl")])
     assert done.exit_code == 0
     assert "no value read" in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "functor"), [("Länge (Tage)", "längeTage"), ("Ärzte", "ärzte"), ("e\u0301tat", "état"), ("Größe", "größe")]
+)
+def test_letters_of_a_name_are_kept(name, functor):
+    text = starter_study("t", "t.parquet", [StarterColumn("id", "category"), StarterColumn(name, "number")])
+    assert f"random({functor}(P)) :- person(P)." in text
+    _, problems = examine(text)
+    assert {problem.code for problem in problems if problem.severity == "error"} == {"declaration"}
+
+
+def test_of_a_csv_it_is_said_that_types_are_not_known(tmp_path, table):
+    path = tmp_path / "a.csv"
+    path.write_text("id,age\nx,71\n", encoding="utf-8")
+    said = run_new(path, tmp_path / "a.pl", tmp_path / "a.toml")
+    assert "Types were not looked at" in said
+    for text in ((tmp_path / "a.pl").read_text("utf-8"), (tmp_path / "a.toml").read_text("utf-8")):
+        assert "names alone" in text
+        assert "Types are not known" in text
+    typed, _ = written(table, tmp_path)
+    assert "Types are not known" not in typed
+
+
+@pytest.mark.parametrize(("sign", "word"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named_wherever_a_csv_is_read(tmp_path, sign, word):
+    path = tmp_path / "a.csv"
+    path.write_text(f"id{sign}age\nSECRET{sign}71\n", encoding="utf-8")
+    for read in (header_of, read_text, lambda one: TableFile.open(one).column_names()):
+        with pytest.raises(DataError, match=f"separated by {word}") as refusal:
+            read(path)
+        assert "SECRET" not in str(refusal.value)
+
+
+def test_the_schema_says_what_to_do_with_the_identifier_and_with_absent_cells(table, tmp_path):
+    _, schema = written(table, tmp_path)
+    assert "remove it from the file first" in schema
+    assert "# null = 0" in schema
+    assert '# unknown = "b"' in schema
+
+
+def test_an_open_place_of_a_schema_names_its_column():
+    text = '[columns."Länge (Tage)"]\nkind = "interval"\nlow = "FILL IN"\nhigh = "FILL IN"\n'
+    with pytest.raises(SchemaError, match=r"low and high of the column 'Länge \(Tage\)' still say FILL IN"):
+        Schema.from_toml(text)
+
+
+def test_noise_wider_than_its_column_is_said_with_what_to_do_instead():
+    schema = Schema({"age": Interval(0, 110), "cost": Interval(0, 20000)})
+    (first, second) = wide_noise(LaplaceRelease(schema, epsilon=0.5).prepare())
+    assert "age: the noise is" in first
+    assert "times the column's width" in first
+    assert "sfumato synthesize" in second
+    assert wide_noise(LaplaceRelease(schema, epsilon=50.0).prepare()) == []

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 from plan.studies import COLLUDING, EACH, HEAD, MEAN, TWO_OBSERVERS, one
+from sfumato.cli import app
 from sfumato.core import ApproxDP
 from sfumato.errors import DataError, InputError, OverspendError
 from sfumato.evidence import verify
@@ -202,3 +204,37 @@ def test_individual_noise_is_private_by_audit():
     claimed = plan.promises[0].asked.advantage()
     assert measured <= claimed + 0.02
     assert measured >= 0.4 * claimed
+
+
+def test_what_the_account_cannot_pay_is_refused_before_the_data_is_evaluated(folder, plan, monkeypatch):
+    book = folder / "ledger.db"
+    run_plan(plan, folder, book, out=folder / "first", grant=True)
+    before = len(Ledger(book).history())
+    monkeypatch.setattr(running, "_evaluated", lambda *_: pytest.fail("the data was evaluated"))
+    with pytest.raises(OverspendError, match="Nothing was run and nothing was spent"):
+        run_plan(plan, folder, book, out=folder / "second", grant=True)
+    assert len(Ledger(book).history()) == before
+    assert not (folder / "second").exists()
+
+
+def test_who_waits_is_told_what_is_being_done(folder, plan):
+    stages = []
+    run_plan(plan, folder, folder / "ledger.db", out=folder / "out", grant=True, stage=stages.append)
+    assert stages == ["reading the tables", "evaluating the study", "drawing noise", "writing"]
+
+
+def test_a_dry_run_says_for_how_many_it_plans_and_shows_no_module(tmp_path):
+    (tmp_path / "s.pl").write_text(COLLUDING, encoding="utf-8")
+    common = ["run", str(tmp_path / "s.pl"), "--data", str(tmp_path), "--dry-run"]
+    said = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "one")])
+    assert said.exit_code == 0, said.output
+    assert "planned for 200 individuals of people" in said.output
+    assert "--size people=N" in said.output
+    assert ".py" not in said.output
+    given = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "two"), "--size", "people=5000"])
+    assert "planned for 200" not in given.output
+
+
+def test_an_assumed_size_says_how_to_give_it_at_the_command_line():
+    (assumption,) = [one for one in make_plan(COLLUDING).assumptions if "individuals" in one]
+    assert "--size people=N" in assumption

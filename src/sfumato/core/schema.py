@@ -248,6 +248,12 @@ def _parsed_domain(name: str, entry: Any) -> Domain:
         given = f"kind {kind!r} is not known{nearest(str(kind), _KINDS)}" if "kind" in entry else "kind is missing"
         raise SchemaError(f"{where}: {given}. Write kind = {' or '.join(map(_toml_text, _KINDS))}.")
     known = [part for part in dataclasses.fields(domain) if part.init]
+    open_keys = [key for key, value in entry.items() if isinstance(value, str) and value.startswith("FILL IN")]
+    if open_keys:
+        raise SchemaError(
+            f"{where}: {' and '.join(open_keys)} of the column {name!r} still say FILL IN. Write public facts about "
+            "the column there, never its smallest or largest value. Nothing was spent."
+        )
     _refuse_unknown(entry, ("kind", *(part.name for part in known)), where)
     for part in known:
         if part.default is dataclasses.MISSING and part.name not in entry:

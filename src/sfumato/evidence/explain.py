@@ -18,7 +18,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import LISTED, exact_sentences, rows_sentences
+from sfumato.plan.sentences import LISTED, exact_sentences
 from sfumato.plan.told import Told
 
 __all__ = ["REGISTERS", "explain"]
@@ -117,7 +117,7 @@ def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator
     )
     for one in told:
         yield from _wrapped(one.sentence, "  ")
-    for sentence in rows_sentences(plan, planned):
+    for sentence in planned.about:
         yield from _wrapped(sentence, "  ")
     if any(one.wrong is None for one in told):
         yield from _wrapped(f"Expected squared error in all, as planned: {planned.error:.4g}.", "  ")
@@ -160,12 +160,26 @@ def _lawyer(plan: Plan) -> list[str]:
         lines += _title("What no promise covers")
         for sentence in exact:
             lines += _wrapped(sentence)
+    lines += _numbers(plan)
     lines += _title("How this can be checked")
     lines += _wrapped(
         "Each promise follows from the noise listed in the certificate, by proofs named there. Anybody can recompute "
         "it without the data: sfumato verify certificate.json. The plan was made without looking at the data. Its "
         f"hash is {plan.hash}."
     )
+    return lines
+
+
+def _numbers(plan: Plan) -> list[str]:
+    """What each number is: the question, the rows that count, what is done with values that do not fit."""
+    lines = _title("What the numbers are")
+    told: dict[tuple[str, ...], list[str]] = {}
+    for planned in plan.publications:
+        told.setdefault((planned.name, *(planned.about or (planned.reason,))), []).append(planned.observer)
+    for (name, *sentences), observers in told.items():
+        lines += _wrapped(f"{name}, for {' and '.join(observers)}:")
+        for sentence in sentences:
+            lines += _wrapped(sentence, "  ")
     return lines
 
 

@@ -20,7 +20,7 @@ from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
 from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.plan.sentences import exact_sentences, rows_sentences
+from sfumato.plan.sentences import exact_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
@@ -122,7 +122,7 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
             if one.node in nodes:
                 lines += _bullet(one.sentence)
         lines += _wrapped(law, "  ")
-    for sentence in rows_sentences(plan, planned):
+    for sentence in planned.about:
         lines += _wrapped(sentence, "  ")
     return lines
 

@@ -24,7 +24,7 @@ from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import exact_sentences, rows_sentences
+from sfumato.plan.sentences import exact_sentences
 from sfumato.plan.told import Told
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
@@ -231,7 +231,7 @@ def _shown(
     return Shown(
         planned,
         told_of(planned, folder),
-        rows_sentences(plan, planned, network),
+        planned.about,
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,
         frontier,

@@ -200,6 +200,15 @@ class _Network:
                 return other.name
         return None
 
+    def derives_requirement(self, position: Position | None) -> bool:
+        """Whether the clause that shows something names its requirement by a variable."""
+        shown = (one for name in ("publish/3", "dp_rv/2") for one in self.by_name.get(name, []))
+        named = {"publish": 2, "dp_rv": 0}
+        return any(
+            clause.position == position and bool(variables(clause.head.arguments[named[clause.head.functor]]))
+            for clause in shown
+        )
+
     def declared_at(self, variable: Term) -> Position | None:
         """The random/1 clause that declares a variable."""
         for clause in self._declarations.get(indicator(variable), []):
@@ -442,7 +451,7 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 "Declare it with random/1 or as an aggregate, or correct the name.",
                 nearest=nearest(show(variable), network.names()),
             )
-        elif requirement not in datasets:
+        elif requirement not in datasets and network.derives_requirement(position):
             reported.add((indicator(variable), position))
             yield _error(
                 network,
@@ -451,6 +460,8 @@ def _observed(network: _Network) -> Iterator[Problem]:
                 position,
                 f"Declare it: privacy_requirement({show(requirement)}, Dataset, dp(Epsilon, Delta)).",
             )
+        elif requirement not in datasets:
+            continue  # written out, so lang/structure.py says it
         elif strangers := network.unprotected(covered, datasets[requirement]):
             reported.add((indicator(variable), position))
             yield _error(

@@ -15,8 +15,9 @@ from pathlib import Path
 from sfumato.errors import StudyError
 from sfumato.lang.check import check_grounded
 from sfumato.lang.declare import declare
+from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
-from sfumato.lang.problem import Problem, in_order
+from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
 from sfumato.lang.spec import Spec
@@ -77,7 +78,7 @@ def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, 
     # The engine never sees what was refused, and what it would say about a study with holes is noise.
     if not any(one.severity == "error" and one.code in _BLOCKING for one in found):
         found += check_grounded(spec, limits)
-    ordered = in_order(found)
+    ordered = gathered(found)
     warnings = tuple(one for one in ordered if one.severity == "warning")
     return dataclasses.replace(spec, problems=warnings), ordered
 

@@ -12,6 +12,7 @@ stands. The limits below are stated in the messages: a study is a page of wishes
 from __future__ import annotations
 
 import math
+import re
 import sys
 import warnings
 from bisect import bisect_right
@@ -208,9 +209,25 @@ def _read_clause(text: str, start: int, places: _Places) -> Clause | Problem:
         _check_size(translated)
         return _to_clause(_parse(translated, place), place(0), text)
     except _Unreadable as error:
+        if (stop := _missing_stop(translated)) is not None:
+            message = f"two clauses run into one: is the full stop missing after line {place(stop).line}?"
+            return Problem("error", "syntax", message, place(stop), text, way_out="End every clause with a full stop.")
         return Problem(
             "error", "syntax", str(error), place(error.at), text, expected=error.expected, way_out=error.way_out
         )
+
+
+#: A line that ends with a whole term, and a next one that begins with a predicate: nothing joins them.
+_LINE_ENDS = re.compile(r"[\w)\]'\"](?=[ \t]*(?:%[^\n]*)?\n\s*'?[^\W\d_]\w*'?\()")
+
+
+def _missing_stop(text: str) -> int | None:
+    """Where a clause that cannot be read seems to end, outside of brackets; None if it does not."""
+    for found in _LINE_ENDS.finditer(text):
+        before = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"|%[^\n]*", "", text[: found.end()])
+        if all(before.count(opening) == before.count(closing) for opening, closing in ("()", "[]")):
+            return found.start()
+    return None
 
 
 def _translate(text: str) -> tuple[str, list[int] | range]:
@@ -288,6 +305,12 @@ def _explained(error: ParseError, text: str) -> tuple[str, int, str, str]:
     message = str(getattr(error, "base_message", "") or error).split(" at ")[0].rstrip(".")
     offset = _offset(error, text)
     found = text[offset : offset + 1]
+    if "<=" in text[max(offset - 3, 0) : offset + 2]:
+        return "<= is not a comparison here", text.rfind("<=", 0, offset + 2), "Write =< for at most.", ""
+    if found == "(" and (name := re.search(r"\b[^\W\d_a-zß-ÿ]\w*$", text[:offset])):
+        small = name[0][:1].lower() + name[0][1:]
+        way_out = f"Write {small}(…). A name with a capital letter in front is a variable."
+        return f"names of predicates start with a small letter, and {name[0]} does not", name.start(), way_out, ""
     if message.startswith("Unexpected character") and found == "{":
         return "braces have no meaning here", offset, "Use a list [a, b] or parentheses.", ""
     if message.startswith("Unexpected character"):
@@ -375,6 +398,8 @@ class _Factory:
         return Text(_unescaped(value))
 
     def build_binop(self, functor: str, operand1: Any, operand2: Any, location: int | None = None, **_: Any) -> Term:
+        if functor == "=>":
+            raise _Unreadable("=> is not a comparison", location, "Write >= for at least.")
         if operand1 is None or operand2 is None:
             raise _Unreadable(f"one side of {functor} is missing", location, "Write both sides.")
         return Compound(":-" if functor == "<-" else functor, (operand1, operand2), self._place(location))

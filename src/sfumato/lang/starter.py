@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sfumato.lang.reader import read
 from sfumato.lang.term import Compound, show
 from sfumato.lang.vocabulary import DECLARATIONS, DISTRIBUTIONS, FUNCTIONS, METRICS, PUBLICATION_FORMS
 
@@ -49,8 +51,9 @@ def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> st
     names = _functors([column.name for column in used])
     source = show(Compound(table))
     lines = [
-        f"% A study of {_plain(file)}, begun from its column names and types. No value was read.",
+        f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
         "% Replace every fill_in(…). Until then `sfumato check` names each of them and nothing can be planned.",
+        *(["% " + line for line in _UNTYPED] if _untyped(columns) else []),
         "",
         "% --- where the data are",
         f"source({source}, {show(Compound(file))}).",
@@ -81,12 +84,21 @@ def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> st
 def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
     """The TOML schema of the same table for `sfumato release`, its bounds left as words that are refused."""
     lines = [
-        f"# The schema of {_plain(file)}, begun from its column names and types. No value was read.",
+        f"# The schema of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
         "# Replace every FILL IN by a public fact; until then `sfumato release` refuses this file.",
+        "# Where cells may be absent, write what stands for them: null = a number of the range, or a category listed.",
+        "# unknown = a category listed stands for every category that is not. Without these lines you say: there are",
+        "# none.",
+        *(["# " + line for line in _UNTYPED] if _untyped(columns) else []),
     ]
     identity = _identity(columns)
     if identity is not None:
-        lines += ["", f"# {_plain(identity.name)} says who a row is about: leave that column out of a published table."]
+        lines += [
+            "",
+            f"# {_plain(identity.name)} seems to say who a row is about. It is not declared here, and",
+            "# `sfumato release` refuses a file with a column that is not declared:",
+            "# remove it from the file first. Only if it identifies nobody, declare it like the others.",
+        ]
     for column in (column for column in columns if column is not identity):
         lines += [
             "",
@@ -94,9 +106,27 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
         ]
         if column.kind == "category":
             lines += ['kind = "categories"', 'values = "FILL IN, for example [\\"a\\", \\"b\\"]"']
+            lines += ['# null = "a"      # for absent cells', '# unknown = "b"   # for categories that are not listed']
         else:
-            lines += ['kind = "interval"', 'low = "FILL IN"', 'high = "FILL IN"']
+            if column.kind == "unknown":
+                lines += ['# of categories: kind = "categories" and values = ["a", "b"] instead of the three lines']
+            lines += ['kind = "interval"', 'low = "FILL IN"', 'high = "FILL IN"', "# null = 0   # for absent cells"]
     return "\n".join(lines) + "\n"
+
+
+#: A CSV file has no types: telling them would need its rows.
+_UNTYPED = (
+    "Types are not known: a CSV file does not have them, and its rows were not looked at. Every column is proposed as",
+    "a number; of categories write a list instead, and a histogram instead of a mean.",
+)
+
+
+def _untyped(columns: Iterable[StarterColumn]) -> bool:
+    return any(column.kind == "unknown" for column in columns)
+
+
+def _known(columns: Iterable[StarterColumn]) -> str:
+    return "names alone" if _untyped(columns) else "names and types"
 
 
 def _identity(columns: Iterable[StarterColumn]) -> StarterColumn | None:
@@ -151,10 +181,12 @@ def _publication_lines(column: StarterColumn, functor: str) -> list[str]:
 
 
 def _functors(names: Sequence[str]) -> Mapping[str, str]:
-    """A predicate for every column: small first letter, words joined, unlike any word of the language."""
+    """A predicate for every column: its letters kept, the first one small, words joined, no word of the language."""
     found: dict[str, str] = {}
     for name in names:
-        words = re.findall(r"[A-Za-z0-9]+", name) or ["column"]
+        words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name)) or ["column"]
+        if not _readable("".join(words)):  # letters of a script the language does not read without quotes
+            words = re.findall(r"[A-Za-z0-9]+", name) or ["column"]
         joined = words[0][:1].lower() + words[0][1:] + "".join(word[:1].upper() + word[1:] for word in words[1:])
         functor = joined if joined[0].isalpha() else f"column{joined}"
         functor = f"{functor}Value" if functor in _TAKEN else functor
@@ -163,6 +195,12 @@ def _functors(names: Sequence[str]) -> Mapping[str, str]:
             functor, number = f"{functor.rstrip('0123456789')}{number}", number + 1
         found[name] = functor
     return found
+
+
+def _readable(word: str) -> bool:
+    functor = f"x{word}{word.lower()}"
+    clauses, _ = read(f"{word[:1].lower()}{word[1:]}x({functor}).") if word[0].isalpha() else read(f"x({functor}).")
+    return len(clauses) == 1 and isinstance(clauses[0].head.arguments[0], Compound)
 
 
 def _remarked(line: str, remark: str) -> str:

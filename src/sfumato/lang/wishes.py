@@ -1,7 +1,8 @@
 """Wishes about publications held against what there is: prefer, forbid, weight, collude name things that exist.
 
 In:   a Spec whose clauses were read.
-Out:  problems. A wish that nothing can follow is an error: whoever wrote it would believe it was followed.
+Out:  problems; a warning for a promise that says little. A wish that nothing can follow is an error: whoever wrote it
+      would believe it was followed.
 Not here: following them (plan/make.py, plan/settle.py, plan/strategy.py).
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sfumato.core import ApproxDP, PureDP
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -26,6 +28,7 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _strategies(spec)
     yield from _contradictions(spec)
     yield from _observers(spec)
+    yield from _weak_promises(spec)
 
 
 def _problem(
@@ -137,4 +140,29 @@ def _observers(spec: Spec) -> Iterator[Problem]:
                 one.position,
                 "Name it in a requirement: privacy_requirement(privacy(observer), Dataset, dp(Epsilon)).",
                 nearest(observer, observers),
+            )
+
+
+#: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand has none at all.
+_LARGEST_EPSILON, _LARGEST_DELTA = 10.0, 1e-3
+
+
+def _weak_promises(spec: Spec) -> Iterator[Problem]:
+    text = {clause.position: clause.text for clause in spec.clauses}
+    for one in spec.requirements:
+        if not isinstance(one.guarantee, (PureDP, ApproxDP)):
+            continue
+        said = []
+        if one.guarantee.eps > _LARGEST_EPSILON:
+            said.append(f"ε = {one.guarantee.eps:g}: odds about one individual may change by a factor of e^ε")
+        if isinstance(one.guarantee, ApproxDP) and one.guarantee.delta_ > _LARGEST_DELTA:
+            said.append(f"δ = {one.guarantee.delta_:g}: with this probability nothing is promised to an individual")
+        if said:
+            yield Problem(
+                "warning",
+                "weak-promise",
+                f"{show(one.name)} promises little ({'; '.join(said)})",
+                one.position or Position("study", 1, 1),
+                text.get(one.position, "") if one.position else "",
+                way_out="Usual are ε up to 1 or 2 and δ far below 1 over the number of individuals.",
             )

@@ -99,6 +99,12 @@ def _words(what: str, text: str) -> str:
         )
     if text.startswith("Complex data not supported"):
         return "Complex data not supported."
+    if text.startswith("Input ") and "contains" in text and ("NaN" in text or "infinity" in text):
+        return (
+            f"{what} contains NaN or infinity. Declare a schema, where Interval(low, high, null=…) says what stands "
+            "for an absent cell, or replace such cells by a public value first. Leaving out rows because a cell is "
+            "absent is a decision about people: make it by a rule that looks at one row alone."
+        )
     if text.startswith(_ABOUT_SHAPES):
         return text
     if "argument must be" in text:

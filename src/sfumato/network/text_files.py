@@ -26,7 +26,7 @@ from pyarrow import csv
 
 from sfumato.errors import DataError
 
-__all__ = ["TextTable", "header", "read_text", "text_batches"]
+__all__ = ["TextTable", "check_separator", "header", "read_text", "text_batches"]
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 #: Records that become Arrow columns at once.
@@ -65,12 +65,28 @@ def header(path: Path) -> list[str]:
     with _opened(path) as file:
         first = file.readline().removeprefix(b"\xef\xbb\xbf")
     names = _record(first, _SEPARATORS[path.suffix.lower()])
+    check_separator(path, names)
     if not names or "" in names or len(set(names)) < len(names):
         raise DataError(
             f"{path.name} has no header with one name per column. Write one name per column into the first line. "
             "Nothing was spent."
         )
     return names
+
+
+_OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+
+
+def check_separator(path: Path, names: Sequence[str]) -> None:
+    """Refuse a header that is one name with another separator in it: the file is written differently."""
+    separator = _SEPARATORS.get(path.suffix.lower(), ",")
+    found = next((sign for sign in _OTHERS if sign != separator and len(names) == 1 and sign in names[0]), None)
+    if found is not None:
+        raise DataError(
+            f"The columns of {path.name} are separated by {_OTHERS[found]}, and a {path.suffix.lower()} file needs "
+            f"{_OTHERS[separator]}. Save it with {_OTHERS[separator]} between columns and a point in decimal numbers, "
+            "or as Parquet. Nothing was written and nothing was spent."
+        )
 
 
 def text_batches(path: Path, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:

@@ -31,6 +31,7 @@ from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, requests_of
+from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
@@ -114,7 +115,7 @@ def _planned(
     plan = Plan(
         network.spec.name,
         network.spec.digest,
-        tuple(planned for one in settled for planned in one.planned),
+        tuple(with_meaning(planned, network) for one in settled for planned in one.planned),
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
@@ -168,7 +169,8 @@ def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -
     size = sizes.get(dataset)
     if size is None:
         assumptions.append(
-            f"{dataset} has {ASSUMED_SIZE:g} individuals; give sizes={{{dataset!r}: …}} if it is public."
+            f"{dataset} has {ASSUMED_SIZE:g} individuals; if the number is public, give it with --size {dataset}=N "
+            f"(in Python: sizes={{{dataset!r}: N}})."
         )
         size = ASSUMED_SIZE
     if not (math.isfinite(size) and size >= 1):

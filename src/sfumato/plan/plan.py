@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 2
+VERSION = 3
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
@@ -72,7 +72,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Planned:
-    """One publication towards one observer: the settled strategy, what is seen, and the alternatives."""
+    """One publication towards one observer: the settled strategy, what is seen, and the alternatives.
+
+    `about` says in sentences what the numbers are (network/meaning.py), for every text about them.
+    """
 
     name: str
     requirement: str
@@ -85,6 +88,7 @@ class Planned:
     reason: str
     position: str = ""
     listed: bool = False  # every row stands beside its individual's identifier, which gets no noise
+    about: tuple[str, ...] = ()
 
     @property
     def error(self) -> float:
@@ -302,6 +306,7 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
         "reason": planned.reason,
         "position": planned.position,
         "listed": planned.listed,
+        "about": list(planned.about),
         "seen": [
             {
                 "node": seen.node,
@@ -347,4 +352,5 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
         entry["reason"],
         entry["position"],
         entry["listed"],
+        tuple(entry["about"]),
     )

@@ -106,7 +106,13 @@ class Predicting:
         if not unknown and not guessed:
             return f"For {settling.count_of(name):,.6g} contributions." if name in settling.aggregates else ""
         size, tenth = settling.size, settling.size / 10
-        many, few = (self._width_if(name, number, unknown) for number in (size, tenth))
+        rows = max((settling.aggregates[one].rows for one in unknown), default=1)
+        many, few = (self._width_if(name, number, unknown) for number in (rows * size, tenth))
+        if rows > 1:
+            return (
+                f"For {size / 2:,.6g} contributions; ±{many:.4g} if all {size:,.6g} individuals have {rows} rows that "
+                f"qualify, ±{few:.4g} if {tenth:,.6g} rows do."
+            )
         if unknown:
             taken = f"For {size / 2:,.6g} of {size:,.6g}"
             return f"{taken}; ±{many:.4g} if all {size:,.6g} qualify, ±{few:.4g} if {tenth:,.6g} do."

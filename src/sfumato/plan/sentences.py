@@ -1,21 +1,21 @@
 """What a publication is about, in sentences that plan, report, explanation and README share.
 
-In:   a Plan, one of its publications, the network.
-Out:  sentences: which mean where people have several rows, what stands for absent cells, whose identifiers are shown,
-      what somebody learns exactly.
-Not here: errors in words (evidence/figures.py), the rules themselves (network/rows.py).
+In:   a Plan; a settled publication, the network.
+Out:  sentences: whose identifiers are shown, what each number is, what somebody learns exactly.
+Not here: errors in words (evidence/figures.py), what a number is (network/meaning.py).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 
 from sfumato.lang.spec import EVERYONE
+from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
-from sfumato.network.rows import absent_of, mean_of
 from sfumato.plan.plan import Plan, Planned
 
-__all__ = ["LISTED", "exact_sentences", "rows_sentences"]
+__all__ = ["LISTED", "exact_sentences", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -40,16 +40,8 @@ def exact_sentences(plan: Plan, observers: Collection[str] | None = None) -> tup
     )
 
 
-def rows_sentences(plan: Plan, planned: Planned, network: Network | None = None) -> tuple[str, ...]:
-    """What the aggregates of a publication are about where people have several rows, and who is listed, each once.
-
-    A plan that was read from a file has no network: without one there is nothing to say about rows.
-    """
+def with_meaning(planned: Planned, network: Network) -> Planned:
+    """The publication with all that must be known to read it; it stays in the plan's file, which has no network."""
     listed = (LISTED,) if planned.listed else ()
-    known = network or plan.network
-    if known is None:
-        return listed
-    sums = {node.name: node for node in known.aggregates}
-    nodes = [sums[seen.node] for seen in planned.seen if seen.node in sums]
-    said = [*(mean_of(known, node) for node in nodes), *(absent_of(known, node) for node in nodes)]
-    return (*listed, *(sentence for sentence in dict.fromkeys(said) if sentence))
+    meaning = meaning_of(network, (seen.node for seen in planned.seen))
+    return dataclasses.replace(planned, about=(*listed, *meaning))

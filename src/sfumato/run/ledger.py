@@ -208,6 +208,14 @@ class Ledger:
         self._append(decide)
         return found[0] if found else self._standing(identity).reservation
 
+    def check(self, dataset: str, cost: AnyCost, *, purpose: str = "", promised: Guarantee | None = None) -> None:
+        """Raise OverspendError if `cost` would be refused now. Nothing is set aside: `reserve` decides."""
+        items = checked_items(cost, None, False)
+        with self._lock:
+            self._catch_up()
+            account, _ = self._account_for(dataset, items, None)
+            self._charged(dataset, items, account, purpose, promised)
+
     def commit(self, reservation: Reservation) -> None:
         """Record that the noise was drawn: the cost is spent for good. Publish only after this returned."""
         self._settle(reservation, "commit")

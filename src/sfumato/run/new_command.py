@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 from sfumato.errors import DataError, InputError
 from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
+from sfumato.network.text_files import check_separator
 
 __all__ = ["header_of", "run_new"]
 
@@ -38,7 +39,9 @@ def run_new(table: Path, out: Path, schema: Path | None = None) -> str:
     for path, text in targets:
         _write_new(path, text)
     names = " and ".join(str(path) for path, _ in targets)
-    return f"{names}: {len(columns)} column(s), no value read. Fill in what is marked, then: sfumato check {out}"
+    untyped = any(column.kind == "unknown" for column in columns)
+    types = " Types were not looked at: say which columns are categories." if untyped else ""
+    return f"{names}: {len(columns)} column(s), no value read.{types} Fill in what is marked, then: sfumato check {out}"
 
 
 def header_of(table: Path) -> tuple[StarterColumn, ...]:
@@ -81,6 +84,7 @@ def _csv_header(table: Path) -> tuple[StarterColumn, ...]:
     with table.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline(_LONGEST_HEADER)
     names = next(csv.reader([first], delimiter=separator), [])
+    check_separator(table, names)
     if any(_looks_like_a_value(name) for name in names):
         raise DataError(
             f"The first line of {table.name} looks like a row, not like names of columns, and rows are private. Add a "

@@ -6,6 +6,7 @@ Out:  a call of run/tables.py with a progress bar.
 
 from __future__ import annotations
 
+import math
 import warnings
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.run.ledger_commands import granting
@@ -23,7 +25,7 @@ from sfumato.run.ledger_commands import granting
 if TYPE_CHECKING:
     from sfumato.release.table import PreparedTable
 
-__all__ = ["release"]
+__all__ = ["release", "wide_noise"]
 
 
 class _Method(StrEnum):
@@ -122,8 +124,22 @@ def release(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
     )
     console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
-    for note in prepared.notes:
+    for note in (*prepared.notes, *wide_noise(prepared)):
         console.print(note, highlight=False, markup=False)
+
+
+def wide_noise(prepared: PreparedTable) -> list[str]:
+    """A sentence for each column whose single cells say nothing any more: noise wider than all it can hold."""
+    found = []
+    for name, law in zip(prepared.noise.columns, prepared.noise.laws, strict=True):
+        domain = prepared.schema.columns.get(name)
+        ratio = math.sqrt(law.variance()) / domain.width if isinstance(domain, Interval) else 0.0
+        if ratio > 1:
+            found.append(
+                f"{name}: the noise is {ratio:.2g} times the column's width. For such a promise publish statistics "
+                "(sfumato new, sfumato run) or synthetic rows (sfumato synthesize) instead."
+            )
+    return found
 
 
 def _prepare(

@@ -5,14 +5,15 @@ Out:  Release: what each observer may see, with certificates; on disk one folder
 Not here: deciding anything (plan/), evaluating the network (network/evaluate.py), what an observer sees (run/view.py),
 tables and models (run/publish.py), files and certificates (run/study_files.py).
 
-Order of events: evaluate, make a hidden folder and try all that could fail, reserve, draw, write, mark the folder as
-complete, commit, show it. What fails between the reservation and the mark keeps the charge and leaves no output; what
-fails later leaves the complete folder, which `resume` publishes as it is. Noise is never drawn twice for one charge.
+Order of events: look whether the accounts can pay, evaluate, make a hidden folder and try all that could fail, reserve,
+draw, write, mark the folder as complete, commit, show it. What fails between the reservation and the mark keeps the
+charge and leaves no output; what fails later leaves the complete folder, which `resume` publishes as it is. Noise is
+never drawn twice for one charge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ from sfumato.run.study_files import write as _write
 from sfumato.run.view import Drawn, View
 
 if TYPE_CHECKING:
+    from sfumato.core.compose import Repeated
+    from sfumato.core.event import Event
+    from sfumato.core.guarantee import Guarantee
     from sfumato.run.publish import Columns
     from sfumato.run.publish_base import Performed
 
@@ -80,6 +84,7 @@ def run_plan(
     grant: Grant = False,
     again: str = "call run_plan again with resume=True.",
     holds: Callable[[Certificate], bool] | None = None,
+    stage: Callable[[str], None] = lambda name: None,
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
@@ -91,7 +96,7 @@ def run_plan(
     ledger or in a dry run a fixed one (network/rows.py).
     `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
     finish if this is interrupted. `holds` is asked about the certificates before anything is reserved, as far as they
-    follow from the plan alone.
+    follow from the plan alone. `stage` is told what is being done, for who waits.
     """
     network = _network(plan)
     if resume and out is not None and random_state is None:
@@ -103,13 +108,18 @@ def run_plan(
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
     _check_derived(plan, network)
     key = row_key or _ledger_key(ledger if random_state is None else None)
+    charged = _book(ledger) if random_state is None else None
+    stage("reading the tables")
+    sources = sources_of(network, tables)
+    if charged is not None:
+        _check_balance(plan, charged, sources)
+    stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
     columns = _columns(plan, values)
-    charged = _book(ledger) if random_state is None else None
-    sources = sources_of(network, tables)
     _check_certificates(plan, holds)
 
     def drawn() -> tuple[Release, list[Reservation]]:
+        stage("drawing noise")
         reservations = [] if charged is None else _reserve(plan, charged, sources, grant)
         return _drawn_release(plan, network, values, columns, out, random_state), reservations
 
@@ -120,6 +130,7 @@ def run_plan(
     room = _room(plan, values)
     with Staging.open(out, plan.hash, again=again, room=room, files=file_names(plan)) as staging:
         release, reservations = drawn()
+        stage("writing")
         release = _write(release, plan, staging.folder, bool(reservations), key_digest(key))
         staging.complete(charged, reservations)
         _commit(charged, reservations)
@@ -222,22 +233,42 @@ def _stored(plan: Plan, out: Path) -> Release | None:
 # ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse what the accounts of this data cannot pay before it is evaluated; the reservation decides for good."""
+    for dataset in plan.datasets:
+        for name, costs, point in _charges(plan, dataset, ledger.owners(sources[dataset])):
+            ledger.check(name, costs, purpose=_purpose(plan), promised=point)
+
+
+def _purpose(plan: Plan) -> str:
+    return f"plan {plan.hash[:12]} of {plan.study}"
+
+
+def _charges(
+    plan: Plan, dataset: str, owners: Iterable[tuple[str, str]]
+) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
+    """Account, cost and the point to charge, for each account that a dataset's individuals have."""
+    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+    cost = plan.cost(dataset)
+    assert cost.adjacency is not None
+    for name, unit in owners:
+        who = Adjacency(unit, cost.adjacency.relation)
+        costs = [renamed(event, who) for event in plan.events(dataset)]
+        yield name, costs, promises[0] if len(promises) == 1 else None
+
+
 def _reserve(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], grant: Grant) -> list[Reservation]:
     """The cost of every dataset set aside in the accounts of its data, all or none."""
     made: list[Reservation] = []
-    purpose = f"plan {plan.hash[:12]} of {plan.study}"
     try:
         for dataset in plan.datasets:
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-            own, events = sources[dataset], plan.events(dataset)
-            cost = plan.cost(dataset)
+            own, cost = sources[dataset], plan.cost(dataset)
             assert cost.adjacency is not None
             first_grant(ledger, dataset, needed(cost, promises), own, grant)
-            for name, unit in ledger.owners(own) or [(dataset, cost.adjacency.unit)]:
-                who = Adjacency(unit, cost.adjacency.relation)
-                costs = [renamed(event, who) for event in events]
-                point = promises[0] if len(promises) == 1 else None
-                made.append(ledger.reserve(name, costs, purpose=purpose, promised=point, sources=own))
+            owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
+            for name, costs, point in _charges(plan, dataset, owners):
+                made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own))
     except BaseException:
         for reservation in made:
             ledger.release(reservation)

@@ -22,7 +22,6 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.plan.plan import Plan
-from sfumato.plan.sentences import rows_sentences
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
@@ -80,8 +79,10 @@ def run_study(
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
     holds: Callable[[Certificate], bool] | None = None,
+    stage: Callable[[str], None] = lambda name: None,
 ) -> tuple[Plan, Release]:
     """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan."""
+    stage("planning")
     if dry_run:
         spec = load(study)
         public = public_tables(spec, data)
@@ -89,14 +90,18 @@ def run_study(
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
         plan = make_plan(spec, public, sizes=known)
         tell(_summary(plan))
-        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds)
+        for name in (name for name in known if name not in (sizes or {})):
+            tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
+        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     again = f"`{shlex.join(map(str, words))}`."
-    release = run_plan(plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again, holds=holds)
+    release = run_plan(
+        plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again, holds=holds, stage=stage
+    )
     return plan, release
 
 
@@ -127,7 +132,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for planned in plan.publications:
-        for sentence in rows_sentences(plan, planned):
+        for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)

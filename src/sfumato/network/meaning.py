@@ -1,0 +1,236 @@
+"""What a published number is, in words: which question, about whom, which rows count, what is done with odd cells.
+
+In:   a Network, one of its nodes.
+Out:  sentences that plan, report, explanation and README share.
+Not here: the rules themselves (network/rows.py, network/cells.py), errors in words (plan/told.py).
+
+Every sentence follows from the study's declarations. None depends on a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sfumato.core.domain import Categories, Interval
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.condition import Condition, Every, Member, Present
+
+if TYPE_CHECKING:
+    from sfumato.lang.spec import Missing
+    from sfumato.network.expression import Level
+    from sfumato.network.network import Network, Node
+    from sfumato.network.tables import Layout
+
+__all__ = ["absent_of", "mean_of", "meaning_of", "range_of", "rule_of", "what_of"]
+
+#: No study declares a limit that all rows keep, so nothing can be said about those that are left out.
+_NO_INTERVAL = "No interval can be given for all rows together: one person's part in them has no limit."
+
+
+def meaning_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
+    """Everything that must be known to read these numbers, each sentence once: first what they are, then the rules."""
+    nodes = _with_aggregates(network, names)
+    said = [rule(network, node) for rule in (what_of, mean_of, range_of, absent_of) for node in nodes]
+    return tuple(sentence for sentence in dict.fromkeys(said) if sentence)
+
+
+def what_of(network: Network, node: AggregateNode | Node) -> str:
+    """The question a number answers: its kind, the variable, the condition."""
+    if isinstance(node, AggregateNode):
+        expected = (
+            " What the table does not hold counts with its expectation under the study's model."
+            if node.expected
+            else ""
+        )
+        return f"{node.name} is {_question(node)}{_where(node)}.{expected}"
+    if node.source is not None:
+        known = "public" if node.public else "private"
+        return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
+    whose = "one value for each individual, computed" if node.level == "individual" else "computed"
+    behind = ", ".join(node.parents)
+    return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
+
+
+def _question(node: AggregateNode) -> str:
+    counted = "rows" if node.rows > 1 else "persons"
+    match node.kind:
+        case "count":
+            return f"the number of {counted}"
+        case "sum" | "mean":
+            return f"the {node.kind} of {node.values[0]} over {counted}"
+        case "moment2":
+            return f"the sums, over {counted}, of all products of two of {', '.join(node.values)}"
+    if node.levels:
+        return f"the number of {counted} for each value of {node.values[0]} ({', '.join(map(str, node.levels))})"
+    return f"the number of {counted} for each class of {node.values[0]} ({_classes(node)})"
+
+
+def _classes(node: AggregateNode) -> str:
+    ends = [f"{end:g}" for end in (node.bounds[0].low, *node.cuts, node.bounds[0].high)]
+    *parts, last = pairwise(ends)
+    return ", ".join([*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"])
+
+
+def _where(node: AggregateNode) -> str:
+    """The condition; that cells are present is said with what stands for absent ones."""
+    found = _parts(node.condition)
+    parts = [str(part) for part in found if not isinstance(part, Present)]
+    if not parts and found:
+        return ""
+    if not parts:
+        return ", all that count" if node.rows > 1 else ", everybody in the table"
+    words = f" with {' and '.join(parts)}"
+    return words.replace(" with in ", " in ", 1) if words.startswith(" with in ") else words
+
+
+def _parts(condition: Condition) -> list[Condition]:
+    if isinstance(condition, Every):
+        return [inner for part in condition.parts for inner in _parts(part)]
+    return [condition]
+
+
+def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> str:
+    """What is done with several rows of one person, as a clause without an end; each_person looks at the kind of cell.
+
+    >>> from sfumato.lang.spec import RowLimit
+    >>> from sfumato.network.tables import Layout
+    >>> rule_of(Layout("visits", False, (), (), (), RowLimit("visits", 3), False))
+    'of each person at most 3 rows of visits count, a fair sample of hers'
+    """
+    table, limit = layout.table, layout.row_limit
+    if layout.each_person:
+        found = [f"with the mean of all her rows of {table}"] if numbers else []
+        if categories:
+            of_what = " for categories" if numbers else ""
+            found.append(f"with one row of {table} drawn fairly from hers{of_what}")
+        return f"each person counts once, {' and '.join(found)}"
+    if limit is None:
+        return f"each person counts once, with one row of {table} drawn fairly from hers"
+    number = "one row" if limit.maximum == 1 else f"at most {limit.maximum} rows"
+    verb = "counts" if limit.maximum == 1 else "count"
+    which = {
+        "sample": "drawn fairly from hers" if limit.maximum == 1 else "a fair sample of hers",
+        "first": f"the first by {limit.column}",
+        "last": f"the last by {limit.column}",
+    }[limit.keep]
+    return f"of each person {number} of {table} {verb}, {which}"
+
+
+def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
+    """What a published number is about where people may have several rows; None where no private table feeds it.
+
+    A number per person, one of capped rows and one of all rows differ when people with many rows differ from others;
+    only the first two are published, because one person's influence on the third has no bound.
+    """
+    from sfumato.network.tables import layout_of  # not at the top: the words need no engine
+
+    tables: dict[str, set[bool]] = {}
+    for cell in _cells(network, node):
+        tables.setdefault(cell.source.table, set()).add(isinstance(cell.domain, Categories))  # type: ignore[union-attr]
+    rules = [
+        rule_of(layout_of(network.spec, table), False in kinds, True in kinds)
+        for table, kinds in sorted(tables.items())
+    ]
+    rules += [
+        _looked_at(layout_of(network.spec, table)) for table in sorted({one.table for one in _members(network, node)})
+    ]
+    if not rules or not isinstance(node, AggregateNode):
+        return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
+    kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
+    return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
+
+
+def _members(network: Network, node: AggregateNode | Node) -> list[Member]:
+    """The relations of private tables that a condition asks about."""
+    members = node.condition.members() if isinstance(node, AggregateNode) else ()
+    return [member for member in members if member.table not in network.spec.public_tables]
+
+
+def _looked_at(layout: Layout) -> str:
+    """Which rows of a person a condition finds."""
+    if layout.row_limit is None:
+        return f"a condition looks at all rows of {layout.table}"
+    return f"a condition looks at the rows that count: {rule_of(layout)}"
+
+
+def range_of(network: Network, node: AggregateNode | Node) -> str | None:
+    """The declared ranges of the cells behind a number, and what happens to values outside of them."""
+    from sfumato.network.tables import layout_of
+
+    words = []
+    for cell in _cells(network, node):
+        if isinstance(cell.domain, Interval):
+            mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
+            order = " (each row first, then the mean is taken)" if mean else ""
+            words.append(f"{cell.name} from {cell.domain.low:g} to {cell.domain.high:g}{order}")
+        elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
+            words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
+    if not words:
+        return None
+    return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."
+
+
+def absent_of(network: Network, node: AggregateNode | Node) -> str | None:
+    """What stands for absent or unlisted cells behind a number, in one sentence."""
+    words = [
+        f"{cell.name}: {_absence(network, node, cell, network.spec.missing_of(cell.atom))}"
+        for cell in _cells(network, node)
+    ]
+    for member in sorted(_members(network, node), key=str):
+        words += [f"{column} of {member.table}: {_unsaid(listed)}" for column, listed in member.among]
+        words += [f"{column} of {member.table}: {_unsaid(None)}" for column, _ in member.matches]
+    return f"Cells that are absent or cannot be read: {'; '.join(dict.fromkeys(words))}." if words else None
+
+
+def _unsaid(listed: tuple[Level, ...] | None) -> str:
+    return f"a row without {'one' if listed is None else 'a listed one'} says nothing about its person"
+
+
+def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Missing | None) -> str:
+    from sfumato.network.tables import layout_of
+
+    layout = layout_of(network.spec, cell.source.table)  # type: ignore[union-attr]
+    averaged = layout.each_person and not isinstance(cell.domain, Categories)
+    if cell.skip:
+        if averaged:
+            return "such cells take no part in a person's mean; a person is left out only if all of hers are so"
+        if isinstance(node, AggregateNode) and node.rows > 1 and cell.row_table == node.row_table:
+            return "the row is left out, the person's other rows count"
+        return "a person is left out if the cell of the row that counts is so"
+    part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
+    if said is None or said.rule == "value":
+        return f"{part}counted as {cell.missing}"
+    return f"there are none by the author's word (one would count as {cell.missing})"
+
+
+def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:
+    """The private cells behind a node, by name; of several public structures the first stands for all."""
+    names = node.parents if isinstance(node, AggregateNode) else (node.name,)
+    found = [variants[0] for name in sorted(_behind(network, names)) if (variants := network.variants(name))]
+    return [cell for cell in found if cell.source is not None and not cell.public]
+
+
+def _with_aggregates(network: Network, names: Iterable[str]) -> list[AggregateNode | Node]:
+    """These nodes and the aggregates they are computed from."""
+    sums = {one.name: one for one in network.aggregates}
+    found: dict[str, AggregateNode | Node] = {}
+    for name in names:
+        if name in sums:
+            found[name] = sums[name]
+        elif variants := network.variants(name):
+            found[name] = variants[0]
+            found |= {other: sums[other] for other in sorted(_behind(network, (name,)) & set(sums))}
+    return list(found.values())
+
+
+def _behind(network: Network, names: Iterable[str]) -> set[str]:
+    met: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in met:
+            met.add(name)
+            waiting += [parent for variant in network.variants(name) for parent in variant.parents]
+    return met

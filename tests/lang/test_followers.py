@@ -1,0 +1,95 @@
+"""One fault is one problem, and its words say how to mend it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sfumato.lang.load import examine
+from sfumato.lang.problem import Problem
+
+STUDY = """source(t, 't.parquet').
+column(t, id, person(P)). column(t, age, age(P)). rows_per_person(t, 1). missing(t, never).
+random(age(P)) :- person(P).
+range(age(P), 0, 110).
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(0.5, 0.000001)).
+privacy_requirement(openness(doctor), people, dp(1, 0.000001)).
+count(old, (person(P), age(P) > 65)).
+mean(average, age(P), person(P)).
+publish(older, old, openness(public)).
+publish(older, old, openness(doctor)).
+publish(ages, average, openness(public)).
+publish(ages, average, openness(doctor)).
+collude([public, doctor]).
+"""
+
+
+def errors(old: str, new: str) -> list[Problem]:
+    assert old in STUDY
+    return [one for one in examine(STUDY.replace(old, new))[1] if one.severity == "error"]
+
+
+def test_the_study_itself_is_sound():
+    assert examine(STUDY)[1] == ()
+
+
+@pytest.mark.parametrize("bad", ["dp(-1, 0.000001)", "dp(0,5, 0.000001)", "dp(0.5, 1)"])
+def test_a_bad_promise_is_one_problem_that_counts_what_follows(bad):
+    (problem,) = errors("dp(0.5, 0.000001)", bad)
+    assert problem.code == "metric"
+    assert "… and 3 problems that follow from it" in problem.message  # two publications, one collusion
+    assert problem.position.line == 6
+
+
+def test_a_misspelt_observer_is_reported_once():
+    (problem,) = errors("publish(older, old, openness(doctor)).", "publish(older, old, openness(docter)).")
+    assert problem.nearest == "openness(doctor)"
+    assert problem.position.line == 11
+    everywhere = examine(STUDY.replace("openness(doctor)).", "openness(docter))."))[1]
+    (only,) = [one for one in everywhere if "docter" in one.message]
+    assert "and in 1 more line" in only.message
+
+
+def test_a_requirement_named_by_a_variable_is_still_checked():
+    text = STUDY.replace(
+        "publish(older, old, openness(doctor)).", "who(docter). publish(older, old, openness(W)) :- who(W)."
+    )
+    (problem,) = [one for one in examine(text)[1] if one.severity == "error"]
+    assert "openness(docter) is not declared" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "way_out"),
+    [
+        ("age(P) > 65", "age(P) <= 65", "<= is not a comparison", "Write =<"),
+        ("age(P) > 65", "age(P)<=65", "<= is not a comparison", "Write =<"),
+        ("age(P) > 65", "age(P) => 65", "=> is not a comparison", "Write >="),
+        ("(person(P), age(P) > 65)", "(person(P), Age(P) > 65)", "start with a small letter", "Write age(…)"),
+        ("age(P) > 65", "Älter(P) > 65", "start with a small letter", "Write älter(…)"),
+        ("age(P) > 65)).", "age(P) > 65))", "full stop missing after line 8?", "full stop"),
+    ],
+)
+def test_a_frequent_slip_is_named_and_what_follows_is_counted(old, new, message, way_out):
+    first, *others = errors(old, new)
+    assert message in first.message
+    assert way_out in first.way_out
+    assert first.position.line == 8
+    assert not [one for one in others if "old" in one.message]
+
+
+def test_a_missing_full_stop_is_seen_through_remarks_and_quotes():
+    text = "a('x(').\nb(1) % a remark, with (\nc(2).\n"
+    (problem,) = [one for one in examine(text)[1] if one.severity == "error"]
+    assert "missing after line 2?" in problem.message
+    broken = "a(1) :-\n  b(1),\n  c(1) d(1).\n"
+    assert "full stop" not in examine(broken)[1][0].message
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"), [("dp(11, 0.000001)", "ε = 11"), ("dp(1, 0.01)", "δ = 0.01"), ("dp(1000)", "ε = 1000")]
+)
+def test_a_promise_that_says_little_is_warned_of(metric, said):
+    found = [one for one in examine(STUDY.replace("dp(0.5, 0.000001)", metric))[1] if one.code == "weak-promise"]
+    assert [one.severity for one in found] == ["warning"]
+    assert said in found[0].message
+    assert not [one for one in examine(STUDY)[1] if one.code == "weak-promise"]
