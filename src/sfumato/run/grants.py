@@ -22,7 +22,7 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     """The least grant like `granted` that holds all charges; None where no finite one does.
 
     >>> raised([PureDP(0.5), PureDP(0.75)], PureDP(1.0))
-    PureDP(eps=1.25)
+    PureDP(adjacency=None, eps=1.25)
     """
     found = None if None in charges else total(charges, granted)
     if isinstance(granted, ApproxDP) and isinstance(found, PureDP | ApproxDP) and math.isfinite(found.eps):

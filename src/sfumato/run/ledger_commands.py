@@ -85,8 +85,8 @@ def grant(
     if others and unit is None:
         raise LedgerError(
             f"{dataset} already has a budget with the unit {' and '.join(others)} in {ledger}. To replace it, add "
-            f"--unit {shlex.quote(others[0])}; for a second budget beside it, which pays for other promises, --unit record. "
-            "Nothing changed."
+            f"--unit {shlex.quote(others[0])}; for a second budget beside it, which pays for other promises, "
+            "--unit record. Nothing changed."
         )
     who = unit or "record"
     book.grant(dataset, total, adjacency=Adjacency(who, relation.value), note=note)
