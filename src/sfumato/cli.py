@@ -329,7 +329,7 @@ def main() -> None:
         # A study's own brackets are no markup.
         message = Text.assemble((type(error).__name__, "red"), f": {error}")
         Console(stderr=True).print(message, highlight=False, soft_wrap=True)
-        sys.exit(1)
+        sys.exit(130 if isinstance(error.__cause__, KeyboardInterrupt) else 1)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted. Reservations already made in a ledger stay counted.")
         sys.exit(130)

@@ -19,7 +19,7 @@
     │   ├── MessageError             a message that is not what the protocol asks for
     │   ├── RefusedError             a centre does not take part in this round
     │   └── RoundFailedError         a round that ended without a result
-    ├── UnfinishedError            results are complete and paid for, and not yet in their place
+    ├── UnfinishedError            a run ended before its results were in their place
     └── UnprovedError              asked to certify something without a proof
 
     UserWarning
@@ -164,7 +164,7 @@ class RoundFailedError(CentreError):
 
 
 class UnfinishedError(SfumatoError):
-    """Results are complete and paid for, and could not be put in their place. The message says where they are."""
+    """A run ended before its results were in their place. The message says what is paid, what is kept, how to go on."""
 
 
 class UnprovedError(SfumatoError):

@@ -86,3 +86,15 @@ def test_no_text_takes_delta_for_that_probability(folder):
     for path in [*files, ROOT / "README.md"]:
         text = " ".join(path.read_text(encoding="utf-8").split())
         assert not FALSE.search(text), path
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 6.8])
+def test_bounds_are_rounded_up_and_the_same_everywhere(epsilon, tmp_path):
+    exact = 100 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+    odds = odds_of(PureDP(epsilon))
+    assert exact - 1e-9 <= float(odds.shown) < exact + 0.1
+    assert mpmath.exp(epsilon) * (1 - 1e-9) <= float(odds.factor) <= mpmath.exp(epsilon) * 1.01
+    if epsilon == 1.0:
+        for name, text in told("dp(1)", tmp_path / "out")[1].items():
+            assert "73.2 %" in text, name
+            assert "73.1" not in text, name

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.core.odds import loss_tail
 
-__all__ = ["USUAL_DELTA", "Odds", "odds_of", "odds_sentence", "stated_point"]
+__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "stated_point"]
 
 #: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
 USUAL_DELTA = 1e-6
@@ -37,6 +37,11 @@ class Odds:
     factor: str
     chance: float
     sure: float
+
+    @property
+    def shown(self) -> str:
+        """`sure` as it is told everywhere."""
+        return guesses(self.sure)
 
     @property
     def bound(self) -> str:
@@ -93,7 +98,7 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
     )
     guess = (
         f"Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 %, is right in at "
-        f"most {odds.sure:.1f} % of all cases."
+        f"most {odds.shown} % of all cases."
     )
     if register == "lawyer" and odds.chance:
         tie = f"The probability is that of the noise that is drawn; it is not the δ of the promise. {tie}"
@@ -105,15 +110,30 @@ def _to_a_subject(odds: Odds) -> str:
     return (
         "Somebody who suspects something true about you becomes surer of it, in odds, by a factor of "
         f"{often or f'at most {odds.factor}'}. Who has to guess which of two versions of your entry was used, and "
-        f"starts at 50 %, is right in at most {odds.sure:.1f} % of all cases. This counts what your own entry adds: "
+        f"starts at 50 %, is right in at most {odds.shown} % of all cases. This counts what your own entry adds: "
         "who can tell about you from other people's entries, such as your family's, learns from theirs as well."
     )
+
+
+def guesses(sure: float) -> str:
+    """A bound on per cents of right guesses, rounded up, and never to a certainty that is none.
+
+    >>> guesses(73.1058579), guesses(62.5), guesses(99.97)
+    ('73.2', '62.5', '99.97')
+    """
+    for digits in (1, 2, 4):
+        shown = math.ceil(sure * 10**digits - 1e-9) / 10**digits
+        if shown < 100:
+            return f"{shown:.{digits}f}"
+    return "100"
 
 
 def _factor(epsilon: float) -> str:
     if epsilon >= 50:
         return f"e^{epsilon:.3g}"
-    return f"{math.exp(epsilon):.3g}" if epsilon < 6.9 else f"{math.ceil(math.exp(epsilon)):,}"
+    factor = math.exp(epsilon)
+    unit = 10.0 ** min(math.floor(math.log10(factor)) - 2, 0)  # three digits, upwards: it is a bound
+    return f"{math.ceil(factor / unit * (1 - 1e-12)) * unit:.3g}" if epsilon < 6.9 else f"{math.ceil(factor):,}"
 
 
 def _rounded_up(chance: float) -> str:

@@ -10,7 +10,6 @@ The page shows no result: it may be handed to an observer who must not see anoth
 from __future__ import annotations
 
 import json
-import math
 import re
 import tempfile
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from markupsafe import Markup
 
 from sfumato.errors import InputError, SfumatoError
 from sfumato.evidence.files import write_whole
+from sfumato.evidence.odds import guesses
 from sfumato.evidence.recipient import write_recipient_readme
 from sfumato.evidence.rehearsal import Realised, realised_errors
 from sfumato.evidence.report_facts import gather, noise_labels, state_of
@@ -81,7 +81,7 @@ def report_html(
     environment.filters["number"] = _number
     environment.filters["sentence"] = _sentence
     environment.filters["capital"] = _capital
-    environment.filters["percent"] = _percent
+    environment.filters["percent"] = guesses
     return environment.from_string(page).render(
         facts=facts, realised=realised or {}, version=metadata.version("sfumato")
     )
@@ -205,12 +205,3 @@ def _sentence(text: str) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _percent(value: float) -> str:
-    """Rounded up, and never to a certainty that is none: 99.97 stays 99.97."""
-    for digits in (1, 2, 4):
-        shown = math.ceil(value * 10**digits - 1e-9) / 10**digits
-        if shown < 100:
-            return f"{shown:.{digits}f}"
-    return "100"

@@ -30,11 +30,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, RenyiDP, Repeated
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.network.network import Network
 from sfumato.network.tables import layout_of
+from sfumato.run.grants import grant_command
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text
 from sfumato.run.ledger_records import data_of
@@ -286,25 +287,3 @@ def remember_ledger(ledger: Path) -> None:
 def _list_of_ledgers() -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(os.environ.get("SFUMATO_STATE") or Path(state) / "sfumato") / "ledgers.txt"
-
-
-def grant_command(dataset: str, total: Guarantee, ledger: Path) -> str:
-    """The complete command that grants `total`.
-
-    >>> grant_command("people", PureDP(0.5, adjacency=Adjacency("patient", "replace-one")), Path("/data/l.db"))
-    'sfumato ledger grant people --epsilon 0.5 --unit patient --relation replace-one --ledger /data/l.db'
-    """
-    match total:
-        case ApproxDP(eps=eps, delta_=delta):
-            amount = f"--epsilon {eps!r} --delta {delta!r}"
-        case GaussianDP(mu=mu):
-            amount = f"--mu {mu!r}"
-        case ZCDP(rho=rho):
-            amount = f"--rho {rho!r}"
-        case PureDP(eps=eps) | RenyiDP(eps=eps):
-            amount = f"--epsilon {eps!r}"
-        case _:
-            amount = "--epsilon E"
-    who = total.adjacency
-    unit = f" --unit {shlex.quote(who.unit)} --relation {who.relation}" if who else ""
-    return f"sfumato ledger grant {shlex.quote(dataset)} {amount}{unit} --ledger {shlex.quote(str(ledger.resolve()))}"

@@ -42,6 +42,7 @@ from sfumato.errors import (
     PrivacyParameterError,
     UnknownDatasetError,
 )
+from sfumato.run.grants import grant_command, raised
 from sfumato.run.ledger_balance import (
     Charge,
     Cost,
@@ -267,6 +268,20 @@ class Ledger:
             exposed,
         )
 
+    def open_reservations(self, dataset: str, unit: str = "record") -> list[tuple[Reservation, str]]:
+        """What is reserved and neither committed nor released, with its purpose, oldest first."""
+        with self._lock:
+            self._catch_up()
+            standings = self._account(dataset, unit).standings.values()
+            return [(one.reservation, one.purpose) for one in standings if one.state == "reserved"]
+
+    def needed_for(self, reservation: Reservation) -> Guarantee | None:
+        """The grant that would hold everything counted and the reservation's cost once more."""
+        with self._lock:
+            self._catch_up()
+            account = self._account(reservation.dataset, reservation.unit)
+            return raised([*account.charges(), reservation.charged], account.granted)
+
     def owners(self, sources: Sequence[str]) -> list[tuple[str, str]]:
         """(dataset, unit) of the accounts that any of these sources was charged to or granted for."""
         with self._lock:
@@ -401,10 +416,13 @@ class Ledger:
             return charged
         left = remaining(counted, granted)
         requested, left_over = amount_text(cost), left_text(left)
+        command = grant_command(dataset, raised([*counted, charged], granted), self.path, granted.adjacency)
+        waiting = len(account.counted("reserved"))
+        still = f" {waiting} reservation(s) of unfinished runs are counted." if waiting else ""
         raise OverspendError(
             f"{purpose or 'The run'}: asks for {requested} but {dataset} has {left_over} left in {self.path.name} "
-            f"(under {granted.adjacency}). Nothing was run and nothing was spent. Lower ε, drop a publication, or "
-            f"raise the grant with `sfumato ledger grant {shlex.quote(dataset)} …`.",
+            f"(under {granted.adjacency}).{still} Nothing was run and nothing was spent. Lower ε, drop a publication, "
+            f"or raise the grant with `{command}`.",
             requested=requested,
             remaining=left_over,
             difference=missing_text(items, charged, left, granted),

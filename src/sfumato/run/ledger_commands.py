@@ -1,4 +1,4 @@
-"""`sfumato ledger show | grant | history`: the budget at the command line.
+"""`sfumato ledger show | grant | settle | history`: the budget at the command line.
 
 In:   arguments; the ledger's path from --ledger, SFUMATO_LEDGER, or sfumato-ledger.db in the current folder (runs and
       releases look beside their data instead, and say where).
@@ -9,6 +9,7 @@ Not here: what the numbers mean (run/ledger.py), how errors are printed (cli.py:
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.errors import PrivacyParameterError
+from sfumato.errors import LedgerError, PrivacyParameterError
 from sfumato.run.names import LEDGER_NAME
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def grant(
     delta: Annotated[float | None, typer.Option(help="δ, together with --epsilon.")] = None,
     mu: Annotated[float | None, typer.Option(help="Gaussian μ instead of ε.")] = None,
     rho: Annotated[float | None, typer.Option(help="Zero-concentrated ρ instead of ε.")] = None,
-    unit: Annotated[str, typer.Option(help="Who is protected: a record, a person, …")] = "record",
+    unit: Annotated[str | None, typer.Option(help="Who is protected: a record (if left out), a person, …")] = None,
     relation: Annotated[_Relation, typer.Option(help="What counts as a change.")] = _Relation.REPLACE_ONE,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
     beside: Annotated[
@@ -82,10 +83,46 @@ def grant(
     from sfumato.run.ledger import Ledger
 
     total = _total(epsilon, delta, mu, rho)
-    adjacency = Adjacency(unit, relation.value)
     book = Ledger(ledger)
-    book.grant(dataset, total, adjacency=adjacency, note=note, beside=beside)
-    _console().print(Text(str(book.balance(dataset, unit))))
+    others = [known for name, known in book.datasets() if name == dataset and known != (unit or "record")]
+    if others and unit is None:
+        raise LedgerError(
+            f"{dataset} already has a budget with the unit {' and '.join(others)} in {ledger}. To replace it, add "
+            f"--unit {shlex.quote(others[0])}; for a second budget beside it, which pays for other promises, "
+            "--unit record. Nothing changed."
+        )
+    who = unit or "record"
+    book.grant(dataset, total, adjacency=Adjacency(who, relation.value), note=note, beside=beside)
+    if others:
+        _console().print(Text(f"{dataset} also has a budget with the unit {' and '.join(others)}; it stays as it is."))
+    _console().print(Text(str(book.balance(dataset, who))))
+
+
+@ledger_app.command()
+def settle(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    unit: Annotated[str, typer.Option(help="Whose budget: that of records, of persons, …")] = "record",
+    yes: Annotated[bool, typer.Option("--yes", help="Record them as spent without asking.")] = False,
+    ledger: LedgerPath = DEFAULT_LEDGER,
+) -> None:
+    """Record the open reservations of runs that ended early as spent. Nothing is ever given back here."""
+    from sfumato.run.ledger import Ledger
+
+    book, console = Ledger(ledger, create=False), _console()
+    waiting = book.open_reservations(dataset, unit)
+    if not waiting:
+        console.print(Text(f"{dataset} has no open reservation in {ledger}. Nothing changed."))
+        return
+    for reservation, purpose in waiting:
+        when = f"{reservation.created:%Y-%m-%d %H:%M:%S} UTC"
+        console.print(Text(f"{reservation}, {when}{f', for {purpose}' if purpose else ''}"), soft_wrap=True)
+    question = "Their noise may have been drawn. End the runs that made them first. Record them as spent for good?"
+    if not (yes or (sys.stdin.isatty() and console.is_terminal and typer.confirm(question, default=False))):
+        console.print(Text("Nothing changed. Add --yes to record them as spent for good."))
+        return
+    for reservation, _ in waiting:
+        book.commit(reservation)
+    console.print(Text(str(book.balance(dataset, unit))))
 
 
 @ledger_app.command()

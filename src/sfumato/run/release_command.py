@@ -20,6 +20,7 @@ from rich.text import Text
 from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
+from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.ledger_commands import granting
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ def release(
         remember_ledger(place)  # before anything is reserved in it
         book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
         if one_file:
-            release_file(path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed)
+            with told_when_interrupted():
+                release_file(
+                    path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed
+                )
         else:
             release_partitions(
                 source, prepared, out, book, name, engine=engine, partitions=partitions,

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
-from sfumato.errors import DataError, InputError, PlanError, UnprovedError
+from sfumato.errors import DataError, InputError, PlanError, SfumatoError, UnprovedError
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
@@ -31,6 +31,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.engine import Engine
+from sfumato.run.interruption import Payment, paying
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
 from sfumato.run.row_key import key_digest
@@ -104,6 +105,7 @@ def run_plan(
         if (stored := _stored(plan, out)) is not None:
             return stored
     if out is not None:
+        _check_resumable(plan, out, resume or random_state is not None, again)
         check_target(out)
     tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
     _check_derived(plan, network)
@@ -118,24 +120,44 @@ def run_plan(
     columns = _columns(plan, values)
     _check_certificates(plan, holds)
 
-    def drawn() -> tuple[Release, list[Reservation]]:
+    def drawn(payment: Payment) -> Release:
         stage("drawing noise")
-        reservations = [] if charged is None else _reserve(plan, charged, sources, grant)
-        return _drawn_release(plan, network, values, columns, out, random_state), reservations
+        if charged is not None:
+            _reserve(plan, charged, sources, grant, payment.reservations)
+        payment.begin()
+        return _drawn_release(plan, network, values, columns, out, random_state)
 
     if out is None:
-        release, reservations = drawn()
-        _commit(charged, reservations)
+        with paying(charged, again) as payment:
+            release = drawn(payment)
+            _commit(charged, payment.reservations)
         return release
     room = _room(plan, values)
-    with Staging.open(out, plan.hash, again=again, room=room, files=file_names(plan)) as staging:
-        release, reservations = drawn()
+    with (
+        paying(charged, again) as payment,
+        Staging.open(out, plan.hash, again=again, room=room, files=file_names(plan)) as staging,
+    ):
+        release = drawn(payment)
         stage("writing")
-        release = _write(release, plan, staging.folder, bool(reservations), key_digest(key))
-        staging.complete(charged, reservations)
-        _commit(charged, reservations)
+        release = _write(release, plan, staging.folder, bool(payment.reservations), key_digest(key))
+        staging.complete(charged, payment.reservations)
+        payment.end()
+        _commit(charged, payment.reservations)
         staging.publish()
     return release
+
+
+def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
+    """A folder that holds what is asked for is not in the way: it only has to be asked for."""
+    try:
+        same = (out / "plan.json").is_file() and Plan.read(out / "plan.json").hash == plan.hash
+    except (OSError, SfumatoError):  # what is wrong with the place is said by who looks at it next
+        return
+    if same and not resumed:
+        raise InputError(
+            f"{out} holds the release of this plan already. To use it at no further cost, add --resume: {again} To run "
+            "anew at a new cost, choose another folder. Nothing was run and nothing was spent."
+        )
 
 
 def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
@@ -257,9 +279,10 @@ def _charges(
         yield name, costs, promises[0] if len(promises) == 1 else None
 
 
-def _reserve(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], grant: Grant) -> list[Reservation]:
-    """The cost of every dataset set aside in the accounts of its data, all or none."""
-    made: list[Reservation] = []
+def _reserve(
+    plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], grant: Grant, made: list[Reservation]
+) -> None:
+    """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which."""
     try:
         for dataset in plan.datasets:
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
@@ -270,10 +293,9 @@ def _reserve(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]],
             for name, costs, point in _charges(plan, dataset, owners):
                 made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own))
     except BaseException:
-        for reservation in made:
-            ledger.release(reservation)
+        while made:
+            ledger.release(made.pop())
         raise
-    return made
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -25,6 +25,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
@@ -99,9 +100,19 @@ def run_study(
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     again = f"`{shlex.join(map(str, words))}`."
-    release = run_plan(
-        plan, data, ledger, out=out, resume=resume, engine=engine, grant=grant, again=again, holds=holds, stage=stage
-    )
+    with told_when_interrupted():
+        release = run_plan(
+            plan,
+            data,
+            ledger,
+            out=out,
+            resume=resume,
+            engine=engine,
+            grant=grant,
+            again=again,
+            holds=holds,
+            stage=stage,
+        )
     return plan, release
 
 

@@ -27,6 +27,7 @@ from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetErr
 from sfumato.release.table import RECORD, PreparedTable
 from sfumato.run.accounts import Grant, first_grant, needed, table_sources
 from sfumato.run.files import TableFile
+from sfumato.run.interruption import paying
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
 from sfumato.run.manifest import hashes, write_manifest
@@ -70,9 +71,14 @@ def release_file(
     check_types(file, prepared.schema)
     heard: set[str] = set()
     table = f"table{source.suffix.lower()}"
-    with Staging.open(out, run, again=AGAIN, room=2 * source.stat().st_size + (1 << 20), files=[table]) as staging:
+    with (
+        paying(ledger, AGAIN) as payment,
+        Staging.open(out, run, again=AGAIN, room=2 * source.stat().st_size + (1 << 20), files=[table]) as staging,
+    ):
         purpose = f"whole-table release of {source.name}"
-        reservations = reserve(ledger, dataset, prepared.guarantee, purpose, sources=sources, grant=grant)
+        payment.reservations += reserve(ledger, dataset, prepared.guarantee, purpose, sources=sources, grant=grant)
+        reservations = payment.reservations
+        payment.begin()
         with told_to(heard):
             count = _stream(file, prepared, columns, rows, staging.folder / table, progress)
         if count == 0:
@@ -82,6 +88,7 @@ def release_file(
         file.check_unchanged()
         _write_facts(prepared, staging.folder, source, count)
         staging.complete(ledger, reservations)
+        payment.end()
         for reservation in reservations:
             ledger.commit(reservation)
         staging.publish()

@@ -1,0 +1,90 @@
+"""A run that is interrupted between its reservation and its end: what is given back, and what is said.
+
+In:   the ledger, the command that goes on, and from the run: what it reserved, when it begins to draw, when it is done.
+Out:  KeyboardInterrupt with a note; at the command line UnfinishedError with the same words.
+Not here: hidden folders (run/staging.py), what is charged (run/ledger.py).
+
+A reservation is given back only if the run had not begun to draw. Afterwards nobody can know what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sfumato.errors import UnfinishedError
+from sfumato.run.grants import grant_command, settle_command
+from sfumato.run.ledger import Ledger
+from sfumato.run.ledger_records import Reservation
+
+__all__ = ["Payment", "paying", "told_when_interrupted"]
+
+_NOTHING = "Interrupted before anything was reserved: nothing was drawn and nothing was spent."
+
+
+@dataclass
+class Payment:
+    """How far a run has come."""
+
+    ledger: Ledger | None
+    again: str
+    reservations: list[Reservation] = field(default_factory=list)
+    drawing: bool = False
+    complete: bool = False
+
+    def begin(self) -> None:
+        """The next step draws noise."""
+        self.drawing = True
+
+    def end(self) -> None:
+        """Everything is drawn and lies complete in its hidden folder."""
+        self.complete = True
+
+    def interrupted(self) -> str:
+        """Give back what certainly paid for nothing, and say where everything stands."""
+        if self.ledger is None or not self.reservations:
+            return _NOTHING
+        if self.complete:
+            return (
+                f"Interrupted when the results were complete. They are paid for and kept. To publish them, {self.again}"
+            )
+        if not self.drawing:
+            for reservation in self.reservations:
+                self.ledger.release(reservation)
+            return "Interrupted before any noise was drawn: what was reserved is given back and nothing was spent."
+        return _drawn(self.ledger, self.reservations)
+
+
+def _drawn(ledger: Ledger, reservations: Sequence[Reservation]) -> str:
+    book = ledger.path.resolve()
+    kept = "; ".join(f"{one.cost} of {one.dataset}" for one in reservations)
+    grants = [
+        f"`{grant_command(one.dataset, ledger.needed_for(one), book, one.cost.adjacency)}`" for one in reservations
+    ]
+    settle = [f"`{settle_command(one.dataset, one.unit, book)}`" for one in reservations]
+    return (
+        "Interrupted after drawing had begun. Nothing was published and there is nothing to resume, but noise may have "
+        f"been drawn and seen, so this stays reserved in {book}: {kept}. To run again, raise the grant by as much: "
+        f"{' and '.join(grants)}. To record it as spent: {' and '.join(settle)}."
+    )
+
+
+@contextmanager
+def paying(ledger: Ledger | None, again: str) -> Iterator[Payment]:
+    """The part of a run that reserves and draws; an interruption leaves it with a note."""
+    payment = Payment(ledger, again)
+    try:
+        yield payment
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(payment.interrupted())
+        raise
+
+
+@contextmanager
+def told_when_interrupted() -> Iterator[None]:
+    """At the command line: the words of an interruption as an error, because Ctrl-C alone prints nothing."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        raise UnfinishedError(" ".join(getattr(interruption, "__notes__", None) or [_NOTHING])) from interruption
