@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from plan.studies import COLLUDING, EACH, HEAD, MEAN, TWO_OBSERVERS, one
 from sfumato.cli import app
 from sfumato.core import ApproxDP
-from sfumato.errors import DataError, InputError, OverspendError
+from sfumato.errors import DataError, InputError, OverspendError, StudyError
 from sfumato.evidence import verify
 from sfumato.plan.make import make_plan
 from sfumato.run import study as running
@@ -173,11 +173,13 @@ def test_a_dry_run_is_the_same_every_time_and_not_for_publication(tmp_path, plan
 
 
 def test_a_source_outside_the_data_folder_is_refused(folder):
-    study = TWO_OBSERVERS.replace("'patients.parquet'", "'../patients.parquet'")
-    plan = make_plan(study, sizes={"people": PEOPLE})
+    with pytest.raises(StudyError, match="outside the data folder"):
+        make_plan(TWO_OBSERVERS.replace("'patients.parquet'", "'../patients.parquet'"), sizes={"people": PEOPLE})
+    plan = make_plan(TWO_OBSERVERS, sizes={"people": PEOPLE})
     inner = folder / "inner"
     inner.mkdir()
-    with pytest.raises(InputError):
+    (inner / "patients.parquet").symlink_to(folder / "patients.parquet")
+    with pytest.raises(InputError, match="outside"):
         run_plan(plan, inner, None)
 
 
