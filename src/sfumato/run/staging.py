@@ -37,7 +37,7 @@ try:
 except ImportError:  # without POSIX locks one process at a time is up to the user
     fcntl = None
 
-__all__ = ["Staging", "check_target", "finish"]
+__all__ = ["Staging", "check_target", "finish", "is_waiting"]
 
 MARKER = ".sfumato-unfinished.json"
 _SPACE = ".room"
@@ -243,6 +243,11 @@ def _place(out: Path) -> Path:
     """The one hidden folder for this target: short, whatever the target is called."""
     tail = hashlib.sha256(out.name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return _absolute(out).parent / f".{out.name[:32]}.{tail}.partial"
+
+
+def is_waiting(out: Path | None) -> bool:
+    """Whether an earlier run left something for this place: it may be complete and paid for already."""
+    return out is not None and _place(out).exists()
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

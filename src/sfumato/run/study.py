@@ -36,7 +36,7 @@ from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_records import Reservation
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
-from sfumato.run.staging import Staging, check_target, finish
+from sfumato.run.staging import Staging, check_target, finish, is_waiting
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
@@ -113,7 +113,7 @@ def run_plan(
     charged = _book(ledger) if random_state is None else None
     stage("reading the tables")
     sources = sources_of(network, tables)
-    if charged is not None:
+    if charged is not None and not is_waiting(out):
         _check_balance(plan, charged, sources)
     stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
