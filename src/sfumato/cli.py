@@ -202,6 +202,7 @@ def run(
     book = (ledger or default_ledger(data)).resolve()
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
+        remember_ledger(book)  # before anything is reserved in it: whoever is stopped later has still charged it
     with console.status("planning and publishing"):
         made, release = run_study(
             study,
@@ -215,8 +216,6 @@ def run(
             engine=engine,
             tell=console.log,
         )
-    if not dry_run:
-        remember_ledger(book)
     show_plan(made, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
     console.print(f"{len(release.published)} publication(s) in {out}{note}", markup=False)

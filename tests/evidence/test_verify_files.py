@@ -102,14 +102,69 @@ def test_every_byte_of_every_file_counts(published, tmp_path):
             path = copy / name
             if change == "lost":
                 path.unlink()
-                if name.name.startswith("certificate") and list(copy.glob("certificate*.json")):
-                    continue  # the others still hold
             else:
                 content = bytearray(path.read_bytes())
                 content[int(generator.integers(len(content)))] ^= 1 << int(generator.integers(7))
                 path.write_bytes(bytes(content))
             assert failures(copy), f"{name} {change}"
             shutil.rmtree(copy)
+
+
+def _rewritten(path, change):
+    """A certificate changed by somebody who knows how its digest is made."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record.pop("digest")
+    change(record)
+    canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    record["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
+    path.write_text(json.dumps(record, sort_keys=True, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def test_certificates_of_an_older_kind_do_not_stand_beside_a_manifest(published, tmp_path):
+    """Certificates used to name no files. One that is written back to that kind says nothing about its results."""
+
+    def older(record):
+        record.pop("files")
+        record["schema_version"] = 1
+
+    copy = tmp_path / "copy"
+    shutil.copytree(published, copy)
+    if not list(copy.glob("manifest*.json")):
+        pytest.skip("its certificate names the results themselves")
+    for path in copy.glob("certificate*.json"):
+        _rewritten(path, older)
+    assert any("not issued together" in check.sentence for check in failures(copy))
+
+
+def test_the_certificate_of_a_promise_is_missed(tmp_path):
+    of_run(tmp_path)
+    certificates = sorted((tmp_path / "out").glob("certificate*.json"))
+    assert len(certificates) == 3
+    for path in certificates:
+        text = path.read_text(encoding="utf-8")
+        path.unlink()
+        assert [check.field for check in failures(tmp_path / "out")] == [path.name]
+        path.write_text(text, encoding="utf-8")
+
+
+def test_what_no_certificate_covers_is_named(tmp_path):
+    of_run(tmp_path)
+    out = tmp_path / "out"
+    for name in ("README.txt", "report.html", "notes.txt"):
+        (out / name).write_text("Anything.")
+    named = [check for check in verify_folder(out) if "No certificate covers" in check.sentence]
+    assert [check.field for check in named] == ["README.txt, notes.txt, report.html"]
+    said = CliRunner().invoke(app, ["verify", str(out)])
+    assert said.exit_code == 0
+    assert all(name in said.output for name in ("README.txt", "report.html", "notes.txt"))
+
+
+def test_a_dry_run_does_not_pass_for_a_release(tmp_path):
+    table = pa.table({"id": list(range(40)), "age": [50.0] * 40})
+    run_plan(make_plan(STUDY), {"patients": table}, None, out=tmp_path / "out", random_state=1)
+    said = CliRunner().invoke(app, ["verify", str(tmp_path / "out")])
+    assert said.exit_code == 1
+    assert "not for publication" in " ".join(said.output.split())
 
 
 @pytest.mark.parametrize(("maker", "inner"), [(of_run, "results"), (of_partitions, "table")])

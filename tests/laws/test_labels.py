@@ -48,7 +48,12 @@ def test_both_roads_read_the_same_labels(seed):
 
 @pytest.mark.parametrize(
     ("labels", "classes"),
-    [(["yesterday", "no"], ["no", "yes"]), ([None, "yes"], ["None", "yes"]), (["0", "1"], [0, 1]), ([0, 1], ["0", "1"])],
+    [
+        (["yesterday", "no"], ["no", "yes"]),
+        ([None, "yes"], ["None", "yes"]),
+        (["0", "1"], [0, 1]),
+        ([0, 1], ["0", "1"]),
+    ],
 )
 def test_strangers_are_refused(labels, classes):
     assert streamed(pa.array(labels), classes) == in_memory(labels, classes) == "refused"

@@ -129,3 +129,50 @@ def test_a_verifier_with_another_sum_is_found(monkeypatch):
     for wrong in (generous, lambda parts: (plain := honest(parts)) and (plain[0] * (1 + Decimal("1e-9")), plain[1])):
         monkeypatch.setattr(verifier, "pure_sum", wrong)
         assert any(disagreement(of) for seed in range(60) if (of := case(seed)).kind == "pure")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_acts_that_are_nearly_alike_add_up_as_they_are(seed):
+    """Values that differ in late digits are one law for a grid, and several numbers for a sum."""
+    rng = random.Random(seed)
+    scale = rng.uniform(0.5, 20.0)
+    events = tuple(
+        LaplaceEvent(1 + rng.choice([0.0, 5e-13, 5e-10, 9e-10]), scale, adjacency=REPLACE_ONE) for _ in range(4)
+    )
+    cost = compose(events)
+    for promise in (PureDP(cost.epsilon(0.0)), ApproxDP(cost.epsilon(1e-9), 1e-9)):
+        certificate = issues(events, promise)
+        assert certificate is not None
+        assert verify(certificate).failures == ()
+    assert verify(Certificate.issue(subject="x", events=events, proofs=["laplace"])).failures == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_acts_of_different_sizes_verify_at_the_edge(seed):
+    """The verifier's grid is finer than core's where a law is not a power of one other."""
+    rng = random.Random(seed)
+    events = tuple(LaplaceEvent(10 ** rng.uniform(-1.0, 0.7), 1.0, adjacency=REPLACE_ONE) for _ in range(2))
+    for delta in (0.05, 1e-2, 1e-3, 1e-5):
+        epsilon = compose(events).epsilon(delta)
+        if epsilon > 0:
+            certificate = issues(events, ApproxDP(epsilon, delta))
+            assert certificate is None or verify(certificate).failures == ()
+
+
+def test_the_second_road_is_above_the_exact_profile_of_two_laplace_acts():
+    """Against an integral written down for two acts: the verifier errs upwards, and by less than a relative 1e-6."""
+    from scipy.integrate import quad  # shares no code with either road
+
+    one, other, epsilon = 3.858546890327606, 0.5680936572285482, 4.386638867406021
+
+    def delta_of_other(threshold: float) -> float:
+        return max(0.0, 1 - math.exp((threshold - other) / 2)) if threshold > -other else 1 - math.exp(threshold)
+
+    smooth = quad(
+        lambda loss: math.exp(-(one - loss) / 2) / 4 * delta_of_other(epsilon - loss),
+        max(-one, epsilon - other), one, epsabs=1e-16, epsrel=1e-13,
+    )[0]  # fmt: skip
+    exact = delta_of_other(epsilon - one) / 2 + smooth
+    laws = importlib.import_module("sfumato.evidence.laws")
+    parts = tuple(losses.Part("laplace", Decimal(size)) for size in (other, one))
+    assert exact <= laws.law_of(parts).delta(epsilon) <= exact * (1 + 1e-6)

@@ -5,6 +5,7 @@ The device is array-api-strict, which has the standard's functions and nothing e
 
 from __future__ import annotations
 
+from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -233,3 +234,17 @@ def test_tensors_that_do_not_fit_are_refused(device):
     named = PrivateLogisticRegression(1.0, 1e-6, schema=Schema({"x": Interval(0, 1)}))
     with pytest.raises(InputError, match="SchemaEncoder"):
         named.fit(device(X), CODES)
+
+
+@pytest.mark.parametrize(
+    "kind", [UnitRows, lambda x, *args, **more: DeviceRows(on("array_api_strict", x), *args, **more)]
+)
+@pytest.mark.parametrize(("columns", "constant"), [(20_001, 0.0), (100_001, 0.5)])
+def test_stretched_rows_of_many_columns_stay_in_the_unit_ball(kind, columns, constant):
+    """Squares that vanish beside a large one are missed one by one; exactly, they make a row longer."""
+    row = np.full((1, columns), 2.0**-27 * 0.99)
+    row[0, 0] = 1.0
+    rows = kind(row, 1.0, constant, stretch=True)
+    stretch, factor = (Fraction(float(np.asarray(part)[0])) for part in (rows._stretch, rows.factor))
+    square = 1 + (columns - 1) * Fraction(float(row[0, 1])) ** 2
+    assert stretch**2 * (factor**2 * square + Fraction(constant) ** 2) <= 1

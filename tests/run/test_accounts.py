@@ -107,18 +107,133 @@ def test_two_datasets_over_one_table_are_refused(folder):
     plan = make_plan(STUDY + second)
     for ledger in (Ledger(folder / "ledger.db"), Ledger(folder / "new.db")):
         before = len(ledger.history())
-        with pytest.raises(DataError, match="one table by one column"):
+        with pytest.raises(DataError, match="read from one table"):
             run_plan(plan, dict.fromkeys(("patients", "again"), folder / "patients.parquet"), ledger, grant=True)
         assert len(ledger.history()) == before
 
 
-def test_another_identity_column_is_another_account(folder):
-    """Doctors and patients of one table are different people with budgets of their own."""
+def test_another_identity_column_needs_a_decision_of_its_own(folder):
+    """Doctors and patients of one table may have budgets of their own, if a person says that both may be spent."""
     both = table().append_column("doctor", pa.array([number % 5 for number in range(40)]))
     parquet.write_table(both, folder / "patients.parquet")
     study = STUDY.replace("column(patients, id", "column(patients, doctor").replace("people", "doctors")
-    run_plan(make_plan(study), folder, Ledger(folder / "ledger.db"), grant=True)
-    assert len(Ledger(folder / "ledger.db").datasets()) == 2
+    ledger = Ledger(folder / "ledger.db")
+    before = len(ledger.history())
+    with pytest.raises(LedgerError, match=r"spent 0\.5-DP.*--beside people") as refusal:
+        run_plan(make_plan(study), folder, ledger, grant=True)
+    assert len(ledger.history()) == before
+    command = shlex.split(re.search(r"`sfumato (.*)`", str(refusal.value)).group(1))
+    assert CliRunner().invoke(app, command).exit_code == 0
+    run_plan(make_plan(study), folder, ledger)
+    assert [str(ledger.balance(*one).spent) for one in ledger.datasets()] == ["0.5-DP, under replacing one patient"] * 2
+    with pytest.raises(OverspendError):
+        run_plan(make_plan(study), folder, ledger, grant=True)
+
+
+def test_two_identity_columns_of_one_file_in_one_study_are_refused(tmp_path):
+    """Whoever is in the file is in both datasets: one promise each would be two for the same rows."""
+    study = """
+    source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1).
+    source(u, 't.parquet'). column(u, mail, q(Q)). rows_per_person(u, 1).
+    column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10). missing(x(P), 0).
+    column(u, x, y(Q)). random(y(Q)) :- q(Q). range(y(Q), 0, 10). missing(y(Q), 0).
+    dataset(d, domain(P, p(P))). dataset(e, domain(Q, q(Q))).
+    privacy_requirement(o(pub), d, dp(1)). privacy_requirement(w(pub), e, dp(1)).
+    sum(s, x(P), p(P)). sum(r, y(Q), q(Q)). publish(a, s, o(pub)). publish(b, r, w(pub)).
+    """
+    parquet.write_table(
+        pa.table({"id": [1, 2, 3], "mail": ["a", "b", "c"], "x": [1.0, 5.0, 9.0]}), tmp_path / "t.parquet"
+    )
+    ledger = Ledger(tmp_path / "ledger.db")
+    for book in (ledger, None):
+        with pytest.raises(DataError, match="read from one table"):
+            run_plan(make_plan(study), tmp_path, book, grant=True)
+    assert ledger.datasets() == []
+
+
+def test_one_file_is_not_public_and_private(tmp_path):
+    study = """
+    source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1).
+    source(u, 't.parquet'). public(u). column(u, id, p(P)). column(u, x, z(P)).
+    random(z(P)) :- p(P). range(z(P), 0, 10). missing(z(P), 0).
+    dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, dp(1)).
+    sum(r, z(P), p(P)). publish(b, r, o(pub)).
+    """
+    parquet.write_table(pa.table({"id": [1, 2, 3], "x": [1.0, 5.0, 9.0]}), tmp_path / "t.parquet")
+    plan = make_plan(study, {"u": tmp_path / "t.parquet"})
+    ledger = Ledger(tmp_path / "ledger.db")
+    with pytest.raises(DataError, match="only u is declared public"):
+        run_plan(plan, tmp_path, ledger, grant=True)
+    assert ledger.datasets() == []
+
+
+# Every two ways to count the rows of one file, the file being the same, a copy or a link.
+
+
+def _by_column(column):
+    def publish(place, ledger):
+        study = STUDY.replace("column(patients, id", f"column(patients, {column}").replace("people", f"by_{column}")
+        run_plan(make_plan(study), {"patients": place}, ledger, grant=True)
+
+    return publish
+
+
+def _whole(place, ledger):
+    schema = Schema({name: Interval(0, 110) for name in ("id", "age", "mail")})
+    prepared = LaplaceRelease(schema, epsilon=0.5).prepare()
+    release_file(place, prepared, ledger.path.parent / f"out{len(ledger.history())}", ledger, "whole", grant=True)
+
+
+WAYS = {"id": _by_column("id"), "mail": _by_column("mail"), "whole": _whole}
+
+
+@pytest.mark.parametrize("first", WAYS)
+@pytest.mark.parametrize("second", WAYS)
+@pytest.mark.parametrize("same", ["itself", "copy", "link"])
+def test_no_second_way_to_count_the_rows_opens_a_second_account(tmp_path, first, second, same):
+    place, other = tmp_path / "patients.parquet", tmp_path / "other.parquet"
+    parquet.write_table(table().append_column("mail", pa.array(range(40))), place)
+    ledger = Ledger(tmp_path / "ledger.db")
+    WAYS[first](place, ledger)
+    if same == "copy":
+        shutil.copy(place, other)
+    elif same == "link":
+        os.symlink(place, other)
+    before = len(ledger.history())
+    with pytest.raises(OverspendError if first == second else LedgerError):
+        WAYS[second](place if same == "itself" else other, ledger)
+    assert len(ledger.history()) == before
+    assert len(ledger.datasets()) == 1
+
+
+@pytest.mark.parametrize("command", ["run", "release", "synthesize"])
+def test_a_command_that_is_stopped_has_its_ledger_known(tmp_path, monkeypatch, command):
+    """Whatever happens after the reservation, the next command with another ledger finds this one."""
+    parquet.write_table(table(), tmp_path / "patients.parquet")
+    (tmp_path / "s.pl").write_text(STUDY)
+    (tmp_path / "s.toml").write_text(Schema({"id": Interval(0, 110), "age": Interval(0, 110)}).to_toml())
+    monkeypatch.setenv("SFUMATO_STATE", str(tmp_path / "state"))
+    whole = ["--schema", tmp_path / "s.toml", "--epsilon", 1, "--delta", 1e-6]
+    arguments = {
+        "run": [tmp_path / "s.pl", "--data", tmp_path],
+        "release": [tmp_path / "patients.parquet", *whole],
+        "synthesize": [tmp_path / "patients.parquet", *whole],
+    }[command]
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    def called(ledger, out):
+        named = [command, *arguments, "--ledger", tmp_path / ledger, "--out", tmp_path / out, "--grant"]
+        return CliRunner().invoke(app, list(map(str, named)))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "commit", stopped)
+        assert called("first.db", "one").exit_code != 0
+    assert Ledger(tmp_path / "first.db").datasets() != []
+    refusal = called("second.db", "two")
+    assert isinstance(refusal.exception, UnknownDatasetError), refusal.output
+    assert "first.db" in str(refusal.exception)
 
 
 def test_another_relation_does_not_add(folder):

@@ -180,6 +180,24 @@ class Certificate:
         unsigned = replace(self, files=named, schema_version=SCHEMA_VERSION, digest="")
         return replace(unsigned, digest=_hash(unsigned._body()))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was edited: digest, composition, promise and claims are what the events give.
+
+        The full check, by another road, is `evidence.verify`.
+        """
+        if self.digest != _hash(replace(self, digest="")._body()):
+            return False
+        if isinstance(self.guarantee, NoGuarantee) or not self.events:
+            return isinstance(self.guarantee, NoGuarantee) and self.composed == self.guarantee
+        composed = compose(self.events)
+        kept = self.guarantee == composed or composed.implies(self.guarantee) is True
+        return kept and composed == self.composed and Claims.of(self.guarantee) == self.claims
+
+    def is_of_plan(self, plan: Any) -> bool:
+        """Whether this is the plan that was certified."""
+        return self.plan_hash == _hash(_plain(plan))
+
     def _body(self) -> dict[str, Any]:
         """Everything but the digest, as plain JSON values."""
         bound = {"files": dict(self.files)} if self.schema_version >= _FIRST_WITH_FILES else {}

@@ -18,7 +18,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear_individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import LISTED, rows_sentences
+from sfumato.plan.sentences import LISTED, exact_sentences, rows_sentences
 from sfumato.plan.told import Told
 
 __all__ = ["REGISTERS", "explain"]
@@ -62,6 +62,10 @@ def _analyst(plan: Plan, folder: Path | None) -> list[str]:
     lines = [f"Plan {plan.hash[:12]} of {plan.study}"]
     for observer in sorted({planned.observer for planned in plan.publications}):
         lines += _for_observer(plan, observer, folder)
+    if exact := exact_sentences(plan):
+        lines += _title("What somebody learns exactly")
+        for sentence in exact:
+            lines += _wrapped(f"· {sentence}")
     lines += _title("What the ledger will be charged")
     for dataset in plan.datasets:
         lines += _wrapped(f"{dataset}: {plan.cost(dataset)}, as if all observers showed each other everything.")
@@ -77,6 +81,8 @@ def _for_observer(plan: Plan, observer: str, folder: Path | None, own: bool = Fa
     for planned in plan.publications:
         if planned.observer == observer:
             lines += list(_publication(plan, planned, told_of(planned, folder, own=own)))
+    for sentence in exact_sentences(plan, (observer,)):
+        lines += _wrapped(sentence)
     lines += _title(f"What {observer} could still learn")
     for promise in _promises_for(plan, observer):
         who = " and ".join(promise.observers)
@@ -131,6 +137,8 @@ def _lawyer(plan: Plan) -> list[str]:
             f"The protected unit is one {unit} of {promise.dataset}; the change considered is "
             f"{promise.asked.adjacency}. The promise is {promise.asked.describe()} (requirement {promise.requirement})."
         )
+        for sentence in exact_sentences(plan, promise.observers):
+            lines += _wrapped(f"Not promised: {sentence}")
         if named := plan.extras.get("instances"):
             lines += _wrapped(
                 f"What is protected are all values of one {unit} together; the study names {', '.join(named)}, and "
@@ -148,6 +156,10 @@ def _lawyer(plan: Plan) -> list[str]:
                 f"{', '.join(dict.fromkeys(listing))}: {LISTED} The promise does not cover being listed, because the "
                 f"change considered replaces the data of one {unit} and leaves the identifiers."
             )
+    if exact := exact_sentences(plan):
+        lines += _title("What no promise covers")
+        for sentence in exact:
+            lines += _wrapped(sentence)
     lines += _title("How this can be checked")
     lines += _wrapped(
         "Each promise follows from the noise listed in the certificate, by proofs named there. Anybody can recompute "
@@ -164,9 +176,11 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
         widest = max(told_of(planned, folder), key=lambda one: max(one.below, one.above))
         lines += _wrapped(
             f"· {planned.observer} will see {planned.name} ({nodes}). Random noise is added before "
-            f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that nobody can tell with confidence "
-            "what your own entry was."
+            f"({'typically ' if widest.wrong is None else ''}{widest.within}), so that {_who_cannot(plan)} "
+            "can tell from it with confidence what your own entry was."
         )
+    for sentence in exact_sentences(plan):
+        lines += _wrapped(f"· {sentence}")
     if listing := [planned for planned in plan.publications if planned.listed]:
         who = " and ".join(sorted({planned.observer for planned in listing}))
         names = ", ".join(dict.fromkeys(planned.name for planned in listing))
@@ -179,8 +193,16 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
     for promise in plan.promises:
         sentence = odds_sentence(promise.asked, promise.kept, "subject")
         lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {sentence}", "")
+        for exact in exact_sentences(plan, promise.observers):
+            lines += _wrapped(f"  But {exact}")
     lines += _wrapped(
         "· It stays so for what is computed from the results later. It does not stop general findings, for example "
         "about an illness, from being learned."
     )
     return lines
+
+
+def _who_cannot(plan: Plan) -> str:
+    """Who is kept from telling an entry: nobody can, but for who learns something exactly anyhow."""
+    knowing = sorted({observer for observer, _ in plan.extras.get("exact", ())})
+    return f"nobody but {' and '.join(knowing)}, who learns something exactly," if knowing else "nobody"

@@ -23,11 +23,13 @@ from scipy.special import gammaln, log_ndtr, ndtr
 
 from sfumato.core.noise import BoxNoise
 from sfumato.errors import UnprovedError
-from sfumato.evidence.losses import Part, pure_sum, written
+from sfumato.evidence.losses import Part, alike, pure_sum, written
 
 __all__ = ["Concentrated", "Law", "law_of"]
 
 _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
+#: Cells for the sum of laws of different kinds: splitting a loss between two cells costs the square of their width.
+_FINE_GRID = 2**18
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Cells of the box law in half a width; cells lighter than this are too far out for floating point.
 _BOX_CELLS, _LIGHTEST = 20_000, 1e-24
@@ -130,12 +132,13 @@ def _above(size: int) -> int:
     return 1 << size.bit_length()
 
 
-def _sum_of(spectra: list[_Spectrum]) -> _Spectrum:
-    """The law of the sum of independent losses."""
+def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
+    """The law of the sum of independent losses, on so many cells where there are several."""
     if len(spectra) == 1 and len(spectra[0].losses) <= _GRID:
         return spectra[0]
-    width = math.fsum(float(np.ptp(spectrum.losses)) for spectrum in spectra) / _GRID
-    size = _GRID + 2 * len(spectra)
+    cells = cells if len(spectra) > 1 else _GRID
+    width = math.fsum(float(np.ptp(spectrum.losses)) for spectrum in spectra) / cells
+    size = cells + 2 * len(spectra)
     length = _above(size)
     transform = np.ones(length // 2 + 1, dtype=complex)
     for spectrum in spectra:
@@ -297,12 +300,12 @@ _SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {
 
 @lru_cache(maxsize=32)
 def law_of(parts: tuple[Part, ...]) -> Law:
-    others = [part for part in parts if part.kind != "gaussian"]
+    others = [part for part in alike(parts) if part.kind != "gaussian"]
     if any(part.times > _MOST_REPEATS for part in others):
         raise UnprovedError(f"More than {_MOST_REPEATS} repeats of one act are not checked")
     mu = math.fsum(part.size for part in parts if part.kind == "gaussian")
     spectra = [_SPECTRA[part.kind](part) for part in others]
-    return Law(mu, _sum_of(spectra or [_Spectrum(np.zeros(1), np.ones(1), 0.0)]), parts)
+    return Law(mu, _sum_of(spectra or [_Spectrum(np.zeros(1), np.ones(1), 0.0)], _FINE_GRID), parts)
 
 
 class Concentrated(NamedTuple):

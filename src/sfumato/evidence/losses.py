@@ -24,6 +24,7 @@ from sfumato.errors import UnprovedError
 
 __all__ = [
     "Part",
+    "alike",
     "concentrated",
     "event_parts",
     "guarantee_parts",
@@ -163,7 +164,7 @@ def _channel_part(event: Record) -> Part:
     if at is None:
         worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
         return Part("two-point", max(_log(worst), Decimal("1e-300")))
-    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up. Beyond e^700 no digit matters to 128-bit weights.
+    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up; beyond e^700 no digit matters.
     near = min(at, 700.0)
     with localcontext() as context:
         context.prec = 90 + math.ceil(near)
@@ -232,23 +233,33 @@ def required_proofs(events: Iterable[Record]) -> frozenset[str]:
 def event_parts(events: Iterable[Record]) -> tuple[Part, ...]:
     """What these events are made of; one act of Laplace noise alone is worth its ε, as it is stated."""
     single = [unrepeated(event) for event in events]
-    parts = _merged(rule_for(event).loss(event)._replace(times=count) for event, count in single)
+    parts = _counted(rule_for(event).loss(event)._replace(times=count) for event, count in single)
     alone = len(parts) == 1 and parts[0].times == 1 and parts[0].kind == "laplace"
     return (parts[0]._replace(kind="two-point"),) if alone else parts
 
 
-def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """One Gaussian part for all, one part for each other law; the last digits do not make laws different."""
-    merged: list[Part] = []
+def _counted(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """One Gaussian part for all, one part for each other value: sums are taken of the values as they are."""
+    counts: dict[Part, int] = {}
     squares = Decimal(0)
     for part in sorted(parts):
         if part.kind == "gaussian" and not part.delta:
             squares = _UP.add(squares, _UP.multiply(part.times, _UP.multiply(part.value, part.value)))
-        elif merged and same(merged[-1], part._replace(times=merged[-1].times)):
+        else:
+            counts[part._replace(times=1)] = counts.get(part._replace(times=1), 0) + part.times
+    others = [part._replace(times=times) for part, times in counts.items()]
+    return tuple([Part("gaussian", _root(squares))] * bool(squares) + others)
+
+
+def alike(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """One part for each law, the largest of its values: the last digits do not make laws different."""
+    merged: list[Part] = []
+    for part in parts:
+        if merged and part.kind != "gaussian" and same(merged[-1], part._replace(times=merged[-1].times)):
             merged[-1] = part._replace(times=merged[-1].times + part.times)
         else:
             merged.append(part)
-    return tuple([Part("gaussian", _root(squares))] * bool(squares) + merged)
+    return tuple(merged)
 
 
 def same(own: Part, stated: Part) -> bool:
@@ -272,7 +283,7 @@ def guarantee_parts(record: Record) -> tuple[Part, ...]:
         case "ObjectiveDP":
             return (Part("objective", written(record["mu"]), record["shift"], record["count"]),)
         case "ComposedDP":
-            return _merged(Part(kind, written(value), *rest) for kind, value, *rest in record["parts"])
+            return _counted(Part(kind, written(value), *rest) for kind, value, *rest in record["parts"])
     raise UnprovedError(f"A guarantee of kind {record['kind']!r} cannot be verified by this version of sfumato")
 
 

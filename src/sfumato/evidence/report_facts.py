@@ -24,7 +24,7 @@ from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import rows_sentences
+from sfumato.plan.sentences import exact_sentences, rows_sentences
 from sfumato.plan.told import Told
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text, left_text
@@ -140,6 +140,7 @@ class Facts:
     findings: tuple[str, ...]
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
+    exact: tuple[str, ...]
 
 
 def gather(
@@ -181,6 +182,7 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
+        exact_sentences(plan),
     )
 
 

@@ -31,6 +31,7 @@ from sfumato.errors import SfumatoError, VerificationError
 from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
     Part,
+    alike,
     concentrated,
     event_parts,
     guarantee_parts,
@@ -205,6 +206,7 @@ def _check_composed(record: Record) -> Findings:
 
 
 def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
+    own, stated = alike(own), alike(stated)
     return len(own) == len(stated) and all(same(mine, theirs) for mine, theirs in zip(own, stated, strict=True))
 
 

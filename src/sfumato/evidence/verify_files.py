@@ -18,7 +18,7 @@ from typing import Any
 
 from sfumato.evidence.verify import Check
 
-__all__ = ["verify_files"]
+__all__ = ["uncovered", "verify_files"]
 
 #: Folders that hold nothing but published files.
 _RESULTS = ("results", "table")
@@ -40,7 +40,12 @@ def verify_files(certificate: Path, *, complete: bool) -> tuple[Check, ...]:
 def _checks(certificate: Path, named: Mapping[str, str] | None, complete: bool) -> Iterator[Check]:
     folder = certificate.parent
     if not named:
-        old = named is None
+        old = named is None and not any(folder.glob("manifest*.json"))
+        if named is None and not old:
+            yield Check(
+                "files", False, "It names no files, and a manifest lies beside it: the two were not issued together."
+            )
+            return
         sentence = "It names no files" + (
             ": it was made before certificates did, and no result was compared." if old else "."
         )
@@ -76,6 +81,28 @@ def _of_manifest(folder: Path, manifest: Mapping[str, Any], complete: bool) -> I
                 inside = path.relative_to(folder).as_posix()
                 if not path.is_dir() and inside not in listed:
                     yield Check(inside, False, "No certificate covers it.")
+
+
+def uncovered(folder: Path) -> list[str]:
+    """Every file of a folder that no certificate in it names, by itself or by a manifest, by name."""
+    certificates = list(folder.glob("certificate*.json"))
+    known = {path.name for path in certificates}
+    for certificate in certificates:
+        named = _record(certificate).get("files") or {}
+        known.update(named)
+        for path in named:
+            known.update(_record(folder / path).get("files") or {} if path.startswith("manifest") else {})
+    inside = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    return sorted(path for path in inside if path not in known)
+
+
+def _record(path: Path) -> Mapping[str, Any]:
+    """A file of JSON; nothing where it is none, which is found elsewhere."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _sentence(same: bool) -> str:

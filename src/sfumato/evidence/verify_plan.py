@@ -11,7 +11,7 @@ seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.verify import Check, verify
-from sfumato.evidence.verify_files import verify_files
+from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
 from sfumato.plan.plan import Plan
+from sfumato.run.study_files import certificate_files
 
 __all__ = ["verify_folder", "verify_plan"]
 
@@ -44,11 +45,34 @@ def verify_folder(
     files = sorted(folder.glob("certificate*.json"))
     if not files:
         checks.append(Check("certificate.json", False, "There is no certificate here."))
+    if plan is not None:
+        checks.extend(_missing(folder, plan))
     for path in files:
         checks.extend(_certificate(path, plan))
+    checks.extend(_publishable(files))
+    if rest := uncovered(folder):
+        sentence = "No certificate covers these files: anybody could have written or changed them."
+        checks.append(Check(", ".join(rest), True, sentence))
     if study is not None and plan is not None:
         checks.extend(verify_plan(plan, network_of(study, tables)))
     return tuple(checks)
+
+
+def _missing(folder: Path, plan: Plan) -> Iterator[Check]:
+    """A certificate for every promise of the plan: one that was taken away would be missed by nobody else."""
+    for name, subject in certificate_files(plan).items():
+        if not (folder / name).is_file():
+            yield Check(name, False, f"The certificate of {subject} is missing.")
+
+
+def _publishable(files: Sequence[Path]) -> Iterator[Check]:
+    for path in files:
+        try:
+            publishable = Certificate.read(path).publishable
+        except SfumatoError:
+            continue  # said already
+        if not publishable:
+            yield Check(path.name, False, "A dry run, not for publication: its noise can be repeated.")
 
 
 def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:

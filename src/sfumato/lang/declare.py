@@ -381,7 +381,14 @@ def _holds(declared: Declared, clause: Clause) -> None:
 
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
-    declared.forgotten.append(Forgotten(individual, variable[0] if variable else None, clause.position))
+    if variable:
+        # Leaving one cell out would count its missing value in place of it, which is no forgetting.
+        raise _Wrong(
+            "one variable of an individual cannot be forgotten alone",
+            code="forget",
+            way_out=f"Write forget({show(individual)}) to leave out all rows of that individual.",
+        )
+    declared.forgotten.append(Forgotten(individual, clause.position))
 
 
 _READERS: dict[str, Callable[[Declared, Clause], None]] = {

@@ -214,10 +214,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """forget(Individual): rows that must not be read again; forget(Individual, RV) names one variable."""
+    """forget(Individual): rows that must not be read again."""
 
     individual: Term
-    variable: Term | None = None
     position: Position | None = field(default=None, compare=False)
 
 

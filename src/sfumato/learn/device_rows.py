@@ -43,7 +43,7 @@ class DeviceRows:
             self.factor = library.clip(share / norms, None, self.largest)
         self._stretch = None
         if stretch:
-            lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + 16 * 2.0**-52)
+            lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + (self.columns + 16) * 2.0**-52)
             self._stretch = 1 / library.clip(lengths, _SHORTEST, None)
         if nonzeros is not None:
             sums = (summed(abs(self.matrix), 1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)

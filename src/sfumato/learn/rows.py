@@ -119,7 +119,8 @@ class UnitRows:
             self.factor = np.minimum(self.largest, share / norms)
             self._stretch = None
             if stretch:
-                lengths = np.hypot(self.factor * norms, constant) * (1 + 16 * 2.0**-52)
+                # A computed length may be short by as much as above, and what is divided by it that much too long.
+                lengths = np.hypot(self.factor * norms, constant) * (1 + (self.columns + 16) * 2.0**-52)
                 # Rows shorter than this stay short: far below it floating point no longer knows their length.
                 self._stretch = 1 / np.maximum(lengths, _SHORTEST)
             if nonzeros is not None:

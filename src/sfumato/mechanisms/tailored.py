@@ -234,11 +234,16 @@ class TailoredNoise(Mechanism):
         drawn = self.binning.events if isinstance(self.binning, PrivateQuantiles) else ()
         return (self.event(), *drawn)
 
-    def certificate(self, subject: str = "a value sent through a tailored channel") -> Certificate:
+    def certificate(self, subject: str = "a value sent through a tailored channel", plan: Any = None) -> Certificate:
         """The certificate of one use of the channel; it holds the weights, so anybody can check it."""
         proofs = dict.fromkeys(event.proof_id() for event in self.events())
         return Certificate.issue(
-            subject=subject, events=self.events(), proofs=list(proofs), notes=[self.note], publishable=self.publishable
+            subject=subject,
+            events=self.events(),
+            proofs=list(proofs),
+            plan=plan,
+            notes=[self.note],
+            publishable=self.publishable,
         )
 
     @property

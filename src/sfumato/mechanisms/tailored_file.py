@@ -4,8 +4,9 @@ In:   a designed channel; a path.
 Out:  channel.json with bins, outputs and a certificate that holds the weights; the channel back from it.
 Not here: applying it to a table (run/privatize_command.py), full verification (evidence/verify.py).
 
-The weights stand only in the certificate: what is drawn from is what was certified. On reading, ε (or δ) is
-computed from them again; a file whose numbers do not agree is refused.
+The weights stand only in the certificate: what is drawn from is what was certified. Everything else in the file is the
+plan whose hash the certificate holds. On reading, ε (or δ) is computed from the weights again; a file whose numbers do
+not agree, or of which any entry was edited, is refused.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.channel_event import ChannelEvent
 from sfumato.core.compose import compose
 from sfumato.core.domain import Interval
+from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.errors import CertificateError, InputError
 from sfumato.mechanisms.tailored_design import ChannelTable, Wish
 from sfumato.mechanisms.tailored_grid import Grid, PrivateQuantiles, PublicEdges
@@ -33,13 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["read_channel", "write_channel"]
 
-_FORMAT, _VERSION = "sfumato channel", 2
+_FORMAT, _VERSION = "sfumato channel", 3
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
     """Writes the file so that a crash leaves the old one or the new one."""
-    record = {
+    record: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "domain": [channel.domain.low, channel.domain.high],
@@ -58,8 +60,8 @@ def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
             "gap": channel.table.gap,
         },
         "note": channel.note,
-        "certificate": json.loads(channel.certificate().to_json()),
     }
+    record["certificate"] = json.loads(channel.certificate(plan=record).to_json())
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -107,6 +109,11 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
     from sfumato.mechanisms.tailored import TailoredNoise
 
     certificate = _certificate(record)
+    plan = {name: entry for name, entry in record.items() if name != "certificate"}
+    if not certificate.is_whole or not certificate.is_of_plan(plan):
+        raise CertificateError(
+            "The channel file was edited after it was certified. Ask for it again. Nothing was drawn."
+        )
     event = certificate.events[0]
     if not isinstance(event, ChannelEvent):
         raise CertificateError("The certificate in the channel file is about something else. Nothing was drawn.")
@@ -127,7 +134,8 @@ def _channel(record: dict[str, Any]) -> TailoredNoise:
     )
     if certificate.composed != compose(channel.events()):
         raise CertificateError("The promise in the channel file is not what its weights give. Nothing was drawn.")
-    if channel.event() != event:
+    stated = ApproxDP(channel.epsilon, channel.delta) if channel.delta else PureDP(channel.epsilon)
+    if channel.event() != event or event.guarantee().implies(stated.under(event.adjacency)) is not True:
         raise CertificateError("The ε or δ in the channel file is not the certified one. Nothing was drawn.")
     return channel
 

@@ -127,7 +127,7 @@ class AggregateNode:
                 return tuple(f"sum of {a} * {b}" for a, b in combinations_with_replacement(self.values, 2))
         if self.levels:
             return tuple(f"{self.values[0]} = {level}" for level in self.levels)
-        ends = ["", *(f"{cut:g}" for cut in self.cuts), ""]
+        ends = ["", *(repr(float(cut)).removesuffix(".0") for cut in self.cuts), ""]  # two cuts are never one text
         return tuple(f"{self.values[0]} in [{a}, {b})" for a, b in pairwise(ends))
 
     @property

@@ -16,10 +16,12 @@ from typing import Any
 
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
+from sfumato.network.observations import is_own
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -215,8 +217,44 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
         "global",
     )
     _check_nobodys(after.values())
+    _check_common(after, shared, groups, aggregates)
     network = Network(spec, tuple(groups), (*shared.values(), *after.values()), aggregates, ())
     return _with_zones(network, passes)
+
+
+def _check_common(
+    after: Mapping[str, Node], shared: Mapping[str, Node], groups: Sequence[Group], aggregates: Sequence[AggregateNode]
+) -> None:
+    """An aggregate of random variables is read as a number, its expectation: beside another that varies with the same
+    shared draw, or beside that draw, the expectation of neither would do."""
+    forms: dict[str, list[Node | AggregateNode]] = {node.name: [node] for node in (*shared.values(), *after.values())}
+    for node in (*aggregates, *(node for group in groups for node in group.nodes)):
+        forms.setdefault(node.name, []).append(node)
+    known: dict[str, frozenset[str]] = {}
+
+    def drawn_behind(name: str) -> frozenset[str]:
+        """The random variables of nobody that a node varies with."""
+        if name not in known:
+            known[name] = frozenset()
+            own = {name} if name in shared and shared[name].drawn is not None else set()
+            parents = {parent for form in forms.get(name, ()) for parent in form.parents}
+            known[name] = frozenset(own).union(*(drawn_behind(parent) for parent in sorted(parents)))
+        return known[name]
+
+    for node in after.values():
+        met: dict[str, str] = {}
+        for parent in node.parents:
+            for draw in sorted(drawn_behind(parent)):
+                first = met.setdefault(draw, parent)
+                if first != parent:
+                    raise refusal(
+                        node.position,
+                        f"{node.name} is computed from {first} and {parent}, which vary together with {draw}: an "
+                        "aggregate of random variables is read as its expectation, and that of both at once is another "
+                        "number.",
+                        f"Make what is multiplied or compared a variable of each individual and aggregate it, or take "
+                        f"{draw} out of one of the two.",
+                    )
 
 
 def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
@@ -271,6 +309,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
     instances: dict[str, None] = {}
+    exact: dict[tuple[str, str], None] = {}
     for done in passes:
         mask = done.mask
         observed.update(
@@ -279,6 +318,8 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
         instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
+        others = [one for one in done.grounding.observations if not is_own(one)]
+        exact.update(((show(one.observer), show(masked(one.variable, mask))), None) for one in others)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
@@ -288,4 +329,5 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         publications=tuple(publications),
         personal=tuple(personal),
         instances=tuple(instances),
+        exact=tuple(exact),
     )

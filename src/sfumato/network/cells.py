@@ -5,7 +5,7 @@ Out:  Cell, and SQL that places a raw cell: clipped, unlisted categories and abs
 Not here: joining cells of many tables (network/evaluate.py).
 
 Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
-number is declared; a number outside its range is clipped; a category that is not listed
+number is declared, but for true (1) and false (0); a number outside its range is clipped; a category that is not listed
 takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows of a
 person give one cell, the first in the order of network/rows.py counts, or the mean of all with each_person.
 """
@@ -28,7 +28,7 @@ from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
 from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
 
-__all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "where"]
+__all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
@@ -98,8 +98,14 @@ def placed(node: Node, column: str, kind: str) -> str:
 
 def _as_number(raw: str, kind: str) -> str:
     if plain_type(kind) == TEXT:
-        return f"coalesce(TRY_CAST({raw} AS DOUBLE), TRY_CAST({raw} AS BOOLEAN)::DOUBLE)"
+        return text_as_number(raw)
     return f"TRY_CAST({raw} AS DOUBLE)"
+
+
+def text_as_number(text: str) -> str:
+    """SQL for text that may be a number: true is 1, false is 0, other words (yes, no, t) are none."""
+    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
 def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> str:

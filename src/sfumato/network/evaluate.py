@@ -227,11 +227,13 @@ class _People:
 
     def _base(self) -> str:
         """SQL for one row per individual: identifier, group, cells, flags."""
-        pieces = [self._piece(self.home, home=True)]
+        pieces, layouts = [self._piece(self.home, home=True)], [self.home]
         for table in dict.fromkeys(column.table for column in self.spec.columns if column.table in self.room.names):
             layout = layout_of(self.spec, table)
             if table != self.home.table and layout.identity(identity_of(self.dataset)) is not None:
                 pieces.append(self._piece(layout, home=False))
+                layouts.append(layout)
+        self.room.check_same_identities(layouts, identity_of(self.dataset))
         query = f"SELECT * FROM ({pieces[0]}) AS p0"
         for number, piece in enumerate(pieces[1:], start=1):
             query += f" LEFT JOIN ({piece}) AS p{number} USING (id)"

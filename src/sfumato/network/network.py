@@ -152,6 +152,7 @@ class Network:
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
     instances: tuple[str, ...] = ()
+    exact: tuple[tuple[str, str], ...] = ()  # (observer, variable) of observe and reveal lines, but for one's own
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:

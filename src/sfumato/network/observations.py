@@ -21,7 +21,7 @@ from sfumato.network.nodes import masked
 from sfumato.network.structure import identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
 
-__all__ = ["Finding", "check_observations"]
+__all__ = ["Finding", "check_observations", "is_own", "touched"]
 
 _EXACT = ("observe/2", "reveal/2")
 
@@ -89,15 +89,15 @@ def _findings(network: Network, group: Group | None, facts: tuple[Term, ...]) ->
         extra = [substitute(term, binding) for term in (dataset.goal, *group.structure)]
         mask = {group.representative: Variable(dataset.variable)}
     for observation in spec.ground((*facts, *extra)).observations:
-        if _is_own(observation):
+        if is_own(observation):
             continue
         observer, name = show(observation.observer), show(masked(observation.variable, mask))
         for requirement in spec.requirements:
-            if _protects_from(spec, requirement, observer) and name in _touched(network, requirement.dataset):
+            if _protects_from(spec, requirement, observer) and name in touched(network, requirement.dataset):
                 yield _finding(network, requirement, observer, name, observation.position)
 
 
-def _is_own(observation: Observation) -> bool:
+def is_own(observation: Observation) -> bool:
     """An individual that observes its own variable."""
     variable = observation.variable
     return isinstance(variable, Compound) and observation.observer in variable.arguments
@@ -109,7 +109,7 @@ def _protects_from(spec: Spec, requirement: Requirement, observer: str) -> bool:
     return any({observer, requirement.observer} <= collusion.observers for collusion in spec.collusions)
 
 
-def _touched(network: Network, dataset: str) -> frozenset[str]:
+def touched(network: Network, dataset: str) -> frozenset[str]:
     """What any individual of the dataset can move."""
     own = {
         node.name

@@ -227,6 +227,22 @@ class TableRoom:
                     "was spent."
                 )
 
+    def check_same_identities(self, layouts: Sequence[Layout], predicate: str) -> None:
+        """Individuals are recognised by the text of their identifier, and a float writes 1 as 1.0."""
+        first: tuple[str, str] | None = None
+        for layout in layouts:
+            column = layout.identity(predicate)
+            assert column is not None
+            (kind,) = self.types(layout.table, [column.name]).values()
+            written = _written_as(kind)
+            if first is not None and written != first[0]:
+                raise SchemaError(
+                    f"The columns {first[1]} and {column.name} of {layout.table} name the same individuals, one as "
+                    f"{first[0]} and the other as {written}: 1 and 1.0 would be two of them. Convert both to whole "
+                    "numbers or to text. Nothing was spent."
+                )
+            first = first or (written, f"{column.name} of {layout.table}")
+
     def numbers_in(self, table: str, column: str) -> type[int] | type[float] | None:
         """What a column of a PUBLIC table of text holds, if it holds numbers only."""
         if column not in self.text[table]:
@@ -237,6 +253,14 @@ class TableRoom:
             f"bool_and(isfinite(TRY_CAST({cell} AS DOUBLE)) IS TRUE) FROM {self.names[table]} WHERE {cell} IS NOT NULL"
         )
         return int if whole else float if real else None
+
+
+def _written_as(kind: str) -> str:
+    """How the text of an identifier looks, by the type of its column."""
+    plain = plain_type(kind)
+    if plain in ("FLOAT", "DOUBLE"):
+        return "floating-point numbers"
+    return f"decimal numbers ({kind})" if plain == "DECIMAL" and not kind.endswith(",0)") else "whole numbers or text"
 
 
 def term_of(value: Any) -> Term:

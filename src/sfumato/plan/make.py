@@ -23,6 +23,7 @@ from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
+from sfumato.network.observations import touched
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
@@ -152,9 +153,14 @@ def _check_derived(plan: Plan, network: Network) -> None:
         )
 
 
-def _statements(network: Network) -> dict[str, list[str]]:
-    """What the study says about whose a variable is, for who reads the plan; see lang/instances.py."""
-    said = {"personal": [variable for _, variable in network.personal], "instances": list(network.instances)}
+def _statements(network: Network) -> dict[str, list[Any]]:
+    """What the study says about whose a variable is and who learns it exactly, for who reads the plan."""
+    moved = frozenset().union(*(touched(network, dataset.name) for dataset in network.spec.datasets))
+    said: dict[str, list[Any]] = {
+        "personal": [variable for _, variable in network.personal],
+        "instances": list(network.instances),
+        "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
+    }
     return {word: found for word, found in said.items() if found}
 
 

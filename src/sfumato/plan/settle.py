@@ -45,6 +45,8 @@ __all__ = ["Settled", "Settling"]
 #: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
 ARITHMETIC = 1 + 2.0**-20
 #: Squares of errors and their ratios must stay within a float.
+#: What is said of a publication that needs no noise.
+_EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 _LARGEST = 1e100
 
 
@@ -316,7 +318,8 @@ class Settling:
                 own = found[request.observer]
                 own[name] = own.get(name, 0.0) + request.weight * influence * each
         for observer, parts in self.individual_parts.items():
-            found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
+            if any(part.template.private for part in parts):
+                found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
         return {observer: blocks for observer, blocks in found.items() if blocks}
 
     def _limits(self) -> dict[str, dict[str, float]]:
@@ -356,6 +359,8 @@ class Settling:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
         together: dict[tuple[object, ...], tuple[IndividualPart, dict[str, float]]] = {}
         for observer, parts in self.individual_parts.items():
+            if not any(part.template.private for part in parts):
+                continue  # nobody can change what is shown
             share = shares[observer][_individuals(parts, observer)]
             for part in parts:
                 together.setdefault(part.key(observer), (part, {}))[1][observer] = share
@@ -416,16 +421,17 @@ class Settling:
         )
         asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
         reason += said_of_wishes(asked, {part.strategy for part in parts})
+        changing = any(part.template.private for part in parts)
         return Planned(
             request.name,
             show(request.requirement.name),
             request.observer,
-            f"{first.strategy} ({self.noise})",
-            first.cut,
+            f"{first.strategy} ({self.noise})" if changing else _EXACT,
+            first.cut if changing else (),
             tuple(seen),
-            first.alternatives,
+            first.alternatives if changing else (),
             request.weight,
-            reason,
+            reason if changing else _PUBLIC,
             request.position.strip(),
             listed=True,
         )
@@ -450,8 +456,8 @@ class Settling:
             others.append(
                 Considered("local noise", local, "every individual's own value gets noise before it is summed")
             )
-        strategy = f"central noise ({self.noise})" if drawn else "exact: nobody can change it"
-        reason = "one act on the sum needs less noise than one on every individual" if drawn else "its value is public"
+        strategy = f"central noise ({self.noise})" if drawn else _EXACT
+        reason = "one act on the sum needs less noise than one on every individual" if drawn else _PUBLIC
         return Planned(
             request.name,
             show(request.requirement.name),

@@ -127,7 +127,7 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
             raise InputError(f"regularization must be one of {_WAYS} or a number from 0 to 1.")
         if rows <= len(products) + bool(self.fit_intercept):
             warnings.warn(
-                f"{rows} rows are too few for {len(products)} features: they leave nothing to tell scatter from signal, "
+                f"{rows} rows are too few for {len(products)} features: nothing is left to tell scatter from signal, "
                 "and standard_error_ is infinite. Release more rows, or leave features out.",
                 SwampedWarning,
                 stacklevel=3,

@@ -27,13 +27,15 @@ from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Gaussian, RandomizedResponse
 from sfumato.release.acts import Act, GaussianBlock, Respond
-from sfumato.release.budget import Share, responder, split
+from sfumato.release.budget import Share, estimated_delta, responder, split
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
 __all__ = ["GaussianRelease"]
 
 _ENUMERATED = 16
+#: How much of the total is given up, at first, where the estimate was too hopeful.
+_FIRST_STEP = 5e-4
 #: Floating-point slack on the sensitivity of the whitened record.
 _ROUNDING = 1 + 1e-9
 
@@ -161,31 +163,34 @@ class GaussianRelease(TableReleaser):
         root: np.ndarray,
         adjacency: Adjacency,
     ) -> dict[str, float]:
-        """The largest split whose exact composition keeps (ε, δ), by bisection on the total."""
+        """The largest split that keeps (ε, δ): bisection on the total by an estimate, then exact composition.
+
+        The estimate decides where to look and nothing else: what is returned has been composed and implies the wanted.
+        """
         wanted = ApproxDP(self.epsilon, self.delta, adjacency=adjacency)  # type: ignore[arg-type]
 
-        def keeps(total: float) -> dict[str, float] | None:
-            shares = split(takers, total)
-            acts = self._acts(shares, numbers, one_hot, root, adjacency)
-            kept = compose([event for act in acts for event in act.events()]).implies(wanted) is True
-            return shares if kept else None
+        def seems(total: float) -> bool:
+            return estimated_delta(split(takers, total), self.epsilon) <= self.delta  # type: ignore[arg-type,operator]
 
-        low, found = 1e-2, keeps(1e-2)
-        while found is None:
+        low = 1e-2
+        while not seems(low) and low > 1e-24:
             low /= 4
-            found = keeps(low)
-            if low < 1e-24:
-                raise PrivacyParameterError(
-                    f"({self.epsilon:g}, {self.delta:g}) is too little for {len(takers)} columns. Nothing was drawn."
-                )
         high = 4 * low
-        while (larger := keeps(high)) is not None:
-            low, high, found = high, 4 * high, larger
-        for _ in range(10):
+        while seems(high) and high < 1e12:  # no share grows for ever
+            low, high = high, 4 * high
+        for _ in range(20):
             middle = math.sqrt(low * high)
-            shares = keeps(middle)
-            low, high, found = (low, middle, found) if shares is None else (middle, high, shares)
-        return found
+            low, high = (middle, high) if seems(middle) else (low, middle)
+        step = _FIRST_STEP
+        while low > 1e-24:
+            shares = split(takers, low)
+            acts = self._acts(shares, numbers, one_hot, root, adjacency)
+            if compose([event for act in acts for event in act.events()]).implies(wanted) is True:
+                return shares
+            low, step = low * (1 - step), min(0.75, 2 * step)
+        raise PrivacyParameterError(
+            f"({self.epsilon:g}, {self.delta:g}) is too little for {len(takers)} columns. Nothing was drawn."
+        )
 
     def _acts(
         self,

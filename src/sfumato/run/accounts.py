@@ -8,8 +8,10 @@ A source is a place (the resolved path of a file) or a content (SHA-256 of a fil
 each together with the identity column. An account is bound to every source it was charged for. So a new name for the
 dataset, for the source or for the unit, a link, a copy, another working folder or appended rows find the same account.
 A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
-needs a first grant, and that is a person's act. The ledger keeps sources as keyed hashes. Commands keep a list of the
-ledgers they charged, so that a copy in another folder, with another default ledger, finds its account too.
+needs a first grant, and that is a person's act. The place and the content are written down without the column as well:
+whoever is in a file is in it by every column, so a second account for the same data needs a person who says so
+(`ledger grant … --beside`), and one study cannot have two. The ledger keeps sources as keyed hashes. Commands keep a
+list of the ledgers they charge, so that a copy in another folder, with another default ledger, finds its account too.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from sfumato.network.tables import layout_of
 from sfumato.run.grants import grant_command
 from sfumato.run.ledger import Ledger
 from sfumato.run.ledger_balance import amount_text
+from sfumato.run.ledger_records import data_of
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
@@ -82,18 +85,36 @@ def sources_of(network: Network, tables: Mapping[str, Any]) -> dict[str, tuple[s
                 sources += table_sources(table, column.name)
         found[dataset.name] = tuple(dict.fromkeys(sources))
     _check_apart(found)
+    _check_public(network, tables)
     return found
 
 
 def _check_apart(found: Mapping[str, tuple[str, ...]]) -> None:
     names = list(found)
+    data = {name: set(map(data_of, sources)) for name, sources in found.items()}
     for place, name in enumerate(names):
         for other in names[:place]:
-            if set(found[name]) & set(found[other]):
+            if data[name] & data[other]:
                 raise DataError(
-                    f"The datasets {other} and {name} name the people of one table by one column: whoever is in one is "
-                    "in the other, and neither promise would hold beside the other. Declare one dataset and one source "
-                    "for it. Nothing was drawn and nothing was spent."
+                    f"The datasets {other} and {name} are read from one table: whoever is in one is in the other, by "
+                    "whichever column, and neither promise would hold beside the other. Declare one dataset and one "
+                    "source for it. Nothing was drawn and nothing was spent."
+                )
+
+
+def _check_public(network: Network, tables: Mapping[str, Any]) -> None:
+    """One table cannot be private under one name and public under another."""
+    spec = network.spec
+    if not spec.public_tables:
+        return
+    data = {name: set(map(data_of, table_sources(table))) for name, table in tables.items()}
+    for public in spec.public_tables:
+        for private in data.keys() - set(spec.public_tables):
+            if data.get(public, set()) & data[private]:
+                raise DataError(
+                    f"The sources {private} and {public} are one table, and only {public} is declared public. Use one "
+                    f"source for it, and public({public}) only if everybody may see every cell. Nothing was drawn and "
+                    "nothing was spent."
                 )
 
 
@@ -193,6 +214,7 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     if ledger.owners(sources):
         return
     _check_elsewhere(ledger, sources)
+    _check_neighbours(ledger, dataset, total, sources)
     if any(name == dataset for name, _ in ledger.datasets()):
         return
     assert total.adjacency is not None
@@ -210,13 +232,29 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     ledger.grant(dataset, total, note="granted with its first release", sources=sources)
 
 
+def _check_neighbours(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str]) -> None:
+    """Whoever is in the data is in it by every column: a second account for it is a decision of its own."""
+    assert total.adjacency is not None
+    for name, unit in ledger.neighbours(sources):
+        if (name, unit) == (dataset, total.adjacency.unit) or ledger.is_beside(dataset, total.adjacency.unit, name):
+            continue  # the same account pays for both, or somebody decided
+        command = f"{grant_command(dataset, total, ledger.path)} --beside {shlex.quote(name)}"
+        raise LedgerError(
+            f"This data has an account already, which counts its people by another column ({ledger.balance(name, unit)}"
+            f"). What {dataset!r} (unit: {total.adjacency.unit}) would spend comes on top of that for everybody in the "
+            "data. Nothing was run and nothing was spent. Publish by the first column, or decide that both may be "
+            f"spent, and by how much: `{command}`"
+        )
+
+
 def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
     """A copy in another folder, or another working folder, has its budget where it was first granted."""
     for path in ledger.beside:
         if not path.is_file() or path.resolve() == ledger.path.resolve():
             continue
         try:
-            owners = Ledger(path, create=False).owners(sources)
+            other = Ledger(path, create=False)
+            owners = other.owners(sources) or other.neighbours(sources)
         except LedgerError:  # a ledger that cannot be read is no reason to stop all others
             continue
         if owners:

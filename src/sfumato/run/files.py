@@ -24,6 +24,7 @@ from pyarrow import csv, parquet
 from sfumato.core.domain import Categories
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
+from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.text_files import header, text_batches
 
@@ -132,8 +133,8 @@ def _new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
 def _read(cell: str, domain: Any) -> str:
     """SQL that reads text as the schema means it; what cannot be read is missing."""
     if isinstance(domain, Categories) and domain.scalar != "int":
-        return cell if domain.scalar == "str" else f"TRY_CAST({cell} AS BOOLEAN)"
-    return f"coalesce(TRY_CAST({cell} AS DOUBLE), TRY_CAST({cell} AS BOOLEAN)::DOUBLE)"
+        return cell if domain.scalar == "str" else f"CASE {text_as_number(cell)} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
+    return text_as_number(cell)
 
 
 def _fingerprint(path: Path) -> tuple[int, int, int]:

@@ -74,6 +74,7 @@ from sfumato.run.ledger_records import (
     State,
     charge_record,
     cost_records,
+    data_of,
     mark_of,
 )
 from sfumato.run.ledger_store import Draft, Entry, EntryStore, Head
@@ -135,13 +136,16 @@ class Ledger:
         adjacency: Adjacency | None = None,
         note: str = "",
         sources: Sequence[str] = (),
+        beside: str | None = None,
     ) -> None:
         """Set what may be spent on `dataset` in all. A plain number is a pure ε.
 
         Under replacing one record, unless `total` or `adjacency` says otherwise. Granting again replaces the total;
         a total below what is counted already is refused. The grant's kind is the currency in which every reservation
         is charged: Σε for a pure grant, (Σε, Σδ), Σμ², Σρ, or Σε at a Rényi order. `sources` (run/accounts.py) say
-        which data the budget is for: data that has an account keeps it, whatever it is called.
+        which data the budget is for: data that has an account keeps it, whatever it is called. `beside` names an
+        account of the same data that counts its people by another column: both may then be spent, and for whoever is
+        in the data the two promises add up.
         """
         name, guarantee = checked_name(dataset, "dataset"), checked_grant(total, adjacency)
         who = guarantee.adjacency or REPLACE_ONE
@@ -149,6 +153,8 @@ class Ledger:
         def decide() -> Draft:
             account = self._books.accounts.get((name, who.unit))
             body: dict[str, Any] = {"total": guarantee.to_dict(), "note": checked_words(note, "note")}
+            if beside is not None:
+                body["beside"] = self._other(name, who.unit, beside)
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
             return Draft("grant", name, who.unit, None, body | self._marks(name, sources))
@@ -273,6 +279,19 @@ class Ledger:
         with self._lock:
             self._catch_up()
             return self._books.owners(sources)
+
+    def neighbours(self, sources: Sequence[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of the accounts of the same data whose people are named by another column."""
+        with self._lock:
+            self._catch_up()
+            return self._books.neighbours(sources)
+
+    def is_beside(self, dataset: str, unit: str, other: str) -> bool:
+        """Whether a person opened this account beside the `other` account of the same data."""
+        with self._lock:
+            self._catch_up()
+            account = self._books.accounts.get((dataset, unit))
+            return account is not None and other in account.beside
 
     def history(self, dataset: str | None = None) -> list[LedgerRecord]:
         """Every entry, oldest first, of one dataset or of all."""
@@ -415,7 +434,18 @@ class Ledger:
             )
         fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
         secret = self._books.secret or fresh["secret"]
-        return {**fresh, "marks": sorted({mark_of(secret, source) for source in sources})}
+        known = {*sources, *map(data_of, sources)}
+        return {**fresh, "marks": sorted({mark_of(secret, one) for one in known})}
+
+    def _other(self, dataset: str, unit: str, beside: str) -> str:
+        if beside not in self._names():
+            raise self._unknown(beside)
+        if all(account == (dataset, unit) for account in self._books.accounts if account[0] == beside):
+            raise LedgerError(
+                f"{dataset} (unit: {unit}) cannot be granted beside itself: name the other account of the same data. "
+                "Nothing changed."
+            )
+        return beside
 
     def _check_regrant(self, dataset: str, account: Account, granted: Guarantee) -> dict[str, Any]:
         """What is counted, in the currency of the new grant; LedgerError if it does not fit."""

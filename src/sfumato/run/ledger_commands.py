@@ -73,6 +73,9 @@ def grant(
     unit: Annotated[str | None, typer.Option(help="Who is protected: a record (if left out), a person, …")] = None,
     relation: Annotated[_Relation, typer.Option(help="What counts as a change.")] = _Relation.REPLACE_ONE,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
+    beside: Annotated[
+        str | None, typer.Option(help="Another account of the same data, by another identity column: both are spent.")
+    ] = None,
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Set what may be spent on a dataset in all; granting again replaces the total."""
@@ -89,7 +92,7 @@ def grant(
             "--unit record. Nothing changed."
         )
     who = unit or "record"
-    book.grant(dataset, total, adjacency=Adjacency(who, relation.value), note=note)
+    book.grant(dataset, total, adjacency=Adjacency(who, relation.value), note=note, beside=beside)
     if others:
         _console().print(Text(f"{dataset} also has a budget with the unit {' and '.join(others)}; it stays as it is."))
     _console().print(Text(str(book.balance(dataset, who))))

@@ -130,6 +130,8 @@ class Account:
 
     granted: Guarantee
     standings: dict[str, Standing] = field(default_factory=dict)
+    #: Accounts of the same data under other units, beside which a person decided to open this one.
+    beside: set[str] = field(default_factory=set)
 
     def counted(self, *states: State) -> list[Standing]:
         """The reservations in these states, except those that promise nothing: no sum contains them."""
@@ -152,6 +154,15 @@ def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:
 def mark_of(secret: str, source: str) -> str:
     """How a source is written down: nobody without the ledger can compare it with a file."""
     return hmac.new(bytes.fromhex(secret), source.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+
+def data_of(source: str) -> str:
+    """The data behind a source, whichever column says whose a row is: its place or its content alone.
+
+    >>> data_of("place\\0/data/people.parquet\\0id").split("\\0")
+    ['place', '/data/people.parquet']
+    """
+    return source.rpartition("\0")[0]
 
 
 def charge_record(charged: Charge) -> dict[str, Any] | None:
@@ -198,6 +209,12 @@ class Books:
         marks = [mark_of(self.secret, source) for source in sources]
         return list(dict.fromkeys(owner for mark in marks for owner in self._bound.get(mark, ())))
 
+    def neighbours(self, sources: Iterable[str]) -> list[tuple[str, str]]:
+        """(dataset, unit) of every account of the same data that counts its people by another column."""
+        named = list(sources)
+        own = self.owners(named)
+        return [owner for owner in self.owners(map(data_of, named)) if owner not in own]
+
     def _bind(self, entry: Entry) -> None:
         self.secret = self.secret or entry.body.get("secret")
         for mark in entry.body.get("marks", ()):
@@ -215,6 +232,7 @@ class Books:
             raise ValueError("the grant does not say who is protected")
         account = self.accounts.setdefault((entry.dataset, entry.unit), Account(total))
         account.granted = total
+        account.beside |= {str(entry.body["beside"])} if "beside" in entry.body else set()
         for identity, record in entry.body.get("charges", {}).items():  # another currency: everything was weighed anew
             standing = account.standings[identity]
             standing.charged = _charge(record)

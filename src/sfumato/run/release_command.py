@@ -109,6 +109,7 @@ def release(
         transient=True,
     ) as bar:
         task = bar.add_task("rows", total=rows)
+        remember_ledger(place)  # before anything is reserved in it
         book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
         if one_file:
             with told_when_interrupted():
@@ -120,7 +121,6 @@ def release(
                 source, prepared, out, book, name, engine=engine, partitions=partitions,
                 progress=lambda done: bar.advance(task, done), grant=allowed,
             )  # fmt: skip
-    remember_ledger(place)
     table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
     console.print(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")

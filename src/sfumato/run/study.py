@@ -104,7 +104,7 @@ def run_plan(
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
     columns = _columns(plan, values)
     charged = _book(ledger) if random_state is None else None
-    sources = {} if charged is None else sources_of(network, tables)
+    sources = sources_of(network, tables)
 
     def drawn(payment: Payment) -> Release:
         if charged is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sfumato.run.publish_base import Performed
     from sfumato.run.publish_models import PublishedModel
 
-__all__ = ["Published", "Release", "certificates_of", "file_names", "read_release", "write"]
+__all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
 _PROOFS = {"cut_placement", "allocation", "aggregates"}
 _STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
@@ -149,6 +149,18 @@ def certificates_of(
                 publishable=publishable,
                 guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
             )
+    return found
+
+
+def certificate_files(plan: Plan) -> dict[str, str]:
+    """The file of every certificate that a release of this plan has, and what that certificate is about."""
+    stems = _certificate_stems(plan)
+    found = {_certificate_file(plan, dataset, stems): f"everything drawn from {dataset}" for dataset in plan.datasets}
+    for promise in plan.promises:
+        who = " and ".join(promise.observers)
+        if plan.events(promise.dataset, promise.observers):
+            name = _certificate_file(plan, f"{promise.dataset}/{who}", stems)
+            found[name] = f"what {who} sees of {promise.dataset}"
     return found
 
 

@@ -70,11 +70,11 @@ def synthesize(
     allowed = granting(grant, console)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("counting", total=TableFile.open(source).row_count())
+        remember_ledger(place)  # before anything is reserved in it
         book = Ledger(place, beside=known_ledgers())
         promise = synthesize_file(
             source, release, out, book, dataset or source.stem, progress=lambda n: bar.advance(task, n), grant=allowed
         )
-    remember_ledger(place)
     console.print(
         Text.assemble(
             "Published ", (str(out), "bold"), ": table.parquet, measured.parquet, certificate.json, README.txt"
