@@ -116,9 +116,8 @@ def test_the_command_ends_with_the_code_of_an_interruption(folder, monkeypatch, 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_table_release_is_told_the_same(tmp_path, monkeypatch, kept):
     pq.write_table(pa.table({"age": [20.0, 30.0]}), tmp_path / "t.parquet")
-    (tmp_path / "s.toml").write_text(
-        '[columns.age]\nkind = "interval"\nnull = 40\nlow = 0\nhigh = 110\n', encoding="utf-8"
-    )
+    columns = '[columns.age]\nkind = "interval"\nnull = 40\nlow = 0\nhigh = 110\n'
+    (tmp_path / "s.toml").write_text(columns, encoding="utf-8")
     monkeypatch.setattr(*((releasing, "_stream", interrupt) if kept else (Payment, "begin", interrupt)))
     places = ("--schema", tmp_path / "s.toml", "--out", tmp_path / "out", "--ledger", tmp_path / "l.db")
     _, said = command("release", tmp_path / "t.parquet", *places, "--epsilon", 1, "--delta", 0.001, "--grant")
