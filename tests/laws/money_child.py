@@ -69,10 +69,13 @@ class Steps:
 def redraw() -> None:
     """A planted defect: an interrupted run draws again on the reservation it finds."""
 
-    def reserve(plan, ledger, sources, grant):
+    def reserve(plan, ledger, sources, grant, made):
         opened = [record.reservation for record in ledger.history() if record.action == "reserve"]
         open_now = [one for one in opened if ledger.state(one) == "reserved"]
-        return [ledger.reservation(open_now[-1])] if open_now else fresh(plan, ledger, sources, grant)
+        if open_now:
+            made.append(ledger.reservation(open_now[-1]))
+        else:
+            fresh(plan, ledger, sources, grant, made)
 
     fresh, study._reserve = study._reserve, reserve
     study.finish = lambda *args, **options: False

@@ -50,12 +50,15 @@ class TableFile:
             raise DataError(f"{path} is not a file. Nothing was drawn or spent.")
         return cls(path, kind, _fingerprint(path))
 
-    def check_unchanged(self) -> None:
+    def is_unchanged(self) -> bool:
+        """Whether the file is still the one that was opened."""
         try:
-            same = _fingerprint(self.path) == self.fingerprint
+            return _fingerprint(self.path) == self.fingerprint
         except OSError:
-            same = False
-        if not same:
+            return False
+
+    def check_unchanged(self) -> None:
+        if not self.is_unchanged():
             raise DataError(
                 f"{self.path.name} changed while it was being read; nothing was published. Noise had been drawn, so "
                 "the charge stays. Copy the file aside and run again."

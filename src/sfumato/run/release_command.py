@@ -20,7 +20,6 @@ from rich.text import Text
 from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
-from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.ledger_commands import granting
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ def release(
     from sfumato.release.box import WeakGuaranteeWarning
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
     from sfumato.run.files import TableFile
+    from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.ledger import Ledger
     from sfumato.run.partition import PartitionedTable
     from sfumato.run.partition_release import release_partitions

@@ -4,7 +4,7 @@ In:   a table file, a SyntheticRelease, a ledger.
 Out:  a new folder with the rows, the noisy tables behind them, the certificate and a note for its readers.
 Not here: what is measured and how rows are made (release/synthetic/), the formats (run/files.py).
 
-Order of events: try all that could fail, reserve, count, draw, write, mark the folder as complete, commit, show it.
+Order of events: try all that could fail, count, reserve, draw, write, mark the folder as complete, commit, show it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.errors import DataError, InputError
 from sfumato.release.synthetic import Measured, SyntheticRelease
+from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.table import RECORD
 from sfumato.run.accounts import Grant, table_sources
 from sfumato.run.files import TableFile
+from sfumato.run.interruption import paying
 from sfumato.run.ledger import Ledger
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
@@ -68,27 +70,37 @@ def synthesize_file(
     check_types(file, release.schema)
     heard: set[str] = set()
     room = 2 * source.stat().st_size + (1 << 20)
-    with Staging.open(out, run, again=AGAIN, room=room, files=_FILES) as staging:
-        purpose = f"synthetic rows for {source.name}"
-        reservations = reserve(ledger, dataset, promise, purpose, sources=sources, grant=grant)
-        counted, kinds = release.empty_counts(), file.types(release.schema)
+    with (
+        paying(ledger, AGAIN) as payment,
+        Staging.open(out, run, again=AGAIN, room=room, files=_FILES) as staging,
+    ):
         with told_to(heard):
-            for batch in file.batches(release.schema, columns, _BATCH_ROWS):
-                counted.add(release.codes(batch))
-                progress(batch.num_rows)
-        if counted.rows == 0:
-            for reservation in reservations:
-                ledger.release(reservation)
-            raise DataError(f"{source.name} has no rows. Nothing was drawn and nothing was spent.")
-        file.check_unchanged()
-        made, facts = release.from_counts(counted, kinds)
+            counted = _counted(file, release, columns, progress)
+        purpose = f"synthetic rows for {source.name}"
+        payment.reservations += reserve(ledger, dataset, promise, purpose, sources=sources, grant=grant)
+        payment.begin()
+        made, facts = release.from_counts(counted, file.types(release.schema))
         _write(staging.folder, made.select(columns), facts)
-        staging.complete(ledger, reservations)
-        for reservation in reservations:
+        staging.complete(ledger, payment.reservations)
+        payment.end()
+        for reservation in payment.reservations:
             ledger.commit(reservation)
         staging.publish()
     warn_of(heard)
     return promise
+
+
+def _counted(file: TableFile, release: SyntheticRelease, columns: list[str], progress: Progress) -> PairCounts:
+    """All pairs of columns in one pass, before anything is reserved: noise needs nothing else of the table."""
+    counted = release.empty_counts()
+    for batch in file.batches(release.schema, columns, _BATCH_ROWS):
+        counted.add(release.codes(batch))
+        progress(batch.num_rows)
+    if counted.rows == 0:
+        raise DataError(f"{file.path.name} has no rows. Nothing was drawn and nothing was spent.")
+    if not file.is_unchanged():
+        raise DataError(f"{file.path.name} changed while it was being read. Run again. Nothing was spent.")
+    return counted
 
 
 def _write(folder: Path, made: pa.Table, facts: dict[str, Any]) -> None:

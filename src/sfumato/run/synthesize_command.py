@@ -52,6 +52,7 @@ def synthesize(
     from sfumato.release.synthetic import SyntheticRelease
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
     from sfumato.run.files import TableFile
+    from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.ledger import Ledger
     from sfumato.run.synthesize import synthesize_file
 
@@ -72,9 +73,11 @@ def synthesize(
         task = bar.add_task("counting", total=TableFile.open(source).row_count())
         remember_ledger(place)  # before anything is reserved in it
         book = Ledger(place, beside=known_ledgers())
-        promise = synthesize_file(
-            source, release, out, book, dataset or source.stem, progress=lambda n: bar.advance(task, n), grant=allowed
-        )
+        name = dataset or source.stem
+        with told_when_interrupted():
+            promise = synthesize_file(
+                source, release, out, book, name, progress=lambda n: bar.advance(task, n), grant=allowed
+            )
     console.print(
         Text.assemble(
             "Published ", (str(out), "bold"), ": table.parquet, measured.parquet, certificate.json, README.txt"
