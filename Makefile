@@ -22,8 +22,8 @@ test: $(STAMP)   ## every test that must be green before a change lands
 
 lint: $(STAMP)   ## ruff and pyright
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests papers benchmarks
+	$(BIN)/ruff format --check src tests papers benchmarks
 	$(BIN)/pyright
 
 bench: $(STAMP)  ## side by side with peers; prints ratios

@@ -23,7 +23,7 @@ from rich.table import Table
 from sfumato.core import ApproxDP, Interval
 from sfumato.learn import PrivateLogisticRegression
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored_design import design
+from sfumato.mechanisms.tailored.design import design
 from sfumato.plan import place_noise
 from sfumato.plan.make import make_plan
 

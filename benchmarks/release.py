@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.core import Interval, Schema
+from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease
-from sfumato.run import Ledger
 from sfumato.run.files import TableFile
 from sfumato.run.tables import release_file
 

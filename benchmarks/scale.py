@@ -24,9 +24,10 @@ from sfumato.learn import PrivateLogisticRegression
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.stream_newton import Question
 from sfumato.learn.stream_sums import BatchReader, MarginSums, NormCounts, RowShape
+from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease
-from sfumato.run import Ledger, engine_fit
-from sfumato.run.engine import Engine, LocalEngine, open_engine
+from sfumato.run.engine import fit as engine_fit
+from sfumato.run.engine.engine import Engine, LocalEngine, open_engine
 from sfumato.run.partition import Layout, PartitionedTable, grouped
 from sfumato.run.partition_release import release_partitions
 

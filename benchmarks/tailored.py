@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import Interval
-from sfumato.core.channel_event import exp_below, largest_ratio
+from sfumato.core.events.channel import exp_below, largest_ratio
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored_solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
 
 BARS = {20: 0.1, 100: 1.0, 400: 15.0}
 DRAWS, DRAW_BAR = 10_000_000, 2.0

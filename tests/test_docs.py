@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.lang import examine
 
 ROOT = Path(__file__).parents[1]

@@ -48,9 +48,9 @@ IDLE = (
     "pyarrow.dataset",
     "clarabel",
     "asyncio",
-    "sfumato.mechanisms.tailored",
-    "sfumato.plan.linear",
-    "sfumato.plan.solver",
+    "sfumato.mechanisms.tailored.noise",
+    "sfumato.plan.linear.query",
+    "sfumato.plan.linear.solver",
 )
 MEAN = """
 source(patients, 'patients.parquet').
@@ -66,9 +66,9 @@ publish(average, meanAge, openness(public)).
 
 
 def test_a_check_brings_no_estimator_no_solver_and_no_ledger():
-    found = modules_after("from sfumato.cli import app\napp(['check', 'oncology/study.pl'], standalone_mode=False)")
+    found = modules_after("from sfumato.cli.app import app\napp(['check', 'oncology/study.pl'], standalone_mode=False)")
     assert "sfumato.plan.make" in found
-    assert not found & {*HEAVY, *IDLE, "sfumato.run.ledger"}
+    assert not found & {*HEAVY, *IDLE, "sfumato.ledger.ledger"}
     assert len(found) < 900
 
 

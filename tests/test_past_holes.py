@@ -33,11 +33,11 @@ from sfumato.core import (
 from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, InputError, LedgerError, PrivacyParameterError, SchemaError
 from sfumato.evidence import verify
+from sfumato.ledger import Ledger
 from sfumato.mechanisms import Box, Exponential, Laplace, NormGamma, PermuteAndFlip, RandomizedResponse
 from sfumato.mechanisms.box import _cumulative
 from sfumato.release import GaussianRelease, LaplaceRelease
 from sfumato.release.acts import seeded
-from sfumato.run import Ledger
 from sfumato.run.tables import release_file
 
 CODES = Schema({"smoker": Categories([0, 1], null=0, unknown=0), "age": Interval(0, 100, null=0)})

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.evidence.audit import audit
     from sfumato.evidence.verify import verify
     from sfumato.lang import Spec
+    from sfumato.ledger.ledger import Ledger
     from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
     from sfumato.mechanisms.laplace import Laplace
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.network.network import Network
     from sfumato.plan.plan import Plan
-    from sfumato.run.ledger import Ledger
     from sfumato.run.study import Release
 
 __all__ = [
@@ -80,7 +80,7 @@ _HOME = {
     "Guarantee": "core.guarantee",
     "Interval": "core.domain",
     "Laplace": "mechanisms.laplace",
-    "Ledger": "run.ledger",
+    "Ledger": "ledger.ledger",
     "NoGuarantee": "core.guarantee",
     "NormGamma": "mechanisms.norm_gamma",
     "PermuteAndFlip": "mechanisms.permute_and_flip",
@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"sfumato.{_HOME[name]}"), name)
         globals()[name] = value
         return value
-    if name in ("core", "evidence", "mechanisms", "run"):
+    if name in ("core", "evidence", "ledger", "mechanisms", "run"):
         return import_module(f"sfumato.{name}")
     raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
 

@@ -1,6 +1,6 @@
 """`python -m sfumato`."""
 
-from sfumato.cli import main
+from sfumato.cli.app import main
 
 if __name__ == "__main__":
     main()

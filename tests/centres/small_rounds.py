@@ -13,7 +13,7 @@ from sfumato.centres import ClippedSums, Requirement, Round, new_centres, plan_r
 from sfumato.centres.network import Coordination, coordinate, take_part
 from sfumato.centres.node import Account
 from sfumato.core import Adjacency, ApproxDP
-from sfumato.run.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 
 PATIENT = Adjacency("patient", "add-remove")
 PROMISE = Requirement(PATIENT, ApproxDP(1.0, 1e-6))

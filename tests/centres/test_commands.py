@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 from centres.small_rounds import PATIENT
 from sfumato.centres import Centre, Means, Requirement, plan_round
-from sfumato.cli import app
+from sfumato.cli.app import app
+from sfumato.cli.centres import _address, _coordinate, _make_key, _read_round, _take_part
 from sfumato.core import ApproxDP, Interval, Schema
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, SfumatoError
 from sfumato.evidence import verify
-from sfumato.run.centre_commands import _address, _coordinate, _make_key, _read_round, _take_part
-from sfumato.run.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 
 NAMES = ("north", "south", "west")
 

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, GaussianDP, PureDP, SharedGaussianEvent, SharedLaplaceEvent
-from sfumato.core.centre_event import LARGEST_CENTRES
+from sfumato.core.events.centre import LARGEST_CENTRES
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.mechanisms import GaussianShares, polya
 from sfumato.mechanisms.bits import Bits

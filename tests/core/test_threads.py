@@ -66,8 +66,8 @@ def test_there_is_one_guard():
     assert [str(path.relative_to(source)) for path in users] == ["core/threads.py"]
 
 
-@pytest.mark.parametrize("room", ["plan/linear.py", "plan/make.py", "mechanisms/tailored_design.py",
+@pytest.mark.parametrize("room", ["plan/linear/query.py", "plan/make.py", "mechanisms/tailored/design.py",
                                   "release/svm.py", "release/aware_logistic.py", "evidence/verify.py",
-                                  "learn/base.py", "learn/kernel_base.py", "run/engine_fit.py"])  # fmt: skip
+                                  "learn/base.py", "learn/kernel_base.py", "run/engine/fit.py"])  # fmt: skip
 def test_every_room_with_small_matrices_uses_it(room):
     assert "calm_threads(" in (Path(sfumato.__file__).parent / room).read_text()

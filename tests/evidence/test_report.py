@@ -22,11 +22,11 @@ from sfumato.evidence.frontier import frontier_of
 from sfumato.evidence.rehearsal import realised_errors
 from sfumato.evidence.report import finish_folder, missing_from, report_html, write_report
 from sfumato.evidence.report_facts import noise_labels
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.draw import combined_variance
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
 from sfumato.run.generate import generated_tables
-from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan as plan_everything
 from sfumato.run.study import run_plan
 

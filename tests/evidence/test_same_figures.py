@@ -15,11 +15,11 @@ from rich.console import Console
 
 from evidence.pages import Page
 from sfumato import make_plan, run_plan
+from sfumato.cli.study import plan_table
 from sfumato.evidence.explain import explain
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.trace import trace_result, trace_text
 from sfumato.plan.plan import Plan
-from sfumato.run.study_commands import plan_table
 
 PEOPLE = 400
 HEAD = """

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
+from sfumato.cli.trace import run_report, run_trace
 from sfumato.errors import InputError
 from sfumato.evidence.trace import find_result, trace_person, trace_result, trace_text
-from sfumato.evidence.trace_command import run_report, run_trace
 from sfumato.lang import load
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan

@@ -14,14 +14,14 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli import centres as centre_commands
+from sfumato.cli.app import app
 from sfumato.core import Interval, Schema
 from sfumato.evidence.verify_files import verify_files
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
 from sfumato.release import LaplaceRelease
-from sfumato.run import centre_commands
-from sfumato.run.ledger import Ledger
 from sfumato.run.partition_release import release_partitions
 from sfumato.run.study import run_plan
 from sfumato.run.tables import release_file

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.evidence import verify
 from sfumato.lang import examine
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -80,5 +80,5 @@ def test_a_folder_is_no_study(tmp_path):
 
 def test_help_does_not_wait_for_the_logic_engine():
     """`sfumato --help` and `import sfumato` must not load ProbLog."""
-    command = "import sys, sfumato.cli; sys.exit('problog' in sys.modules)"
+    command = "import sys, sfumato.cli.app; sys.exit('problog' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False, timeout=60).returncode == 0

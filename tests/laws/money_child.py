@@ -16,9 +16,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from sfumato import make_plan
 from sfumato.core import Interval, Schema
 from sfumato.errors import SfumatoError
+from sfumato.ledger import store as ledger_store
+from sfumato.ledger.ledger import Ledger
 from sfumato.release import LaplaceRelease
-from sfumato.run import ledger_store, staging, study, tables
-from sfumato.run.ledger import Ledger
+from sfumato.run import staging, study, tables
 
 STUDY = """
 source(patients, 'patients.parquet').

@@ -33,13 +33,13 @@ from sfumato.core import (
     SelectionEvent,
     compose,
 )
-from sfumato.core.centre_event import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.certificate import Certificate, Claims
-from sfumato.core.channel_event import ChannelEvent
 from sfumato.core.compose import ComposedDP
+from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
+from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.guarantee import Guarantee, mu_of_pure
-from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
-from sfumato.core.linear_event import LinearGaussianEvent
 from sfumato.errors import UnprovedError
 from sfumato.evidence import verify
 

@@ -18,11 +18,11 @@ from laws.truth import make_case
 from sfumato.core import Adjacency, PureDP
 from sfumato.errors import PlanError
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan import derive as derive_module
 from sfumato.plan.derive import derive
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
-from sfumato.run.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 

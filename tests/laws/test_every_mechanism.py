@@ -25,8 +25,8 @@ PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 
 
 def every_mechanism() -> list[type[Mechanism]]:
-    for module in pkgutil.iter_modules(sfumato.mechanisms.__path__):
-        importlib.import_module(f"sfumato.mechanisms.{module.name}")
+    for module in pkgutil.walk_packages(sfumato.mechanisms.__path__, "sfumato.mechanisms."):
+        importlib.import_module(module.name)
 
     def final(base: type) -> list[type]:
         below = [leaf for child in base.__subclasses__() for leaf in final(child)]

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.core import REPLACE_ONE, ApproxDP, BoxEvent, GaussianDP, PureDP, Repeated, compose
 from sfumato.core.certificate import Certificate
-from sfumato.core.channel_event import ChannelEvent, delta_of_weights
+from sfumato.core.events.channel import ChannelEvent, delta_of_weights
 from sfumato.evidence import verify
 
 SECONDS = 60.0

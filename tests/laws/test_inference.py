@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import integrate, stats
-from tests.laws.random_networks import Written, random_network
 
 from sfumato.lang import load
 from sfumato.network import inference
@@ -22,6 +21,7 @@ from sfumato.network.indicator import Indicator
 from sfumato.network.inference import Inference
 from sfumato.network.network import Network
 from sfumato.network.quadrature import Expectation
+from tests.laws.random_networks import Written, random_network
 
 ROWS = 6
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP, compose
-from sfumato.run.ledger_balance import charge, fits
+from sfumato.ledger.balance import charge, fits
 
 LEAST = 1e-9
 EDGES = np.linspace(-3.5, 4.5, 33)

@@ -30,7 +30,7 @@ from pyarrow import parquet
 
 from sfumato.core import Adjacency
 from sfumato.errors import LedgerError
-from sfumato.run import Ledger
+from sfumato.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked")
 

@@ -24,10 +24,10 @@ from sfumato.core.domain import Domain
 from sfumato.core.tables import as_arrow
 from sfumato.errors import SfumatoError, UndeclaredCellWarning
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.ledger.ledger import Ledger
 from sfumato.release import GaussianRelease, LaplaceRelease
 from sfumato.release.table import PreparedTable
 from sfumato.run.files import TableFile
-from sfumato.run.ledger import Ledger
 from sfumato.run.tables import release_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.UndeclaredCellWarning")

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, GaussianDP, GaussianEvent, LaplaceEvent, Partition, PureDP, parallel
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.learning_event import ObjectiveDP
+from sfumato.core.events.learning import ObjectiveDP
 from sfumato.errors import PrivacyParameterError
 
 room = importlib.import_module("sfumato.core.compose")

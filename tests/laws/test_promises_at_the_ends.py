@@ -12,10 +12,10 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.errors import UnprovedError
 from sfumato.evidence.verify import verify
-from sfumato.run.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 

@@ -30,7 +30,7 @@ from sfumato.centres.register import Register
 from sfumato.centres.wire import Frame
 from sfumato.core import Adjacency, ApproxDP
 from sfumato.errors import MessageError, RoundFailedError, SfumatoError
-from sfumato.run.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 
 NAMES = ("north", "south", "west")
 PATIENT = Adjacency("patient", "add-remove")

@@ -13,7 +13,7 @@ import pytest
 from laws.second_road import MAKERS, PER_RECORD, Case, case, disagreement, forged, issues
 from sfumato.core import REPLACE_ONE, ZCDP, Adjacency, ApproxDP, Event, GaussianDP, LaplaceEvent, PureDP, compose
 from sfumato.core.certificate import Certificate
-from sfumato.core.channel_event import ChannelEvent
+from sfumato.core.events.channel import ChannelEvent
 from sfumato.errors import PrivacyParameterError, UnprovedError
 from sfumato.evidence import verify
 

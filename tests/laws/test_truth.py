@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from laws.truth import Case, Distributions, make_case
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.errors import InputError
 from sfumato.evidence import verify
 from sfumato.lang.problem import Problem

@@ -17,7 +17,7 @@ import pytest
 
 from sfumato import Interval
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored_grid import Grid
+from sfumato.mechanisms.tailored.grid import Grid
 
 LOW, HIGH = 0.01, 1.0
 PEOPLE = 20_000

@@ -9,7 +9,7 @@ from sfumato.core import ADD_REMOVE, ApproxDP
 from sfumato.errors import DataError, OverspendError, PrivacyParameterError
 from sfumato.evidence.verify import verify
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
-from sfumato.run.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 
 
 def data(rows=800, seed=0):

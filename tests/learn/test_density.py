@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, Adjacency
-from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent, objective_curve
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent, objective_curve
 from sfumato.learn.calibration import Budget, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.rows import UnitRows

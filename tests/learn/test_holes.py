@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.core import ADD_REMOVE, ApproxDP, NoGuarantee, compose
-from sfumato.core.event import GaussianEvent, SelectionEvent
+from sfumato.core.events.event import GaussianEvent, SelectionEvent
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError, UnprovedError
 from sfumato.evidence import verify
 from sfumato.learn import (

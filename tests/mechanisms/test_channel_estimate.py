@@ -13,11 +13,11 @@ from sfumato.errors import CertificateError, DataError, InputError
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.channel_estimate import calibrate, estimate, likeliest_histogram
-from sfumato.mechanisms.tailored_choice import tailor
-from sfumato.mechanisms.tailored_grid import PrivateQuantiles
-from sfumato.mechanisms.tailored_plot import clipped_errors
-from sfumato.mechanisms.tailored_regression import tailor_for_regression, uncertainty
-from sfumato.mechanisms.tailored_uses import as_use
+from sfumato.mechanisms.tailored.choice import tailor
+from sfumato.mechanisms.tailored.grid import PrivateQuantiles
+from sfumato.mechanisms.tailored.plot import clipped_errors
+from sfumato.mechanisms.tailored.regression import tailor_for_regression, uncertainty
+from sfumato.mechanisms.tailored.uses import as_use
 
 UNIT = Interval(0.01, 1)
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, ChannelEvent, Interval, PureDP, compose
-from sfumato.core.channel_event import delta_of_weights, exp_below, largest_ratio
+from sfumato.core.events.channel import delta_of_weights, exp_below, largest_ratio
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError, SfumatoError
 from sfumato.evidence import Certificate, verify
 from sfumato.mechanisms import Laplace, TailoredNoise
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
-from sfumato.mechanisms.tailored_relaxed import relaxed_channel
-from sfumato.mechanisms.tailored_repair import TOTAL, merged, private_weights
-from sfumato.mechanisms.tailored_sampling import alias_table
-from sfumato.mechanisms.tailored_solver import Moments, optimal_channel
-from sfumato.mechanisms.tailored_uses import Use, as_use
+from sfumato.mechanisms.tailored.grid import PrivateQuantiles, PublicEdges
+from sfumato.mechanisms.tailored.relaxed import relaxed_channel
+from sfumato.mechanisms.tailored.repair import TOTAL, merged, private_weights
+from sfumato.mechanisms.tailored.sampling import alias_table
+from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.uses import Use, as_use
 
 UNIT = Interval(0.01, 1)
 EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 16.0, 64.0)

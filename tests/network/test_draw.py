@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from network.studies import ONCOLOGY, oncology_tables
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.errors import InputError
 from sfumato.lang import load
 from sfumato.network import Network

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from network.rows_by_hand import in_order
+from sfumato.cli.study import show_plan
 from sfumato.errors import InputError
 from sfumato.evidence.explain import explain
 from sfumato.evidence.report import finish_folder
@@ -20,7 +21,6 @@ from sfumato.network import Network
 from sfumato.network.meaning import mean_of
 from sfumato.plan.make import make_plan
 from sfumato.run.study import run_plan
-from sfumato.run.study_commands import show_plan
 
 STUDY = """
 source(t, 't.parquet').

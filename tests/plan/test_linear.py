@@ -23,11 +23,11 @@ from sfumato.core import (
     gaussian_mu,
 )
 from sfumato.core.certificate import Certificate
-from sfumato.core.linear_event import person_sensitivity
+from sfumato.core.events.linear import person_sensitivity
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.evidence.verify import verify
 from sfumato.plan import place_noise
-from sfumato.plan.linear_question import separation
+from sfumato.plan.linear.question import separation
 
 WANTED = ApproxDP(1.0, 1e-5)
 
@@ -375,7 +375,7 @@ def test_bad_input_is_refused_with_a_way_out(change, error):
 
 
 def test_a_solver_that_gives_up_leaves_the_simpler_placements(monkeypatch):
-    from sfumato.plan import linear_forms
+    from sfumato.plan.linear import forms as linear_forms
 
     def give_up(*_args, **_options):
         raise np.linalg.LinAlgError
@@ -391,7 +391,7 @@ def test_a_solver_that_gives_up_leaves_the_simpler_placements(monkeypatch):
 
 def test_a_wrong_solver_costs_error_never_privacy(monkeypatch):
     """Nonsense from the solver: the certified cost stays, brute force agrees, and the gap tells."""
-    from sfumato.plan import linear_forms
+    from sfumato.plan.linear import forms as linear_forms
 
     honest = linear_forms.cheapest_covariance
 

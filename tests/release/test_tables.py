@@ -37,10 +37,10 @@ from sfumato.errors import (
     UndeclaredCellWarning,
 )
 from sfumato.evidence import audit, verify
+from sfumato.ledger import Ledger
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
 from sfumato.release.gaussian import _largest_square
 from sfumato.release.noise import TableNoise
-from sfumato.run import Ledger
 from sfumato.run.tables import release_file
 
 NUMBERS = Schema({"age": Interval(0, 100), "dose": Interval(-5, 5), "cost": Interval(0, 1e4)})

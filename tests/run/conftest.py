@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.run import Ledger
-from sfumato.run.engine import LocalEngine, open_engine
+from sfumato.ledger import Ledger
+from sfumato.run.engine.engine import LocalEngine, open_engine
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.run.engine import Total
+from sfumato.run.engine.engine import Total
 from sfumato.run.partition_release import ReleaseParts
 
 

@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 from sfumato.errors import OverspendError
-from sfumato.run import Ledger, ledger_store
+from sfumato.ledger import Ledger
+from sfumato.ledger import store as ledger_store
 
 
 def acknowledge(folder: Path, word: str) -> None:

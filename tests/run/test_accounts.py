@@ -13,13 +13,13 @@ import pytest
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.core import Interval, Schema
 from sfumato.errors import DataError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
 from sfumato.release import LaplaceRelease
 from sfumato.run.accounts import default_ledger, table_sources
-from sfumato.run.ledger import Ledger
 from sfumato.run.partition_release import release_partitions
 from sfumato.run.study import run_plan
 from sfumato.run.tables import release_file

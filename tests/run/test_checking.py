@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.errors import SfumatoError
 from sfumato.lang.deadline import LONGEST_PLAN, check_time, planning
 from sfumato.plan.individual_part import MOST_SEEN

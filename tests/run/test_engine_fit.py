@@ -23,10 +23,10 @@ from sfumato.learn import (
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.stream_newton import Objective, Question
 from sfumato.learn.stream_sums import BatchReader, MarginSums, ProductSums, RowShape
-from sfumato.run import engine_fit
-from sfumato.run.engine import LocalEngine
-from sfumato.run.engine_fit import fit_table
-from sfumato.run.engine_sums import batch_sums
+from sfumato.run.engine import fit as engine_fit
+from sfumato.run.engine.engine import LocalEngine
+from sfumato.run.engine.fit import fit_table
+from sfumato.run.engine.sums import batch_sums
 from sfumato.run.partition import Layout, PartitionedTable, grouped
 
 SMALL = Layout(block_rows=500, part_blocks=1)

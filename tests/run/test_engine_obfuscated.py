@@ -65,7 +65,7 @@ def test_the_machine_stays_and_partitions_do_not_show(folder, monkeypatch, engin
 
 
 def test_the_two_sums_do_not_depend_on_the_cut(folder):
-    from sfumato.run.engine import LocalEngine
+    from sfumato.run.engine.engine import LocalEngine
     from sfumato.run.partition import PartitionedTable, grouped
 
     table = PartitionedTable.open(folder / "in")

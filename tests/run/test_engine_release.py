@@ -30,12 +30,14 @@ from sfumato.errors import (
     UndeclaredCellWarning,
 )
 from sfumato.evidence import verify
+from sfumato.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
-from sfumato.run import Ledger, engine_dask, partition_release
-from sfumato.run.engine import open_engine
-from sfumato.run.engine_dask import DaskEngine
+from sfumato.run import partition_release
+from sfumato.run.engine import dask as engine_dask
+from sfumato.run.engine.dask import DaskEngine
+from sfumato.run.engine.engine import open_engine
 from sfumato.run.partition import Layout, PartitionedTable
 from sfumato.run.partition_release import ReleaseParts, release_partitions
 from sfumato.run.run_key import RunKey, binding
@@ -377,7 +379,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
         "    if part.number == 3: print('drawing', flush=True); time.sleep(60)\n"
         "    return write(self, part)\n"
         "if sys.argv.pop() == 'slow': partition_release.ReleaseParts._write = slowly\n"
-        "from sfumato.cli import main\n"
+        "from sfumato.cli.app import main\n"
         "main()\n"
     )
     arguments = ["release", "people", "--schema", "people.toml", "--epsilon", "2", "--delta", "1e-6", "--out", "out"]

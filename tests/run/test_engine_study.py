@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from plan.studies import COLLUDING
 from sfumato.plan.make import make_plan
-from sfumato.run.engine_study import evaluate_on
+from sfumato.run.engine.study import evaluate_on
 from sfumato.run.study import run_plan
 
 PEOPLE = 700

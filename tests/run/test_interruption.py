@@ -12,15 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from run.test_staging import PUBLISH, STUDY, TABLE
-from sfumato.cli import app, main
+from sfumato.cli.app import app, main
 from sfumato.core import Adjacency
 from sfumato.errors import InputError, LedgerError, OverspendError
+from sfumato.ledger import ledger as books
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
-from sfumato.run import ledger as books
 from sfumato.run import study as running
 from sfumato.run import tables as releasing
 from sfumato.run.interruption import Payment
-from sfumato.run.ledger import Ledger
 from sfumato.run.study import run_plan
 
 PERSON = Adjacency("patient", "replace-one")

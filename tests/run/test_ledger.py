@@ -28,8 +28,8 @@ from sfumato.core import (
     WorstOf,
     compose,
 )
+from sfumato.core.events.learning import ObjectiveDP
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.core.learning_event import ObjectiveDP
 from sfumato.errors import (
     InputError,
     LedgerError,
@@ -37,9 +37,9 @@ from sfumato.errors import (
     PrivacyParameterError,
     UnknownDatasetError,
 )
-from sfumato.run import Balance, Ledger, Reservation
-from sfumato.run import ledger as ledger_module
-from sfumato.run.ledger_store import EntryStore
+from sfumato.ledger import Balance, Ledger, Reservation
+from sfumato.ledger import ledger as ledger_module
+from sfumato.ledger.store import EntryStore
 
 # Exact sums and what is left
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import main
+from sfumato.cli.app import main
+from sfumato.cli.ledger import ledger_app
 from sfumato.core import (
     ApproxDP,
     NoGuarantee,
@@ -17,8 +18,7 @@ from sfumato.core import (
 from sfumato.errors import (
     SfumatoError,
 )
-from sfumato.run import Ledger
-from sfumato.run.ledger_commands import ledger_app
+from sfumato.ledger import Ledger
 
 
 def run_command(*arguments: object):

@@ -27,7 +27,7 @@ from sfumato.errors import (
     LedgerLockedError,
     OverspendError,
 )
-from sfumato.run import Ledger
+from sfumato.ledger import Ledger
 
 CHILD = Path(__file__).with_name("ledger_crash_child.py")
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes with SIGKILL")

@@ -11,7 +11,9 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
+from sfumato.cli.new import header_of, run_new
+from sfumato.cli.release import wide_noise
 from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, SchemaError
@@ -21,8 +23,6 @@ from sfumato.network.text_files import read_text
 from sfumato.plan.make import make_plan
 from sfumato.release import LaplaceRelease
 from sfumato.run.files import TableFile
-from sfumato.run.new_command import header_of, run_new
-from sfumato.run.release_command import wide_noise
 from sfumato.run.study import run_plan
 
 

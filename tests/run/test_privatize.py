@@ -8,12 +8,12 @@ import pytest
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.cli.app import app
+from sfumato.cli.privatize import privatize_file
 from sfumato.core import Interval
 from sfumato.errors import DataError, InputError, PrivacyParameterError, UndeclaredCellWarning
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
-from sfumato.run.privatize_command import privatize_file
 
 
 @pytest.fixture

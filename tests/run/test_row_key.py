@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Adjacency, ApproxDP
+from sfumato.ledger.ledger import Ledger
 from sfumato.network import Network
 from sfumato.plan.make import make_plan
 from sfumato.run import study as module
-from sfumato.run.ledger import Ledger
 from sfumato.run.study import run_plan
 
 STUDY = """

@@ -9,16 +9,16 @@ import shutil
 import pyarrow as pa
 import pytest
 
+from sfumato.cli.study import plan_table
 from sfumato.errors import InputError, OverspendError, UnfinishedError
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
 from sfumato.run import staging
 from sfumato.run import study as running
-from sfumato.run.ledger import Ledger
 from sfumato.run.names import file_stems
 from sfumato.run.staging import Staging, _place
 from sfumato.run.study import read_release, run_plan
-from sfumato.run.study_commands import plan_table
 
 STUDY = """
 source(patients, 'patients.parquet').

@@ -11,14 +11,14 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from plan.studies import COLLUDING, EACH, HEAD, MEAN, TWO_OBSERVERS, one
-from sfumato.cli import app
+from sfumato.cli.app import app
 from sfumato.core import ApproxDP
 from sfumato.errors import DataError, InputError, OverspendError, StudyError
 from sfumato.evidence import verify
+from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
 from sfumato.run import study as running
 from sfumato.run.generate import generated_tables
-from sfumato.run.ledger import Ledger
 from sfumato.run.study import read_release, run_plan
 
 PEOPLE = 1500

@@ -15,10 +15,10 @@ from plan.studies import EACH, HEAD, MEAN, one
 from sfumato.core import REPLACE_ONE, Interval, PureDP, compose
 from sfumato.errors import DataError, InputError, LedgerError, PlanError
 from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.ledger.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored_grid import PrivateQuantiles
+from sfumato.mechanisms.tailored.grid import PrivateQuantiles
 from sfumato.plan.make import make_plan
-from sfumato.run.ledger import Ledger
 from sfumato.run.partition import PartitionedTable
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import MARKER, _place

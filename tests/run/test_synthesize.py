@@ -9,7 +9,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sfumato import Ledger
-from sfumato.cli import app
+from sfumato.cli.app import app
 
 SCHEMA = """
 [columns.age]

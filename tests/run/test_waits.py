@@ -12,8 +12,9 @@ from pyarrow import parquet
 
 from sfumato.core import Interval, Schema
 from sfumato.errors import DataError, LedgerLockedError, SfumatoError
+from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease
-from sfumato.run import Ledger, partition_release, run_key, tables
+from sfumato.run import partition_release, run_key, tables
 from sfumato.run.files import TableFile
 from sfumato.run.partition import Layout
 

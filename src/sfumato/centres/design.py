@@ -18,9 +18,9 @@ from typing import Any
 from sfumato.centres.plan import law_for, needed_noise
 from sfumato.centres.round import Coordinator, Law, Requirement, Round
 from sfumato.centres.statistics import Statistic
-from sfumato.core.centre_event import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.checks import at_least_zero
-from sfumato.core.event import Event, GaussianEvent, LaplaceEvent
+from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent
 from sfumato.errors import InputError, SfumatoError
 from sfumato.mechanisms import Gaussian, Laplace
 

@@ -3,8 +3,8 @@
 In:   the round and certificates that a coordinator sends, the round that the institution agreed to, its own ledger.
 Out:  RefusedError, or a Seat: the one way in which a centre speaks, over whatever transport; its reservation ends
       committed, released or open.
-Not here: the ledger itself (run/ledger.py; handed in by the caller), the protocol (participant.py), the record of what
-      was said (register.py).
+Not here: the ledger itself (ledger/ledger.py, handed in by the caller), the protocol (participant.py), what was$
+      said (register.py).
 Proof: docs/proofs/secure_aggregation.md, "Charging"
 """
 

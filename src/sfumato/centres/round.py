@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from sfumato.centres.statistics import Statistic, statistic_from_dict
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.centre_event import SharedEvent, SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.certificate import Certificate
 from sfumato.core.checks import positive
+from sfumato.core.events.centre import SharedEvent, SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError, PrivacyParameterError, SfumatoError

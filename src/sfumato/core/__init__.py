@@ -1,11 +1,11 @@
 """Meaning: domains, adjacency, guarantees, events, and how they compose. Imports nothing else of sfumato but errors."""
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from sfumato.core.centre_event import SharedGaussianEvent, SharedLaplaceEvent
-from sfumato.core.channel_event import ChannelEvent
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
 from sfumato.core.domain import Categories, Domain, Interval
-from sfumato.core.event import (
+from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.event import (
     BoxEvent,
     Event,
     GaussianEvent,
@@ -15,11 +15,11 @@ from sfumato.core.event import (
     Repeated,
     SelectionEvent,
 )
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
+from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
-from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
-from sfumato.core.linear_event import LinearGaussianEvent
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema

@@ -2,7 +2,7 @@
 
 In:   the events of a publication, its plan, the proofs it rests on.
 Out:  Certificate, and its JSON on disk.
-Not here: checking one (evidence/verify.py), composing costs (core/compose.py), keeping a budget (run/ledger.py).
+Not here: checking one (evidence/verify.py), composing costs (core/compose.py), keeping a budget (ledger/ledger.py).
 
 A certificate says what is claimed; only `verify` says whether it is true. `files` binds it to what was published: the
 SHA-256 of each file named there. The digest tells of careless edits, not of a forger: whoever can write the file can
@@ -28,7 +28,7 @@ from typing import Any
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.errors import CertificateError, CertificateVersionError, InputError, UnprovedError

@@ -2,7 +2,7 @@
 
 In:   events and guarantees, in any order, nested or repeated.
 Out:  one Guarantee for all of them together; the cost of a public partition.
-Not here: what one act costs (core/event.py), who spends (run/ledger.py).
+Not here: what one act costs (core/events/event.py), who spends (ledger/ledger.py).
 Proof: docs/proofs/composition.md
 
 Gaussian acts compose exactly (μ² adds). Mixtures are composed as privacy loss distributions by dp-accounting, behind
@@ -24,7 +24,8 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
-from sfumato.core.event import BoxEvent, Event, GaussianEvent, LaplaceEvent, Repeated
+from sfumato.core.events.event import BoxEvent, Event, GaussianEvent, LaplaceEvent, Repeated
+from sfumato.core.events.learning import ObjectiveDP
 from sfumato.core.guarantee import (
     ZCDP,
     ApproxDP,
@@ -35,7 +36,6 @@ from sfumato.core.guarantee import (
     RenyiDP,
     _order,
 )
-from sfumato.core.learning_event import ObjectiveDP
 from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
 from sfumato.core.parts import Part
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
@@ -187,7 +187,7 @@ Composable = Event | Guarantee | Repeated
 def compose(items: Iterable[Composable]) -> Guarantee:
     """The guarantee of doing all of `items` on the same data; costs are fixed, acts may depend on earlier outputs.
 
-    Costs that depend on earlier outputs add in fewer ways: see run/ledger_balance.py.
+    Costs that depend on earlier outputs add in fewer ways: see ledger/balance.py.
 
     >>> compose([GaussianDP(0.3), GaussianDP(0.4)])
     GaussianDP(adjacency=None, mu=0.5)

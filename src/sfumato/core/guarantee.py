@@ -2,7 +2,7 @@
 
 In:   privacy parameters.
 Out:  Guarantee values: (ε, δ) for any δ, the attacker's trade-off curve and advantage, the Rényi curve, an order.
-Not here: how guarantees add up (core/compose.py), what an act costs (core/event.py).
+Not here: how guarantees add up (core/compose.py), what an act costs (core/events/event.py).
 
 The views of a guarantee describe the worst mechanism that has it. `implies` answers True or False where that is
 decided, and None where the adjacencies differ or the known conversions do not settle it.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.learning_event import objective_loss
+from sfumato.core.events.learning import objective_loss
 from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import Part
 from sfumato.core.special import gammaln

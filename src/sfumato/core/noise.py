@@ -2,7 +2,7 @@
 
 In:   the parameters of a law.
 Out:  what a reader of noisy data may know about the noise; nothing here is random.
-Not here: drawing (mechanisms/), what the laws promise (core/event.py).
+Not here: drawing (mechanisms/), what the laws promise (core/events/event.py).
 """
 
 from __future__ import annotations

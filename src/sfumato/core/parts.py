@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from sfumato.core.events.learning import objective_curve
 from sfumato.core.guarantee import mu_of_pure
-from sfumato.core.learning_event import objective_curve
 from sfumato.core.renyi import laplace_curve, two_point_curve
 from sfumato.errors import PrivacyParameterError
 

@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.core import event as events
 from sfumato.core import guarantee as guarantees
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.compose import ComposedDP, Part, WorstOf
+from sfumato.core.events import event as events
 from sfumato.errors import CertificateError
 
 __all__ = ["event_from_dict", "guarantee_from_dict"]

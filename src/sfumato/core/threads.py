@@ -2,7 +2,7 @@
 
 In:   how many numbers are at stake.
 Out:  a block (or a function, as a decorator) in which BLAS uses one thread.
-Not here: who works at the same time (run/engine.py).
+Not here: who works at the same time (run/engine/engine.py).
 
 BLAS threads wait for each other at the end of every product. On idle cores that costs microseconds; on busy ones a
 matrix of 200 × 100 took 8 to 85 s where one thread takes 0.36 s. A choice of speed: no result depends on it beyond

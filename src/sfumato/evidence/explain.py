@@ -16,7 +16,7 @@ from sfumato.evidence.figures import told_of
 from sfumato.evidence.odds import odds_sentence
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
-from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.sentences import LISTED, exact_sentences
 from sfumato.plan.told import Told

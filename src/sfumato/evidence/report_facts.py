@@ -22,12 +22,12 @@ from sfumato.evidence.frontier import Frontier, frontier_of
 from sfumato.evidence.odds import odds_of, odds_sentence, stated_point
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
+from sfumato.ledger.balance import amount_text, left_text
+from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.sentences import exact_sentences
 from sfumato.plan.told import Told
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_balance import amount_text, left_text
 
 __all__ = [
     "Account",

@@ -2,7 +2,7 @@
 
 In:   a path or a text.
 Out:  Spec; StudyError with every problem.
-Not here: the command line (run/check_command.py); whether it can be planned (run/checking.py).
+Not here: the command line (cli/check.py); whether it can be planned (run/checking.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In:   column names, kinds ("number", "category", "time", "other", "unknown"), a file name. Never a value.
 Out:  the text of a study; of a schema for whole-table release.
-Not here: reading a table's header (run/new_command.py).
+Not here: reading a table's header (cli/new.py).
 
 Every placeholder is a term fill_in(…) where a number or a list belongs, so `sfumato check` reports each of them.
 """

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
@@ -48,7 +48,7 @@ _TYPICAL_LENGTH = 5.0
 
 
 class LedgerLike(Protocol):
-    """What OutputSVC asks of a ledger; sfumato.run.ledger.Ledger is one."""
+    """What OutputSVC asks of a ledger; sfumato.ledger.ledger.Ledger is one."""
 
     def reserve(self, dataset: str, cost: Any, *, adjacency: Adjacency | None = None, purpose: str = "") -> Any: ...
     def commit(self, reservation: Any) -> None: ...

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import is_device_array, summed, to_host

@@ -2,7 +2,7 @@
 
 In:   ε, δ, an adjacency, a public size, width, a loss, a method.
 Out:  TrainingPlan: strength, noise, solver tolerance and the events; made before any data is seen.
-Not here: solving (learn/newton.py), the profile itself (core/learning_event.py), bounds (learn/bounds.py).
+Not here: solving (learn/newton.py), the profile itself (core/events/learning.py), bounds (learn/bounds.py).
 Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 
 Rows have norm at most 1 and slopes are at most 1. "Mean form" divides the objective by the public size N:
@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
-from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.errors import PrivacyParameterError
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import attainable_tolerance, farthest_solution

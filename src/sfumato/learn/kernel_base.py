@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive, probability
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError

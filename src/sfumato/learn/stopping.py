@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from sfumato.core.event import Event, GaussianEvent, Repeated
+from sfumato.core.events.event import Event, GaussianEvent, Repeated
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent, objective_loss
 from sfumato.core.guarantee import PureDP
-from sfumato.core.learning_event import ObjectiveDP, ObjectivePerturbationEvent, objective_loss
 from sfumato.core.renyi import two_point_rdp
 from sfumato.errors import UnprovedError
 from sfumato.mechanisms.bits import Bits

@@ -2,7 +2,7 @@
 
 In:   an unfitted estimator and Passes: something that can sum a statistic over all its rows.
 Out:  the estimator, fitted as by its own `fit`: the same plan, noise, certificate and words.
-Not here: files and clusters (run/engine_fit.py), the statistics (learn/stream_sums.py).
+Not here: files and clusters (run/engine/fit.py), the statistics (learn/stream_sums.py).
 
 Sums leave the passes exact. Noise is added once, here, after the last pass and after the table was found unchanged; a
 pass that is repeated because a worker died repeats a sum and draws nothing.

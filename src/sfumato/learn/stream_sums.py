@@ -2,7 +2,7 @@
 
 In:   a matrix (of the host or a device) and its labels or targets.
 Out:  lists of arrays; the sums of the table are their sums over all batches.
-Not here: reading batches (run/engine_fit.py), what is asked (learn/stream_newton.py), noise: sums leave a worker exact.
+Not here: reading batches (run/engine/fit.py), what is asked (learn/stream_newton.py), noise: sums leave a worker exact.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ Each is imported when it is first used: most studies need no tailored channel an
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.box import Box
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.norm_gamma import NormGamma
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.randomized_response import RandomizedResponse
-    from sfumato.mechanisms.tailored import TailoredNoise
-    from sfumato.mechanisms.tailored_choice import TailoredChoice, tailor
-    from sfumato.mechanisms.tailored_grid import PrivateQuantiles, PublicEdges
-    from sfumato.mechanisms.tailored_regression import tailor_for_regression
+    from sfumato.mechanisms.tailored.choice import TailoredChoice, tailor
+    from sfumato.mechanisms.tailored.grid import PrivateQuantiles, PublicEdges
+    from sfumato.mechanisms.tailored.noise import TailoredNoise
+    from sfumato.mechanisms.tailored.regression import tailor_for_regression
 
 __all__ = [
     "Box",
@@ -57,19 +58,13 @@ _HOME = {
     "Mechanism": "mechanism",
     "NormGamma": "norm_gamma",
     "PermuteAndFlip": "permute_and_flip",
-    "PrivateQuantiles": "tailored_grid",
-    "PublicEdges": "tailored_grid",
+    "PrivateQuantiles": "tailored.grid",
+    "PublicEdges": "tailored.grid",
     "RandomizedResponse": "randomized_response",
-    "TailoredChoice": "tailored_choice",
-    "TailoredNoise": "tailored",
-    "tailor": "tailored_choice",
-    "tailor_for_regression": "tailored_regression",
+    "TailoredChoice": "tailored.choice",
+    "TailoredNoise": "tailored.noise",
+    "tailor": "tailored.choice",
+    "tailor_for_regression": "tailored.regression",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOME)

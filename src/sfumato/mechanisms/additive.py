@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_noise, check_dimension, public_grid

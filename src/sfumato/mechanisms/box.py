@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, positive
-from sfumato.core.event import BoxEvent
+from sfumato.core.events.event import BoxEvent
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.core.noise import BoxNoise
 from sfumato.mechanisms.bits import Bits

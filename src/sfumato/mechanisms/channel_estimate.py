@@ -27,10 +27,10 @@ from scipy.special import ndtri
 from sfumato.core.checks import number
 from sfumato.errors import DataError, InputError
 from sfumato.mechanisms.mechanism import finite_array
-from sfumato.mechanisms.tailored_uses import Use, as_use, as_uses
+from sfumato.mechanisms.tailored.uses import Use, as_use, as_uses
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.tailored import TailoredNoise
+    from sfumato.mechanisms.tailored.noise import TailoredNoise
 
 __all__ = ["Calibration", "Estimate", "bin_means", "bin_points", "calibrate", "estimate", "likeliest_histogram"]
 

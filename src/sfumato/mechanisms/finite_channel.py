@@ -3,7 +3,7 @@
 In:   weights, one row for every state, all rows with the sum 2^62.
 Out:  answers by their number, drawn exactly; ChannelEvent for the ledger.
 Not here: where the weights come from (a network's own distributions, plan/discrete.py), channels for numbers
-          (mechanisms/tailored.py).
+          (mechanisms/tailored/noise.py).
 Proof: docs/proofs/tailored_noise.md
 """
 
@@ -17,14 +17,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.channel_event import ChannelEvent, Weights
 from sfumato.core.checks import positive
+from sfumato.core.events.channel import ChannelEvent, Weights
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.mechanism import Mechanism
-from sfumato.mechanisms.tailored_repair import TOTAL, TOTAL_BITS, private_weights
-from sfumato.mechanisms.tailored_sampling import AliasTable, alias_table
+from sfumato.mechanisms.tailored.repair import TOTAL, TOTAL_BITS, private_weights
+from sfumato.mechanisms.tailored.sampling import AliasTable, alias_table
 
 __all__ = ["FiniteChannel"]
 

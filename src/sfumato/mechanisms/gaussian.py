@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.core.event import GaussianEvent
+from sfumato.core.events.event import GaussianEvent
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP
 from sfumato.mechanisms.additive import IndependentNoise

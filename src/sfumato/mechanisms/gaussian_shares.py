@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.core.centre_event import SharedGaussianEvent
+from sfumato.core.events.centre import SharedGaussianEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.mechanism import finite_array

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.core.event import LaplaceEvent
+from sfumato.core.events.event import LaplaceEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.calibrate import largest_pure_epsilon

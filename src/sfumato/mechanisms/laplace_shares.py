@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.core.centre_event import SharedLaplaceEvent
+from sfumato.core.events.centre import SharedLaplaceEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.mechanism import finite_array

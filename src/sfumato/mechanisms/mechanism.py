@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.event import NormGammaEvent
+from sfumato.core.events.event import NormGammaEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError
 from sfumato.mechanisms.additive import Additive

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.event import RandomizedResponseEvent
+from sfumato.core.events.event import RandomizedResponseEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.event import SelectionEvent
+from sfumato.core.events.event import SelectionEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError
 from sfumato.mechanisms.bits import Bits

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.core.centre_event import SharedEvent
+from sfumato.core.events.centre import SharedEvent
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_cells, check_dimension

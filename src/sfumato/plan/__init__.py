@@ -5,25 +5,20 @@ Each name is imported when it is first used: the plan of a mean needs no solver.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.lazy import lazily
 
 if TYPE_CHECKING:
-    from sfumato.plan.linear import Alternative, Placement, place_noise
+    from sfumato.plan.linear.query import Alternative, Placement, place_noise
 
 __all__ = ["Alternative", "Placement", "place_noise"]
 
 #: Where each name lives.
 _HOME = {
-    "Alternative": "linear",
-    "Placement": "linear",
-    "place_noise": "linear",
+    "Alternative": "linear.query",
+    "Placement": "linear.query",
+    "place_noise": "linear.query",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOME)

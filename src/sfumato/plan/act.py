@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.core import Guarantee
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 
 __all__ = ["Act"]

@@ -22,7 +22,7 @@ from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.individual_part import AnyDraw
-from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.request import Request, requests_of, sample_answers, template_of
 from sfumato.plan.settle import ARITHMETIC

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import Adjacency, Categories, PureDP
-from sfumato.core.channel_event import ChannelEvent
+from sfumato.core.events.channel import ChannelEvent
 from sfumato.errors import PlanError
 from sfumato.mechanisms.finite_channel import FiniteChannel
 from sfumato.network.bounds import Bounds

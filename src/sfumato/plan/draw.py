@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sfumato.core import Adjacency, GaussianDP, PureDP
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace

@@ -21,7 +21,7 @@ from sfumato.lang.deadline import check_time
 from sfumato.plan.discrete import SampleCandidate, SampleDraw
 from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
 from sfumato.plan.individual import CutCandidate, best_cut
-from sfumato.plan.linear_individual import LinearCandidate, LinearDraw, linear_candidate, linear_refinements
+from sfumato.plan.linear.individual import LinearCandidate, LinearDraw, linear_candidate, linear_refinements
 from sfumato.plan.plan import Considered
 from sfumato.plan.template import Numbers, Template
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.core import Guarantee, compose
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
-from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.linear.individual import LinearDraw
 
 if TYPE_CHECKING:
     from sfumato.network import Network

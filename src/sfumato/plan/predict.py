@@ -18,7 +18,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, combined_variance
 from sfumato.plan.individual_part import AnyDraw, IndividualPart
 from sfumato.plan.intervals import NoiseLaw, law_of
-from sfumato.plan.linear_individual import LinearDraw, linear_law
+from sfumato.plan.linear.individual import LinearDraw, linear_law
 from sfumato.plan.plan import Basis, Seen
 from sfumato.plan.statistic import part_labels
 from sfumato.plan.template import Numbers

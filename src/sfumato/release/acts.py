@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core.domain import Categories, Interval
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.noise import GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError

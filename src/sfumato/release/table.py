@@ -20,7 +20,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.core.compose import compose
 from sfumato.core.domain import Categories, Interval
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema

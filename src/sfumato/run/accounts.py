@@ -2,7 +2,7 @@
 
 In:   the tables a run reads and the column that says whose row it is; the ledger; what the run costs.
 Out:  sources, the accounts they are bound to, and a first grant if a person asked for it.
-Not here: what is charged (run/ledger.py), which rows are read (network/).
+Not here: what is charged (ledger/ledger.py), which rows are read (network/).
 
 A source is a place (the resolved path of a file) or a content (SHA-256 of a file's bytes, or of a table in memory),
 each together with the identity column. An account is bound to every source it was charged for. So a new name for the
@@ -33,12 +33,12 @@ import pyarrow.compute as pc
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
+from sfumato.ledger.balance import amount_text
+from sfumato.ledger.grants import grant_command
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import data_of
 from sfumato.network.network import Network
 from sfumato.network.tables import layout_of
-from sfumato.run.grants import grant_command
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_balance import amount_text
-from sfumato.run.ledger_records import data_of
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 

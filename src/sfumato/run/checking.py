@@ -2,7 +2,7 @@
 
 In:   a study file, the folder of its public tables.
 Out:  the Spec and all problems. What has no error here is planned by `sfumato plan`.
-Not here: the language's own checks (lang/load.py), how problems are shown (run/check_command.py).
+Not here: the language's own checks (lang/load.py), how problems are shown (cli/check.py).
 
 A plan needs no private table, so the surest way to know whether there is one is to make it.
 """

@@ -2,7 +2,7 @@
 
 In:   the ledger, the command that goes on, and from the run: what it reserved, when it begins to draw, when it is done.
 Out:  KeyboardInterrupt with a note; at the command line UnfinishedError with the same words.
-Not here: hidden folders (run/staging.py), what is charged (run/ledger.py).
+Not here: hidden folders (run/staging.py), what is charged (ledger/ledger.py).
 
 A reservation is given back only if the run had not begun to draw. Afterwards nobody can know what was seen.
 """
@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sfumato.errors import UnfinishedError
-from sfumato.run.grants import grant_command, settle_command
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_records import Reservation
+from sfumato.ledger.grants import grant_command, settle_command
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
 
 __all__ = ["Payment", "paying", "told_when_interrupted"]
 

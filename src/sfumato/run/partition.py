@@ -2,7 +2,7 @@
 
 In:   a Parquet file, a folder of them, or any fsspec address (s3://…, gs://…, memory://…).
 Out:  PartitionedTable: columns, rows, fingerprint; Part: a range of rows that a worker reads by itself, block by block.
-Not here: who works on the parts (run/engine.py), what is done to them (run/partition_release.py, run/engine_fit.py).
+Not here: who works on the parts (run/engine/), what is done to them (run/partition_release.py, run/engine/fit.py).
 
 Rows are numbered across the files in the order of their names. Blocks and parts are cut at fixed row numbers, given by
 the number of columns: neither how many workers there are nor how the files were cut can move them. The number of rows

@@ -30,7 +30,7 @@ from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release.obfuscated import ObfuscatedRelease, _signed_labels
 from sfumato.release.projector import _unit, plain_noise
 from sfumato.release.svm import RegularisedSVM
-from sfumato.run.engine import Engine, Total, open_engine
+from sfumato.run.engine.engine import Engine, Total, open_engine
 from sfumato.run.partition import Layout, Part, PartitionedTable, Piece, grouped
 from sfumato.run.partition_release import _check_columns, _check_workers, _file_name
 from sfumato.run.staging import check_target

@@ -29,13 +29,13 @@ from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, SfumatoError
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
 from sfumato.release.obfuscated import ObfuscatedRelease
 from sfumato.release.table import PreparedTable
 from sfumato.run.accounts import Grant, files_sources
-from sfumato.run.engine import Engine, open_engine
+from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.files import _new_sink
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_records import Reservation
 from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging, check_target, finish

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import PlanError
 from sfumato.plan.act import Act
 from sfumato.plan.strategy import Strategy

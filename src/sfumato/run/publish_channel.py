@@ -2,7 +2,7 @@
 
 In:   a variable with a public range, uses, ε.
 Out:  one published value per individual, channel.json for whoever estimates from them.
-Not here: the design (mechanisms/tailored.py).
+Not here: the design (mechanisms/tailored/noise.py).
 Proof: docs/proofs/tailored_noise.md
 
 The prediction is the channel's own: the mean squared error of the value taken at face value, for individuals spread
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, final
 import pyarrow as pa
 
 from sfumato.core import Adjacency, Guarantee, Interval, Schema
-from sfumato.mechanisms.tailored import TailoredNoise
+from sfumato.mechanisms.tailored.noise import TailoredNoise
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction

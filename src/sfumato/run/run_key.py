@@ -2,7 +2,7 @@
 
 In:   the ledger's path and what the run is bound to (plan, input, layout).
 Out:  RunKey: a StreamKey, the name of the run in the ledger, whether an earlier attempt is being resumed.
-Not here: streams (mechanisms/bits.py), reservations (run/ledger.py).
+Not here: streams (mechanisms/bits.py), reservations (ledger/ledger.py).
 Proof: docs/proofs/keyed_streams.md
 
 The key is on disk before the first draw, so an interrupted run can go on with the same noise and pays once. A key is

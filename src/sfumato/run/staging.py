@@ -2,7 +2,7 @@
 
 In:   where the release is to go, what it is, the reservations that pay for it.
 Out:  the complete folder in its place, or a hidden one and a message that says where it is and how to finish.
-Not here: what is written (run/study_files.py, run/tables.py), what it costs (run/ledger.py).
+Not here: what is written (run/study_files.py, run/tables.py), what it costs (ledger/ledger.py).
 
     drawing ──complete──▶ complete ──(commit)──▶ publish
        │                     └── kept, whatever happens: the next attempt commits and publishes exactly these files
@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import InputError, UnfinishedError
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_records import Reservation
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
 from sfumato.run.manifest import hash_of, hashes
 
 try:

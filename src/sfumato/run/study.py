@@ -23,6 +23,8 @@ import pyarrow as pa
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, InputError, PlanError, SfumatoError, UnprovedError
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
@@ -30,10 +32,8 @@ from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
-from sfumato.run.engine import Engine
+from sfumato.run.engine.engine import Engine
 from sfumato.run.interruption import Payment, paying
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_records import Reservation
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
 from sfumato.run.staging import Staging, check_target, finish, is_waiting
@@ -44,7 +44,7 @@ from sfumato.run.view import Drawn, View
 
 if TYPE_CHECKING:
     from sfumato.core.compose import Repeated
-    from sfumato.core.event import Event
+    from sfumato.core.events.event import Event
     from sfumato.core.guarantee import Guarantee
     from sfumato.run.publish import Columns
     from sfumato.run.publish_base import Performed
@@ -223,7 +223,7 @@ def _evaluated(
 ) -> Values:
     if engine == "local":
         return network.evaluate(_without_forgotten(network, tables), row_keys)
-    from sfumato.run.engine_study import evaluate_on
+    from sfumato.run.engine.study import evaluate_on
 
     return evaluate_on(engine, network, tables, row_keys=row_keys)
 

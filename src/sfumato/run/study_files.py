@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
 from sfumato.core.certificate import Certificate
-from sfumato.core.event import Event, Repeated
+from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.plan import Plan

@@ -21,13 +21,13 @@ from pyarrow import parquet
 from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.errors import DataError, InputError
+from sfumato.ledger.ledger import Ledger
 from sfumato.release.synthetic import Measured, SyntheticRelease
 from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.table import RECORD
 from sfumato.run.accounts import Grant, table_sources
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
-from sfumato.run.ledger import Ledger
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish

@@ -24,12 +24,12 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
 from sfumato.release.table import RECORD, PreparedTable
 from sfumato.run.accounts import Grant, first_grant, needed, table_sources
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
-from sfumato.run.ledger import Ledger
-from sfumato.run.ledger_records import Reservation
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish

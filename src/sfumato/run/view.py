@@ -29,7 +29,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.intervals import Figure, NoiseLaw, figure_of, law_of
-from sfumato.plan.linear_individual import LinearDraw
+from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import shared_template, template_of
 from sfumato.plan.statistic import Statistic, Sums, part_labels, statistic_of

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.plan.intervals import NoiseLaw, body
-from sfumato.plan.linear_individual import LinearCandidate, LinearDraw, linear_law
+from sfumato.plan.linear.individual import LinearCandidate, LinearDraw, linear_law
 from sfumato.plan.template import Numbers, Template
 
 __all__ = ["RowFigures", "linear_rows", "template_rows"]

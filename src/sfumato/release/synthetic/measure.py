@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.event import Event
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import GaussianDP
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian

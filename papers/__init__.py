@@ -1,0 +1,1 @@
+"""The papers' experiments as runnable studies; `sfumato reproduce` finds them in a checkout."""

@@ -1,0 +1,1 @@
+"""The `sfumato` command: one file a command; app.py mounts them and prints what went wrong."""

@@ -1,0 +1,181 @@
+"""`sfumato release`: a table file in, a published folder out.
+
+In:   arguments.
+Out:  a call of run/tables.py with a progress bar.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from sfumato.cli.ledger import granting
+from sfumato.core.domain import Interval
+from sfumato.core.schema import Schema
+from sfumato.errors import PrivacyParameterError
+
+if TYPE_CHECKING:
+    from sfumato.release.table import PreparedTable
+
+__all__ = ["release", "wide_noise"]
+
+
+class _Method(StrEnum):
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+    BOX = "box"
+
+
+def release(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="The private table: a .parquet or .csv file, a folder of Parquet, s3://…"),
+    ],
+    schema: Annotated[Path, typer.Option(help="Public bounds and categories of its columns (TOML).")],
+    out: Annotated[Path, typer.Option(help="New folder for the published table, its noise law and certificate.")],
+    epsilon: Annotated[float | None, typer.Option(help="ε for the features of one record.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ for the features of one record.")] = None,
+    method: Annotated[_Method, typer.Option(help="Which noise.")] = _Method.GAUSSIAN,
+    label: Annotated[str | None, typer.Option(help="The label column, published as it is unless it has an ε.")] = None,
+    label_epsilon: Annotated[float | None, typer.Option(help="ε for the label, on top of --epsilon.")] = None,
+    adversary_error: Annotated[
+        float | None, typer.Option(help="Instead of ε: an unbiased attacker's total squared error, in column widths.")
+    ] = None,
+    trade_off: Annotated[float | None, typer.Option(help="Instead of ε: λ of the optimal noise.")] = None,
+    category_epsilon: Annotated[
+        float | None, typer.Option(help="ε shared by categorical columns, without --epsilon.")
+    ] = None,
+    half_width: Annotated[float, typer.Option(help="For box noise: half the box, in column widths.")] = 20.0,
+    clip: Annotated[bool, typer.Option("--clip", help="Put published numbers back into their public range.")] = False,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file; default: beside IN.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the dataset in the ledger; default: the file's name.")
+    ] = None,
+    grant: Annotated[
+        bool, typer.Option("--grant", help="Data that has no budget yet is granted exactly what this release needs.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option(help="Who works: local, dask (workers on this machine), or a scheduler at tcp://host:8786.")
+    ] = "local",
+    partitions: Annotated[
+        int | None, typer.Option(help="Into how many tasks a folder is cut. It changes nothing in the result.")
+    ] = None,
+) -> None:
+    """Publish a whole table: every record with noise, streamed from file to file, charged and certified.
+
+    Example: sfumato release people.parquet --schema people.toml --epsilon 2 --delta 1e-6 --label income --out published
+    --grant
+    """
+    # Two seconds of imports, needed by no other command.
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.release.box import WeakGuaranteeWarning
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.files import TableFile
+    from sfumato.run.interruption import told_when_interrupted
+    from sfumato.run.partition import PartitionedTable
+    from sfumato.run.partition_release import release_partitions
+    from sfumato.run.tables import release_file
+
+    console = Console()
+    declared = Schema.read(schema)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", WeakGuaranteeWarning)
+        prepared = _prepare(
+            method, declared, epsilon, delta, label, label_epsilon, adversary_error, trade_off, category_epsilon,
+            half_width, clip,
+        )  # fmt: skip
+    for warning in caught:
+        console.print(str(warning.message), style="yellow", highlight=False, markup=False)
+    path = Path(source)
+    place = (ledger or default_ledger(source)).resolve()
+    console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
+    allowed = granting(grant, console)
+    one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
+    rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
+    with Progress(
+        TextColumn("releasing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("rows", total=rows)
+        remember_ledger(place)  # before anything is reserved in it
+        book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
+        if one_file:
+            with told_when_interrupted():
+                release_file(
+                    path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed
+                )
+        else:
+            release_partitions(
+                source, prepared, out, book, name, engine=engine, partitions=partitions,
+                progress=lambda done: bar.advance(task, done), grant=allowed,
+            )  # fmt: skip
+    table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
+    console.print(
+        Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
+    )
+    console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
+    for note in (*prepared.notes, *wide_noise(prepared)):
+        console.print(note, highlight=False, markup=False)
+
+
+def wide_noise(prepared: PreparedTable) -> list[str]:
+    """A sentence for each column whose single cells say nothing any more: noise wider than all it can hold."""
+    found = []
+    for name, law in zip(prepared.noise.columns, prepared.noise.laws, strict=True):
+        domain = prepared.schema.columns.get(name)
+        ratio = math.sqrt(law.variance()) / domain.width if isinstance(domain, Interval) else 0.0
+        if ratio > 1:
+            found.append(
+                f"{name}: the noise is {ratio:.2g} times the column's width. For such a promise publish statistics "
+                "(sfumato new, sfumato run) or synthetic rows (sfumato synthesize) instead."
+            )
+    return found
+
+
+def _prepare(
+    method: _Method,
+    schema: Schema,
+    epsilon: float | None,
+    delta: float | None,
+    label: str | None,
+    label_epsilon: float | None,
+    adversary_error: float | None,
+    trade_off: float | None,
+    category_epsilon: float | None,
+    half_width: float,
+    clip: bool,
+) -> PreparedTable:
+    from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease
+
+    common = {"label": label, "label_epsilon": label_epsilon, "clip": clip}
+    if method is _Method.BOX:
+        return BoxRelease(
+            schema, half_width=half_width, trade_off=trade_off or 0.0, category_epsilon=category_epsilon, **common
+        ).prepare()
+    if method is _Method.LAPLACE:
+        if epsilon is None:
+            raise PrivacyParameterError("Laplace noise needs --epsilon. Nothing was drawn or spent.")
+        return LaplaceRelease(schema, epsilon=epsilon, delta=delta or 0.0, **common).prepare()
+    return GaussianRelease(
+        schema,
+        epsilon=epsilon,
+        delta=delta,
+        adversary_error=adversary_error,
+        trade_off=trade_off,
+        category_epsilon=category_epsilon,
+        **common,
+    ).prepare()

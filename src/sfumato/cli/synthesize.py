@@ -1,0 +1,97 @@
+"""`sfumato synthesize`: a table file in, a folder of invented rows out.
+
+In:   arguments.
+Out:  a call of run/synthesize.py with a progress bar.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.text import Text
+
+from sfumato.cli.ledger import granting
+from sfumato.core.schema import Schema
+from sfumato.errors import SchemaError
+
+__all__ = ["synthesize"]
+
+
+def synthesize(
+    source: Annotated[Path, typer.Argument(metavar="TABLE", help="The private table: a .parquet or .csv file.")],
+    schema: Annotated[Path, typer.Option(help="Public bounds and categories of its columns (TOML).")],
+    epsilon: Annotated[float, typer.Option(help="ε for one row.")],
+    delta: Annotated[float, typer.Option(help="δ for one row, such as 1e-6.")],
+    out: Annotated[Path, typer.Option(help="New folder for the rows, the noisy tables and the certificate.")],
+    label: Annotated[str | None, typer.Option(help="The column that others will want to predict.")] = None,
+    edges: Annotated[
+        Path | None, typer.Option(help="TOML with public bin edges, one line a column: age = [0, 18, 65, 110].")
+    ] = None,
+    absent: Annotated[
+        list[str] | None, typer.Option(help="A column whose missing values are a level of their own; may be repeated.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows to make; default: as many as the table has.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file; default: beside TABLE.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
+    grant: Annotated[
+        bool, typer.Option("--grant", help="Data that has no budget yet is granted exactly what this release needs.")
+    ] = False,
+) -> None:
+    """Publish invented rows that keep the table's one- and two-way tables and its link to the label.
+
+    Example: sfumato synthesize people.parquet --schema people.toml --epsilon 1 --delta 1e-6 --label income --out made
+    --grant
+    """
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.release.synthetic import SyntheticRelease
+    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.files import TableFile
+    from sfumato.run.interruption import told_when_interrupted
+    from sfumato.run.synthesize import synthesize_file
+
+    console = Console()
+    release = SyntheticRelease(
+        Schema.read(schema),
+        epsilon,
+        delta,
+        label=label,
+        edges={} if edges is None else _read_edges(edges),
+        absent=tuple(absent or ()),
+        rows=rows,
+    )
+    place = (ledger or default_ledger(str(source))).resolve()
+    console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
+    allowed = granting(grant, console)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("counting", total=TableFile.open(source).row_count())
+        remember_ledger(place)  # before anything is reserved in it
+        book = Ledger(place, beside=known_ledgers())
+        name = dataset or source.stem
+        with told_when_interrupted():
+            promise = synthesize_file(
+                source, release, out, book, name, progress=lambda n: bar.advance(task, n), grant=allowed
+            )
+    console.print(
+        Text.assemble(
+            "Published ", (str(out), "bold"), ": table.parquet, measured.parquet, certificate.json, README.txt"
+        )
+    )
+    console.print(f"Promise: {promise}", highlight=False, markup=False)
+    console.print((out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0], highlight=False, markup=False)
+    console.print(f"Next: sfumato verify {out}", highlight=False, markup=False)
+
+
+def _read_edges(path: Path) -> dict[str, list[float]]:
+    try:
+        return {name: list(values) for name, values in tomllib.loads(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, TypeError):
+        raise SchemaError(
+            f"{path} is no TOML of bin edges such as: age = [0, 18, 65, 110]. Nothing was spent."
+        ) from None

@@ -1,0 +1,1 @@
+"""Noise for linear queries under many requirements: the question, its forms, its solver."""

@@ -1,0 +1,1 @@
+"""Who evaluates tables and sums: this process, or a Dask cluster."""

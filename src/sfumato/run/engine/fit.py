@@ -1,0 +1,192 @@
+"""Train an estimator on a table of many files, or on a Dask dataframe, on any engine.
+
+In:   an unfitted estimator, a Parquet folder, address or Dask dataframe, the name of its label, an engine.
+Out:  the same estimator, fitted: each step of the training is one sum over all rows.
+Not here: the training (learn/stream.py), the engines (run/engine/engine.py).
+
+Which worker sums which rows does not show in the result: sums carry their rounding errors. Workers draw no noise; it is
+added once, in this process, to the finished sums.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.core.tables import nearest
+from sfumato.core.threads import calm_threads
+from sfumato.errors import DataError, SchemaError
+from sfumato.learn.stream import fit_by_sums, streamed_classes
+from sfumato.learn.stream_sums import BatchReader, Statistic
+from sfumato.run.engine.engine import Engine, Total, open_engine
+from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
+
+__all__ = ["fit_table"]
+
+Estimator = TypeVar("Estimator")
+
+#: A scheduler takes about a millisecond for each task of each pass; workers lose nothing by longer ones.
+_MOST_TASKS = 4096
+
+
+def fit_table(
+    estimator: Estimator,
+    source: Any,
+    label: str,
+    *,
+    columns: Sequence[str] | None = None,
+    engine: str | Engine = "local",
+    partitions: int | None = None,
+    layout: Layout | None = None,
+) -> Estimator:
+    """Fit `estimator` on the table at `source`, whose column `label` is the target; costs what its `fit` costs.
+
+    Features are the schema's columns, or `columns`, or all columns but the label. Classifiers must declare `classes`.
+
+    >>> import tempfile
+    >>> from pyarrow import parquet
+    >>> from sfumato.learn import PrivateLogisticRegression
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> x = np.random.default_rng(0).uniform(-1, 1, 5000)
+    >>> parquet.write_table(pa.table({"x": x, "y": x > 0}), f"{folder.name}/0.parquet")
+    >>> model = PrivateLogisticRegression(1.0, 1e-6, classes=[False, True], random_state=0)
+    >>> fit_table(model, folder.name, "y").score(pa.table({"x": x}).to_pandas(), x > 0) > 0.95
+    True
+    >>> folder.cleanup()
+    """
+    classes = streamed_classes(estimator)
+    schema = getattr(estimator, "schema", None)
+    crew = open_engine(engine)
+    try:
+        table = _opened(source, crew)
+        names = _feature_names(table, label, schema, columns)
+        reader = BatchReader(names, label, schema, classes)
+        made = layout or Layout(Layout.for_columns(len(names) + 1).block_rows, 2)
+        parts = table.payloads(made)
+        tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
+        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks))
+    finally:
+        if crew is not engine:
+            crew.close()
+
+
+@dataclass(frozen=True)
+class _SumParts:
+    """The task of a worker: the statistic of some parts. Reading twice gives the same sums."""
+
+    reader: BatchReader
+    statistic: Statistic
+
+    def __call__(self, parts: Sequence[Any]) -> Total:
+        with calm_threads():  # chunks are small, however many rows there are
+            return self._summed(parts)
+
+    def _summed(self, parts: Sequence[Any]) -> Total:
+        columns = [*self.reader.columns, self.reader.label]
+        result = None
+        for part in parts:
+            for block in _blocks(part, columns):
+                for matrix, target in self.reader(block):
+                    piece = Total.of(self.statistic(matrix, target))
+                    result = piece if result is None else result.plus(piece)
+        if result is None:  # partitions of a dataframe may be empty; sums over no rows are zeros of the right shape
+            width = len(self.reader.columns) if self.reader.schema is None else self.reader.schema.width
+            result = Total.of(self.statistic(np.zeros((0, width)), np.zeros(0)))
+        return result
+
+
+def _blocks(part: Any, columns: list[str]) -> Iterator[pa.Table]:
+    if isinstance(part, Part):
+        for _, block in part.blocks(columns):
+            yield block
+        return
+    yield pa.Table.from_pandas(part[columns], preserve_index=False)
+
+
+class _TablePasses:
+    """Passes over the parts of a table, by an engine."""
+
+    def __init__(self, table: _Files | _Frame, reader: BatchReader, crew: Engine, tasks: list[tuple[Any, ...]]) -> None:
+        self._table, self._reader, self._crew, self._tasks = table, reader, crew, tasks
+        if table.rows == 0:
+            raise DataError("The table has no rows. Nothing was spent.")
+
+    @property
+    def rows(self) -> int:
+        return self._table.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._reader.columns
+
+    def total(self, statistic: Statistic) -> list[np.ndarray]:
+        return self._crew.total(_SumParts(self._reader, statistic), self._tasks).values
+
+    def check_unchanged(self) -> None:
+        self._table.check_unchanged()
+
+
+class _Files:
+    def __init__(self, table: PartitionedTable) -> None:
+        self._table, self.rows, self.column_names = table, table.total_rows, table.column_names
+
+    def payloads(self, layout: Layout) -> list[Any]:
+        return list(self._table.groups_as_parts(layout))
+
+    def check_unchanged(self) -> None:
+        self._table.check_unchanged()
+
+
+class _Frame:
+    """A Dask dataframe, its partitions computed once and kept where they are."""
+
+    def __init__(self, frame: Any, crew: Engine) -> None:
+        self.column_names = [str(name) for name in frame.columns]
+        self._parts = crew.kept(frame)
+        lengths = crew.total(_count, [(part,) for part in self._parts])
+        self.rows = int(lengths.values[0])
+
+    def payloads(self, layout: Layout) -> list[Any]:
+        return self._parts
+
+    def check_unchanged(self) -> None:
+        """The partitions were computed once and are kept."""
+
+
+def _count(parts: Sequence[Any]) -> Total:
+    return Total.of([np.array(float(sum(len(part) for part in parts)))])
+
+
+def _opened(source: Any, crew: Engine) -> _Files | _Frame:
+    if isinstance(source, str | os.PathLike):
+        return _Files(PartitionedTable.open(source))
+    if hasattr(source, "to_delayed") and hasattr(source, "columns"):
+        return _Frame(source, crew)
+    raise DataError(
+        f"A {type(source).__name__} is not read in parts: pass a Parquet folder, an address or a Dask dataframe, or "
+        "call the estimator's own fit. Nothing was spent."
+    )
+
+
+def _feature_names(table: _Files | _Frame, label: str, schema: Any, columns: Iterable[str] | None) -> tuple[str, ...]:
+    if schema is not None:
+        wanted = list(schema.columns)
+        if label in wanted:
+            raise SchemaError(
+                f"The label {label!r} is a column of the schema: schema.without([{label!r}]) leaves it out."
+            )
+    else:
+        wanted = [name for name in table.column_names if name != label] if columns is None else list(columns)
+    for name in (label, *wanted):
+        if name not in table.column_names:
+            raise SchemaError(
+                f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."
+            )
+    if not wanted or label in wanted:
+        raise SchemaError("There must be at least one feature, and the label cannot be one. Nothing was spent.")
+    return tuple(wanted)

@@ -1,1 +1,0 @@
-"""The main job and the papers' experiments as runnable studies."""
