@@ -39,6 +39,7 @@ from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
+from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.guarantee import Guarantee, mu_of_pure
 from sfumato.errors import UnprovedError
 from sfumato.evidence import verify
@@ -96,6 +97,11 @@ def _box(rng: random.Random, who: Adjacency) -> Event:
     return BoxEvent(1.0, rng.uniform(1.0, 30.0), rng.choice([0.0, 0.0, 1.0, 30.0]), 2.0**-12, adjacency=who)
 
 
+def _quantiles(rng: random.Random, who: Adjacency) -> Event:
+    wanted = tuple(sorted({rng.randint(1, 99) / 100 for _ in range(rng.randint(1, 5))}))
+    return QuantilesEvent(wanted, rng.randint(1, 3), _scale(rng), adjacency=who)
+
+
 MAKERS: dict[type[Event], Make] = {
     GaussianEvent: _additive(GaussianEvent),
     LaplaceEvent: _additive(LaplaceEvent),
@@ -108,6 +114,7 @@ MAKERS: dict[type[Event], Make] = {
     ChannelEvent: _channel,
     ObjectivePerturbationEvent: _objective,
     LinearGaussianEvent: _linear,
+    QuantilesEvent: _quantiles,
     SharedGaussianEvent: _shared(SharedGaussianEvent),
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),
 }

@@ -17,6 +17,7 @@ from sfumato.core.events.event import (
 )
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
+from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -53,6 +54,7 @@ __all__ = [
     "ObjectivePerturbationEvent",
     "Partition",
     "PureDP",
+    "QuantilesEvent",
     "RandomizedResponseEvent",
     "RenyiDP",
     "Repeated",

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -175,6 +176,15 @@ def _channel_part(event: Record) -> Part:
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
 
 
+def _quantiles_part(event: Record) -> Part:
+    """Twice what one individual moves the sum over all gaps by, over the scale; in fractions throughout."""
+    ends = [Fraction(0), *(Fraction(repr(one)) for one in event["quantiles"]), Fraction(1)]
+    widths = [above - below for below, above in pairwise(ends)]
+    move = Fraction(2) if event["adjacency"]["relation"] == "replace-one" else 2 - 2 * min(widths)
+    moved = 2 * move * event["rows"] / Fraction(event["scale"])
+    return Part("two-point", _UP.divide(Decimal(moved.numerator), Decimal(moved.denominator)))
+
+
 def _strength(event: Record) -> float:
     """Stiffness in units of the half width; none stays none however wide the box."""
     return event["stiffness"] * event["half_width"] ** 4 if event["stiffness"] else 0.0
@@ -194,6 +204,7 @@ RULES: dict[str, Rule] = {
         lambda event: event["rule"].replace("-", "_"),
         lambda event: Part("two-point", _UP.multiply(Decimal(2), _moved(event, Decimal(1)))),
     ),
+    "QuantilesEvent": Rule(lambda _: "quantiles", _quantiles_part),
     "BoxEvent": Rule(
         lambda _: "box",
         lambda event: Part("box", _moved(event, Decimal(1), "half_width"), _strength(event)),

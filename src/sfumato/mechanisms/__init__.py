@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.finite_channel import FiniteChannel
     from sfumato.mechanisms.gaussian import Gaussian
     from sfumato.mechanisms.gaussian_shares import GaussianShares
+    from sfumato.mechanisms.joint_quantiles import JointQuantiles
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.laplace_shares import LaplaceShares
     from sfumato.mechanisms.mechanism import Mechanism
@@ -32,6 +33,7 @@ __all__ = [
     "FiniteChannel",
     "Gaussian",
     "GaussianShares",
+    "JointQuantiles",
     "Laplace",
     "LaplaceShares",
     "Mechanism",
@@ -53,6 +55,7 @@ _HOME = {
     "FiniteChannel": "finite_channel",
     "Gaussian": "gaussian",
     "GaussianShares": "gaussian_shares",
+    "JointQuantiles": "joint_quantiles",
     "Laplace": "laplace",
     "LaplaceShares": "laplace_shares",
     "Mechanism": "mechanism",

@@ -15,7 +15,7 @@ now and then, and never touch the law.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ __all__ = ["JointPaths"]
 #: Proposals this much below the computed sums are kept always; errors of rounding are far smaller (proof note).
 _MARGIN = 1e-3
 _FARTHEST = Fraction(100_000)
+_WORD = 1 << 64
 
 
 class _Run(NamedTuple):
@@ -167,8 +168,10 @@ class JointPaths:
             return (low if exponent < _FARTHEST else Fraction(0)) * factor, high * factor
 
         kept = _flips(chance, trials.size, bits)
-        for trial in trials[kept]:
-            found[trial] = [place for run in path for place in self._inside(run, bits)]
+        column = 0
+        for run in path:
+            found[trials[kept], column : column + run.length] = self._inside(run, int(kept.sum()), bits)
+            column += run.length
         return trials[~kept]
 
     def cost(self, path: Sequence[_Run]) -> Fraction:
@@ -176,15 +179,14 @@ class JointPaths:
         ranks = [0, *(run.at for run in path for _ in range(run.length)), self.rows]
         return sum(abs(ranks[k + 1] - ranks[k] - wanted) for k, wanted in enumerate(self.wanted)) / self.scale
 
-    def _inside(self, run: _Run, bits: Bits) -> list[int]:
-        """A non-decreasing tuple in one stretch, all alike likely: a subset of length + size - 1 (Floyd's method)."""
-        size, room = run.length, int(self.lengths[run.at]) + run.length - 1
-        chosen: set[int] = set()
-        for top in range(room - size, room):
-            one = int(bits.below(top + 1, 1)[0]) if top else 0
-            chosen.add(top if one in chosen else one)
-        start = int(self._starts[run.at])
-        return [start + place - rank for rank, place in enumerate(sorted(chosen))]
+    def _inside(self, run: _Run, trials: int, bits: Bits) -> np.ndarray:
+        """Non-decreasing tuples in one stretch, all alike likely."""
+        start, length = int(self._starts[run.at]), int(self.lengths[run.at])
+        if run.length == 1:
+            return start + bits.below(length, trials)[:, None]
+        return start + np.array([_tuple(length, run.length, bits) for _ in range(trials)], dtype=np.int64).reshape(
+            trials, run.length
+        )
 
     # ── the law, for audits ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,21 +198,29 @@ class JointPaths:
         return -np.abs(np.diff(ends, axis=1) - wanted).sum(axis=1) / float(self.scale) - self.log_total
 
 
+def _tuple(length: int, size: int, bits: Bits) -> list[int]:
+    """One of the C(length + size - 1, size) non-decreasing tuples below `length`: a subset (Floyd's method), drawn in."""
+    room = length + size - 1
+    chosen: set[int] = set()
+    for top in range(room - size, room):
+        one = int(bits.below(top + 1, 1)[0])
+        chosen.add(top if one in chosen else one)
+    return [place - rank for rank, place in enumerate(sorted(chosen))]
+
+
 def _groups(drawn: np.ndarray, trials: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     order = np.argsort(drawn, kind="stable")
     values, firsts = np.unique(drawn[order], return_index=True)
     yield from zip(values.tolist(), np.split(trials[order], firsts[1:]), strict=True)
 
 
-def _flips(chance: object, size: int, bits: Bits) -> np.ndarray:
+def _flips(chance: Callable[[int], Enclosure], size: int, bits: Bits) -> np.ndarray:
     """Independent coins of one exact probability: 64 bits decide nearly all, further bits the rest."""
-    low, high = (min(Fraction(1), end) for end in chance(64))  # type: ignore[operator]
+    low, high = chance(64)
     words = bits.words(size)
-    below, above = math.floor(low * 2**64) - 1, math.ceil(high * 2**64) + 1
-    kept = np.array([int(word) < below for word in words], dtype=bool) if size < 8 else words < np.uint64(max(below, 0))
-    unsure = [k for k in np.flatnonzero(~kept) if int(words[k]) <= above]
-    for k in unsure:
-        kept[k] = bernoulli(LazyUniform(bits, int(words[k]), 64), chance)  # type: ignore[arg-type]
+    kept = words < np.uint64(min(_WORD - 1, math.floor(low * _WORD)))  # a word stands for [word, word + 1)/2^64
+    for place in np.flatnonzero(~kept & (words <= np.uint64(min(_WORD - 1, math.ceil(high * _WORD))))):
+        kept[place] = bernoulli(LazyUniform(bits, int(words[place]), 64), chance)
     return kept
 
 

@@ -6,9 +6,9 @@ Not here: choosing among the places (joint_quantiles.py).
 Proof: docs/proofs/quantiles.md
 
 Rows come in three sorts that an even spread over the range serves badly: many at 0, many at round numbers, and most
-within a small part of a range that was stated generously. So a quarter each of the weight is spread evenly, given to
-round numbers (as much to the tens as to the hundreds …), spread evenly over the orders of magnitude, and given to the
-place nearest to 0. It is public and moves no promise.
+within a small part of a range that was stated generously. So four sevenths of the weight are spread evenly, and a
+seventh each is given to round numbers (as much to the tens as to the hundreds …), spread evenly over the orders of
+magnitude, and given to the place nearest to 0. It is public and moves no promise.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class QuantileGrid:
         anchor = int(np.clip(0, self.first, self.first + self.count - 1))
         octaves = np.frexp(np.abs(places - anchor).astype(np.float64))[1]  # 0 at the anchor, then [1, 2), [2, 4) …
         sizes = np.bincount(octaves)
-        share = 1.0 / self.count + (1.0 / np.count_nonzero(sizes) / np.maximum(sizes, 1))[octaves]
+        share = 4.0 / self.count + (1.0 / np.count_nonzero(sizes) / np.maximum(sizes, 1))[octaves]
         share[anchor - self.first] += 1.0
         power, levels = 10, []
         while (round_ones := places[places % power == 0]).size >= _FEWEST_ROUND:
