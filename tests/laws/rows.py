@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core import REPLACE_ONE, ApproxDP, Interval, PureDP
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, Interval, PureDP
 from sfumato.mechanisms import (
     Box,
     Exponential,
     FiniteChannel,
     Gaussian,
     GaussianShares,
+    GroupCounts,
     JointQuantiles,
     Laplace,
     LaplaceShares,
@@ -138,6 +139,12 @@ ROWS: dict[type[Mechanism], Row] = {
         two_rows(MEDIAN),
         lambda factor: replace(MEDIAN, scale=MEDIAN.scale * factor),
         squared_ranks,
+    ),
+    GroupCounts: Row(
+        GroupCounts.for_guarantee(APPROX, 1, ADD_REMOVE),
+        ([60], [61]),
+        lambda factor: GroupCounts.for_guarantee(ApproxDP(1.0 / factor, 1e-5), 1, ADD_REMOVE),
+        squared([60, 70]),
     ),
     RandomizedResponse: Row(
         RandomizedResponse.for_guarantee(PURE, 1.0, REPLACE_ONE, categories=4),

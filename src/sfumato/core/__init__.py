@@ -15,6 +15,7 @@ from sfumato.core.events.event import (
     Repeated,
     SelectionEvent,
 )
+from sfumato.core.events.groups import GroupCountsEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
@@ -42,6 +43,7 @@ __all__ = [
     "GaussianDP",
     "GaussianEvent",
     "GaussianNoise",
+    "GroupCountsEvent",
     "Guarantee",
     "Interval",
     "LaplaceEvent",
