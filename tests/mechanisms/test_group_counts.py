@@ -1,4 +1,4 @@
-"""Naming groups and counting them: every neighbouring pair of sizes in fractions, the paper's formula, the intervals."""
+"""Naming groups and counting them: every neighbouring pair of sizes in fractions, the paper's formula, intervals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -41,8 +42,7 @@ def growth_of(epsilon: float) -> Fraction:
 def worst(weights: tuple[int, ...], epsilon: float) -> float:
     laws = [law_of(weights, size) for size in range(len(weights) + 3)]
     growth = growth_of(epsilon)
-    pairs = [(a, b) for a, b in zip(laws, laws[1:], strict=False)]
-    return float(max(max(excess(a, b, growth), excess(b, a, growth)) for a, b in pairs))
+    return float(max(max(excess(a, b, growth), excess(b, a, growth)) for a, b in pairwise(laws)))
 
 
 def some_weights(seed: int) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def test_counts_are_near_and_absent_groups_stay_absent():
 
 @pytest.mark.parametrize("wrong", [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 0.0), ApproxDP(1.0, 1e-19)])
 def test_what_cannot_be_promised_is_refused(wrong):
-    with pytest.raises(InputError, match="[Nn]othing was"):
+    with pytest.raises(InputError, match=r"[Nn]othing was"):
         GroupCounts.for_guarantee(wrong, 1, ADD_REMOVE)
 
 

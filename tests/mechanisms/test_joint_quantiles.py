@@ -68,6 +68,7 @@ def test_the_draw_has_the_law(seed):
 
 def test_the_law_finds_a_draw_that_forgets_tuples_within_a_stretch(monkeypatch):
     """Placing a run independently and sorting it favours spread tuples: the number of orders depends on the rows."""
+
     def sorted_ones(length: int, size: int, bits: Bits) -> list[int]:
         return sorted(bits.below(length, size).tolist())
 

@@ -141,7 +141,8 @@ class GroupCounts(Mechanism):
 
     def _named(self, counts: np.ndarray) -> np.ndarray:
         ends = np.cumsum(np.array(self.weights, dtype=np.int64))
-        drawn = np.searchsorted(ends, self._bits().below(int(ends[-1]), counts.size), side="right").reshape(counts.shape)
+        words = self._bits().below(int(ends[-1]), counts.size)
+        drawn = np.searchsorted(ends, words, side="right").reshape(counts.shape)
         return np.where(drawn < counts, counts - 1 - drawn + self.centre, 0)
 
     def log_likelihood(self, outputs: np.ndarray, value: Any) -> np.ndarray:

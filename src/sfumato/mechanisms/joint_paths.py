@@ -1,4 +1,4 @@
-"""Draws places for several quantiles at once, each tuple with probability ∝ exp(-Σ|rows in a gap - wanted|/scale), exactly.
+"""Draws places for several quantiles at once, with probability ∝ exp(-Σ|rows in a gap - wanted|/scale), exactly.
 
 In:   sorted points of rows in [0, total), the wanted shares of rows in each gap, the scale.
 Out:  JointPaths: `draw` gives non-decreasing whole numbers in [0, total), one for each quantile.
@@ -199,7 +199,7 @@ class JointPaths:
 
 
 def _tuple(length: int, size: int, bits: Bits) -> list[int]:
-    """One of the C(length + size - 1, size) non-decreasing tuples below `length`: a subset (Floyd's method), drawn in."""
+    """One of the C(length + size - 1, size) non-decreasing tuples below `length`: a subset (Floyd), drawn in."""
     room = length + size - 1
     chosen: set[int] = set()
     for top in range(room - size, room):

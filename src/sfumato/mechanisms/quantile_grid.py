@@ -60,7 +60,7 @@ class QuantileGrid:
         else:
             if not (math.isfinite(step) and 0 < step <= high - low):
                 raise InputError("The step between places must be positive and below the range. Nothing was spent.")
-            sign, digits, exponent = Decimal(repr(float(step))).as_tuple()
+            _, digits, exponent = Decimal(repr(float(step))).as_tuple()
             mantissa = int("".join(map(str, digits)))
         unit = Decimal(mantissa).scaleb(int(exponent))
         first = math.ceil(Decimal(repr(float(low))) / unit)
@@ -116,7 +116,7 @@ class QuantileGrid:
         return int(self.starts[-1])
 
     def points_of(self, cells: np.ndarray) -> np.ndarray:
-        """Sorted points in [0, total): the rows of a place lie at fixed parts of its weight, the first at 0, then ½, ¼, ¾ …
+        """Sorted points in [0, total): the rows of a place lie at fixed parts of its weight: at 0, ½, ¼, ¾ …
 
         Where a further row of the same place would lie depends on how many there are and on nothing else, so that one
         row more or less is one point more or less.

@@ -47,15 +47,13 @@ def delta_of_naming(weights: Sequence[int], epsilon: float) -> Fraction:
         more += max(0, bottom * padded[n + 1] - top * padded[n])
         less += max(0, bottom * padded[n] - top * padded[n + 1])
         unnamed, fewer = total - named[n], total - named[min(n + 1, len(weights))]
-        worst = max(
-            worst, more + max(0, bottom * fewer - top * unnamed), less + max(0, bottom * unnamed - top * fewer)
-        )
+        worst = max(worst, more + max(0, bottom * fewer - top * unnamed), less + max(0, bottom * unnamed - top * fewer))
     return Fraction(worst, bottom * total)
 
 
 @dataclass(frozen=True)
 class GroupCountsEvent(Event):
-    """Every group of n people is named if I ≤ n, with n - I (and a public number) as its count; I by whole-number weights.
+    """Every group of n people is named if I ≤ n, with n - I and a public number as its count; whole weights of I.
 
     One individual is counted once in each of at most `groups` groups; `at` is the ε of one group.
 
