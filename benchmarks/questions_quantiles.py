@@ -73,7 +73,9 @@ def opendp(rows: np.ndarray, epsilon: float) -> np.ndarray:
 
 def quantiles(draws: int) -> None:
     random = np.random.default_rng(7)
-    print(f"{'rows':>8} {'ε':>4} {'shape':<11} {'sfumato':>8} {'OpenDP':>8} {'ratio':>6} {'inside':>7} {'s':>6} {'s peer':>6}")
+    print(
+        f"{'rows':>8} {'ε':>4} {'shape':<11} {'sfumato':>8} {'OpenDP':>8} {'ratio':>6} {'inside':>7} {'s':>6} {'s peer':>6}"
+    )
     below = half = cells = 0
     for size in (1_000, 100_000):
         for epsilon in (0.1, 1.0):

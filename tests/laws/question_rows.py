@@ -20,6 +20,7 @@ from sfumato.questions.count import Count
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
+from sfumato.questions.quantile import Median, Quantile
 from sfumato.questions.question import Question
 from sfumato.questions.sum import Sum
 from sfumato.questions.sums import Sums
@@ -64,6 +65,12 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         for about in _about()
         for ends in _PAIRS
     ],
+    Quantile: [
+        Quantile(values=("x(P)",), ranges=((-2.0, 5.0),), numbers=(0.1, 0.5), **about)
+        for about in _about()
+        if about["rows"] == 1 or about["relation"] == "replace-one"
+    ],
+    Median: [Median(values=("x(P)",), ranges=((0.0, 110.0),), axes=(SEX,), relation=one) for one in RELATIONS],
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }
 
