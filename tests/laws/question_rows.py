@@ -66,11 +66,11 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         for ends in _PAIRS
     ],
     Quantile: [
-        Quantile(values=("x(P)",), ranges=((-2.0, 5.0),), numbers=(0.1, 0.5), **about)
+        Quantile(values=("x(P)",), ranges=((-2.0, 5.0),), numbers=(0.1, 0.5), step=0.1, **about)
         for about in _about()
         if about["rows"] == 1 or about["relation"] == "replace-one"
     ],
-    Median: [Median(values=("x(P)",), ranges=((0.0, 110.0),), axes=(SEX,), relation=one) for one in RELATIONS],
+    Median: [Median(values=("x(P)",), ranges=((0.0, 9.0),), axes=(SEX,), step=1.0, relation=one) for one in RELATIONS],
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }
 

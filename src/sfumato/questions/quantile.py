@@ -154,8 +154,9 @@ def strategy_of(bins: int, pure: bool) -> Toeplitz | Tree:
 
 
 @lru_cache(maxsize=64)
-def _grid(low: float, high: float, groups: int) -> QuantileGrid | None:
-    return QuantileGrid.between(low, high, least=max(_PLACES // groups, _FEWEST_PLACES)) if low < high else None
+def _grid(low: float, high: float, step: float | None, groups: int) -> QuantileGrid | None:
+    least = max(_PLACES // groups, _FEWEST_PLACES)
+    return QuantileGrid.between(low, high, step, least) if low < high else None
 
 
 @lru_cache(maxsize=64)
@@ -171,14 +172,19 @@ def _cuts(places: QuantileGrid | None) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles(Question):
-    """What `wanted` shares of the rows lie below. The last axis sorts rows by place; those before it are groups."""
+    """What `wanted` shares of the rows lie below. The last axis sorts rows by place; those before it are groups.
+
+    `step` is the distance between places where it is not left to the range.
+    """
+
+    step: float | None = None
 
     of_expectations: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.bounded and (not self.axes or self.axes[-1].variable != self.values[0]):
             low, high = self.ranges[0]
-            cuts = _cuts(_grid(low, high, math.prod(axis.size for axis in self.axes)))
+            cuts = _cuts(_grid(low, high, self.step, math.prod(axis.size for axis in self.axes)))
             object.__setattr__(self, "axes", (*self.axes, Axis(self.values[0], (), cuts, low, high)))
 
     @property
@@ -191,7 +197,7 @@ class Quantiles(Question):
     @cached_property
     def places(self) -> QuantileGrid | None:
         """The numbers that may be published."""
-        return _grid(*self.ranges[0], self.parted)
+        return _grid(*self.ranges[0], self.step, self.parted)
 
     @property
     def groups(self) -> tuple[Axis, ...]:
@@ -294,11 +300,8 @@ class Quantiles(Question):
     ) -> tuple[Figure, ...]:
         way = self.strategy(pure)
         drawn = np.asarray(noisy, dtype=np.float64).reshape(self.parted, -1)[:, : way.size]
-        return tuple(
-            self._figure(way.cumulative(one), share, way.variances(share), law)
-            for one in drawn
-            for share in self.wanted
-        )
+        below = [way.cumulative(one) for one in drawn]
+        return tuple(self._figure(one, share, way.variances(share), law) for one in below for share in self.wanted)
 
     def _figure(self, below: Numbers, share: float, variances: Numbers, law: NoiseLaw) -> Figure:
         """Where the cumulative counts cross their share of all rows, and where they can be told from it.
@@ -356,14 +359,10 @@ class Quantiles(Question):
     # ── names and words ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def labels(self) -> tuple[Label, ...]:
-        cells = product(*(range(axis.size) for axis in self.groups))
+        cells = product(*(axis.cells for axis in self.groups))
+        names = [axis.variable for axis in self.groups]
         return tuple(
-            {
-                **{axis.variable: axis.cells[at] for axis, at in zip(self.groups, cell, strict=True)},
-                "quantile": f"{one:g}",
-            }
-            for cell in cells
-            for one in self.wanted
+            {**dict(zip(names, cell, strict=True)), "quantile": f"{one:g}"} for cell in cells for one in self.wanted
         )
 
     def parts(self) -> tuple[str, ...]:
@@ -372,17 +371,18 @@ class Quantiles(Question):
         return tuple(", ".join(map(str, label.values())) for label in self.labels())
 
     def words(self) -> str:
+        parted = "".join(f", for {axis.words}" for axis in self.groups)
         if self.wanted == (0.5,):
-            return f"the median of {self.values[0]} over {self.counted}"
+            return f"the median of {self.values[0]} over {self.counted}{parted}"
         listed = ", ".join(f"{one:g}" for one in self.wanted)
-        return f"the quantiles {listed} of {self.values[0]} over {self.counted}"
+        return f"the quantiles {listed} of {self.values[0]} over {self.counted}{parted}"
 
     def law_words(self, noise: str, drawn: float, error: float) -> str:
         return (
             f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
-            "which the number of rows below every place is read off. A quantile is where these numbers cross its share; "
-            "its interval is where they can be told from it, and holds the quantile of the rows in at least 95 of 100 "
-            "draws."
+            "which the number of rows below every place is read off. A quantile is where these numbers cross its "
+            "share; its interval is where they can be told from it, and holds the quantile of the rows in at least 95 "
+            "of 100 draws."
         )
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
