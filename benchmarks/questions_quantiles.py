@@ -3,7 +3,7 @@
 Run: python benchmarks/questions_quantiles.py [quantiles] [groups] [--draws 6].
 Quantiles 0.05, 0.10, …, 0.95 of whole numbers between 0 and 100,000 at a pure ε, replacing one row, the number of rows
 public. Both choose among the same 100,001 places. OpenDP (`make_private_quantile`) gets ε/19 for each quantile; ours
-draws all together with four fifths of ε and pays the intervals from the rest. Rank error: how far the wanted share of
+draws all together with seven tenths of ε and pays the intervals from the rest. Rank error: how far the wanted share of
 the rows is from those below and at the published number.
 """
 

@@ -151,6 +151,11 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "aggregate": {"central": "noise on the sum", **_NOISE},
+    "quantile": {
+        "joint": "all quantiles of a variable drawn together",
+        "central": "noise on cumulative counts",
+        **_NOISE,
+    },
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
     "classifier": {

@@ -15,7 +15,8 @@ from sfumato.errors import PlanError
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
-from sfumato.plan.request import Request, requests_of
+from sfumato.plan.request import Request, asked_of, requests_of
+from sfumato.questions.question import Question
 
 __all__ = ["KINDS", "Wanted", "follows_study", "wanted_of"]
 
@@ -43,6 +44,7 @@ class Wanted:
     target: str | None = None
     target_domain: Interval | Categories | None = None
     uses: tuple[str, ...] = ()
+    question: Question | None = None
 
     @property
     def name(self) -> str:
@@ -59,7 +61,8 @@ class Wanted:
         read = dict(zip(self.columns, self.domains, strict=True))
         if self.target is not None and self.target_domain is not None:
             read.setdefault(self.target, self.target_domain)
-        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
+        asked = {} if self.question is None else {"question": self.question.to_dict()}
+        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target, **asked}
 
     @property
     def classes(self) -> int:
@@ -70,6 +73,11 @@ class Wanted:
 def wanted_of(request: Request, network: Network) -> Wanted:
     """Read the term and check what every kind needs: one bounded value per individual, and nobody's presence hidden."""
     term = request.term
+    asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
+    if asked is not None and show(term) == asked.name:
+        question = asked_of(asked)
+        low, high = question.ranges[0]
+        return Wanted(request, question.form.ways, (asked.name,), (Interval(low, high),), question=question)
     if not isinstance(term, Compound) or term.functor not in KINDS:
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "

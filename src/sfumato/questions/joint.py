@@ -5,7 +5,7 @@ Out:  JointQuestion: the acts, what they cost, what is expected of them, the pub
 Not here: the same question by noisy cumulative counts (quantile.py), which shares a budget with other sums.
 Proof: docs/proofs/quantiles.md, "Intervals"
 
-Four fifths of ε draw places for the quantiles. One fifth counts the rows between these and further places around them,
+Seven tenths of ε draw places for the quantiles. The rest counts the rows between these and further places around them,
 which lie where the drawn ones suggest: the places are good guesses, the counts say how good.
 """
 
@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.core import Adjacency, LaplaceEvent, PureDP, QuantilesEvent
-from sfumato.core.events.quantiles import MOST_QUANTILES, gaps_of
+from sfumato.core.events.quantiles import MOST_QUANTILES, gaps_of, quantiles_sensitivity
 from sfumato.mechanisms import JointQuantiles, Laplace
 from sfumato.mechanisms.joint_quantiles import rank_variances
 from sfumato.questions.intervals import Figure
@@ -29,7 +29,7 @@ from sfumato.questions.quantile import LAPLACE_95, Quantiles
 __all__ = ["JointQuestion"]
 
 #: The part of ε that draws places; the rest counts rows between them.
-_PLACES = Fraction(4, 5)
+_PLACES = Fraction(7, 10)
 #: Of so few quantiles more places around each are counted.
 _FEW = 4
 
@@ -51,14 +51,20 @@ class JointQuestion:
     adjacency: Adjacency
     size: float
 
-    @property
-    def refusal(self) -> str:
-        """Why it cannot be used; empty if it can."""
-        if self.question.parted > 1:
+    @staticmethod
+    def refused(question: Quantiles) -> str:
+        """Why a question cannot be answered like this; empty if it can."""
+        if question.parted > 1:
             return "each group would be drawn on its own: counts of all groups together have less noise"
-        if len(self.question.wanted) > MOST_QUANTILES:
+        if len(question.wanted) > MOST_QUANTILES:
             return f"more than {MOST_QUANTILES} quantiles are better read off noisy cumulative counts"
         return ""
+
+    @staticmethod
+    def rank_error(question: Quantiles, epsilon: float) -> float:
+        """Mean squared error in ranks that is to be expected of the drawn places."""
+        move = quantiles_sensitivity(question.wanted, question.rows, question.relation)
+        return float(np.mean(rank_variances(len(question.wanted), float(2 * move / _PLACES) / epsilon)))
 
     # ── what is drawn ────────────────────────────────────────────────────────────────────────────────────────────────
 

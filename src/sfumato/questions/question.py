@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
+from sfumato.core.guarantee import Guarantee
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -101,6 +102,13 @@ class Question(ABC):
     def refusal(self) -> str:
         """Why nothing of it can be planned, beyond values without bounds; empty where there is no reason."""
         return ""
+
+    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
+        """Whether its answer is better drawn than read off noisy sums, when `beside` further ones are drawn as well.
+
+        0 further ones: nothing else shares the promise. -1: noisy sums share it.
+        """
+        return False
 
     # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
 

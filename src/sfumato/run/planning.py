@@ -45,8 +45,10 @@ def make_plan(
 
 def _strategies(network: Network) -> Sequence[Strategy]:
     """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
-    if not any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
-        return ()
-    from sfumato.run.publish import STRATEGIES
+    if any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
+        from sfumato.run.publish import STRATEGIES
 
-    return STRATEGIES
+        return STRATEGIES
+    from sfumato.run.publish_quantiles import JointPlaces
+
+    return (JointPlaces(),)

@@ -20,9 +20,12 @@ from sfumato.errors import InputError, UnprovedError
 from sfumato.network.evaluate import Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
+from sfumato.questions.quantile import Quantiles
+from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
 from sfumato.run.publish_channel import TailoredChannel
 from sfumato.run.publish_learning import Equilibrium, Kernel, Objective, Outliers, Regression, Svm
+from sfumato.run.publish_quantiles import JointPlaces
 from sfumato.run.publish_tables import GaussianTable, LaplaceTable, ObfuscatedTable
 
 __all__ = ["STRATEGIES", "Columns", "columns_for", "perform"]
@@ -38,6 +41,7 @@ STRATEGIES: tuple[Publisher, ...] = (
     Regression(),
     Outliers(),
     TailoredChannel(),
+    JointPlaces(),
 )
 
 
@@ -61,6 +65,8 @@ def _columns(act: Act, values: Values) -> Columns:
             f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
             "Nothing was drawn and nothing was spent."
         )
+    if "question" in act.parameters:
+        return _counted(act, values)
     table = values.individuals[act.dataset]
     if table.num_rows == 0:
         # Under replace-one the number of individuals is public.
@@ -70,6 +76,15 @@ def _columns(act: Act, values: Values) -> Columns:
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
     return Columns(act, pa.table(read), values.identifiers(act.dataset).tolist())
+
+
+def _counted(act: Act, values: Values) -> Columns:
+    """Of a question that is drawn itself: how many rows there are at each of its places."""
+    question = question_from_dict(act.parameters["question"])
+    assert isinstance(question, Quantiles)
+    (node,) = act.parameters["columns"]
+    (counts,) = question.counts(values.aggregates[node])
+    return Columns(act, pa.table({"count": counts}), ())
 
 
 def perform(columns: Columns, random_state: int | None = None) -> Performed:
