@@ -49,6 +49,6 @@ def _strategies(network: Network) -> Sequence[Strategy]:
         from sfumato.run.publish import STRATEGIES
 
         return STRATEGIES
-    from sfumato.run.publish_quantiles import JointPlaces
+    from sfumato.run.publish_quantiles import CumulativeCounts, JointPlaces
 
-    return (JointPlaces(),)
+    return (JointPlaces(), CumulativeCounts())

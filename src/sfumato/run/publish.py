@@ -25,7 +25,7 @@ from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
 from sfumato.run.publish_channel import TailoredChannel
 from sfumato.run.publish_learning import Equilibrium, Kernel, Objective, Outliers, Regression, Svm
-from sfumato.run.publish_quantiles import JointPlaces
+from sfumato.run.publish_quantiles import CumulativeCounts, JointPlaces
 from sfumato.run.publish_tables import GaussianTable, LaplaceTable, ObfuscatedTable
 
 __all__ = ["STRATEGIES", "Columns", "columns_for", "perform"]
@@ -42,6 +42,7 @@ STRATEGIES: tuple[Publisher, ...] = (
     Outliers(),
     TailoredChannel(),
     JointPlaces(),
+    CumulativeCounts(),
 )
 
 
