@@ -70,11 +70,11 @@ class JointQuestion:
 
     @cached_property
     def chooser(self) -> JointQuantiles:
-        low, high = self.question.ranges[0]
+        asked = self.question
+        low, high = asked.ranges[0]
         share = PureDP(float(_PLACES) * self.epsilon * (1 - 1e-12))
-        wanted = self.question.wanted
         return JointQuantiles.for_guarantee(
-            share, self.question.rows, self.adjacency, quantiles=wanted, low=low, high=high
+            share, asked.rows, self.adjacency, quantiles=asked.wanted, low=low, high=high, step=asked.step
         )
 
     @property
