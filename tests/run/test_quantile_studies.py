@@ -86,7 +86,7 @@ def test_a_release_verifies_and_its_numbers_are_near(metric, relation):
     shares = {"quarts": [0.25, 0.5, 0.9], "middle": [0.5]}
     for one in release.published:
         found = one.values.to_pandas()
-        assert list(found.columns) == ["node", "part", "value", "standard_error", "low", "high"]
+        assert list(found.columns) == ["node", "part", "quantile", "value", "standard_error", "low", "high"]
         assert np.all(np.diff(found["value"]) >= 0)
         exact = np.quantile(rows[one.name], shares[one.name], method="inverted_cdf")
         assert np.abs(found["value"] - exact).max() < 4

@@ -32,7 +32,7 @@ from sfumato.questions.quantile import Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.questions.sums import Sums
 from sfumato.run.publish_base import Performed, Publisher, point_of
-from sfumato.run.view import COLUMNS
+from sfumato.run.view import tidy_rows, tidy_table
 
 __all__ = ["CumulativeCounts", "JointPlaces"]
 
@@ -138,9 +138,6 @@ def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> G
 
 def _performed(act: Act, figures: Sequence[Figure], events: Sequence[Event]) -> Performed:
     (node,) = act.parameters["columns"]
-    parts = _question(act).parts()
-    rows = [
-        (node, part, one.value, one.standard_error, one.low, one.high) for part, one in zip(parts, figures, strict=True)
-    ]
-    published = pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+    question = _question(act)
+    published = tidy_table(tidy_rows(node, question.parts(), question.labels(), figures))
     return Performed(published, {}, tuple(events), tuple(dict.fromkeys(("quantiles", *(e.proof_id() for e in events)))))
