@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.questions.axis import Axis
 from sfumato.questions.count import Count
+from sfumato.questions.groups import Groups
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
@@ -81,6 +82,7 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         if about["rows"] == 1 or about["relation"] == "replace-one"
     ],
     Median: [Median(values=("x(P)",), ranges=((0.0, 9.0),), axes=(SEX,), step=1.0, relation=one) for one in RELATIONS],
+    Groups: [Groups(axes=(Axis("city(P)"),), **about) for about in _about()],
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }
 

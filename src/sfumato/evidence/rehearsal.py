@@ -34,7 +34,7 @@ def realised_errors(plan: Plan, release: Release, network: Network, tables: Mapp
     found: dict[tuple[str, str, str], float] = {}
     for one in release.published:
         table = one.values
-        if (one.name, one.observer) in acts and "node" not in table.column_names:
+        if (one.name, one.observer) in acts and one.level != "quantile":
             continue
         lines = _sums(table, values, network) if "node" in table.column_names else _individuals(table, values)
         found |= {(one.name, one.observer, node): error for node, error in lines.items()}

@@ -24,6 +24,7 @@ _CALLED = {
     "variable": "one value per individual",
     "aggregate": "a number about many individuals",
     "quantile": "quantiles",
+    "groups": "values that nobody listed",
 }
 
 

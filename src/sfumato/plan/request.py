@@ -110,6 +110,8 @@ def _drawn_itself(request: Request, network: Network, requests: Sequence[Request
     own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
     asked = [_asked(other, network) for other in own]
     question = _asked(request, network)
+    if question is not None and question.only_drawn:
+        return _only_drawn(request, network)
     if question is None or network.spec.centres or len({other.requirement.name for other in own}) > 1:
         return request
     if "joint" in request.forbidden or (request.preferred and "joint" not in request.preferred):
@@ -120,11 +122,24 @@ def _drawn_itself(request: Request, network: Network, requests: Sequence[Request
     return replace(request, level="other") if question.drawn_itself(promised, beside) else request
 
 
+def _only_drawn(request: Request, network: Network) -> Request:
+    if network.spec.centres:
+        raise PlanError(
+            f"{request.position}{request.name}: which groups occur cannot be found out over several institutions: each "
+            "would have to show its names to the others. Nothing was planned and nothing was spent."
+        )
+    return replace(request, level="other")
+
+
 def _asked(request: Request, network: Network) -> Question | None:
     """The question, where a publication is the answer to one."""
-    if request.level != "aggregate" or len(request.nodes) != 1:
-        return None
-    return next((node.question for node in network.aggregates if node.name == request.nodes[0]), None)
+    found = {node.name: node.question for node in network.aggregates if node.name in request.nodes}
+    if len(request.nodes) > 1 and any(question.only_drawn for question in found.values()):
+        raise PlanError(
+            f"{request.position}{request.name} shows several lists of groups under one name. Give each its own name "
+            "and clause. Nothing was planned and nothing was spent."
+        )
+    return found.get(request.nodes[0]) if request.level == "aggregate" and len(request.nodes) == 1 else None
 
 
 def sums_behind(request: Request, network: Network) -> list[str]:

@@ -58,11 +58,12 @@ class Wanted:
     @property
     def stated(self) -> dict[str, Any]:
         """What an act says about the columns it reads: their names, ranges and which of them is the target."""
+        if self.question is not None:
+            return {"question": self.question.to_dict(), "columns": list(self.columns), "target": None}
         read = dict(zip(self.columns, self.domains, strict=True))
         if self.target is not None and self.target_domain is not None:
             read.setdefault(self.target, self.target_domain)
-        asked = {} if self.question is None else {"question": self.question.to_dict()}
-        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target, **asked}
+        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
 
     @property
     def classes(self) -> int:
@@ -76,8 +77,7 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
     if asked is not None and show(term) == asked.name:
         question = asked_of(asked)
-        low, high = question.ranges[0]
-        return Wanted(request, question.form.ways, (asked.name,), (Interval(low, high),), question=question)
+        return Wanted(request, question.form.ways, (asked.name,), (), question=question)
     if not isinstance(term, Compound) or term.functor not in KINDS:
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "

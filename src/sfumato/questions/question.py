@@ -61,6 +61,8 @@ class Question(ABC):
     form: ClassVar[Form]
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
+    #: Whether its answer must be drawn itself: noise on its sums would not be enough.
+    only_drawn: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 

@@ -49,6 +49,7 @@ def _strategies(network: Network) -> Sequence[Strategy]:
         from sfumato.run.publish import STRATEGIES
 
         return STRATEGIES
+    from sfumato.run.publish_groups import NamedGroups
     from sfumato.run.publish_quantiles import CumulativeCounts, JointPlaces
 
-    return (JointPlaces(), CumulativeCounts())
+    return (JointPlaces(), CumulativeCounts(), NamedGroups())

@@ -24,6 +24,7 @@ from sfumato.questions.quantile import Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
 from sfumato.run.publish_channel import TailoredChannel
+from sfumato.run.publish_groups import NamedGroups
 from sfumato.run.publish_learning import Equilibrium, Kernel, Objective, Outliers, Regression, Svm
 from sfumato.run.publish_quantiles import CumulativeCounts, JointPlaces
 from sfumato.run.publish_tables import GaussianTable, LaplaceTable, ObfuscatedTable
@@ -43,6 +44,7 @@ STRATEGIES: tuple[Publisher, ...] = (
     TailoredChannel(),
     JointPlaces(),
     CumulativeCounts(),
+    NamedGroups(),
 )
 
 
@@ -80,12 +82,15 @@ def _columns(act: Act, values: Values) -> Columns:
 
 
 def _counted(act: Act, values: Values) -> Columns:
-    """Of a question that is drawn itself: how many rows there are at each of its places."""
+    """Of a question that is drawn itself: how many rows there are at each of its places, or with each of its texts."""
     question = question_from_dict(act.parameters["question"])
-    assert isinstance(question, Quantiles)
     (node,) = act.parameters["columns"]
-    (counts,) = question.counts(values.aggregates[node])
-    return Columns(act, pa.table({"count": counts}), ())
+    sums = values.aggregates[node]
+    if isinstance(question, Quantiles):
+        (counts,) = question.counts(sums)
+        return Columns(act, pa.table({"count": counts}), ())
+    sizes = pa.array([int(count) for count in sums.units[0]], pa.int64())
+    return Columns(act, pa.table({"text": pa.array(list(sums.texts), pa.string()), "count": sizes}), ())
 
 
 def perform(columns: Columns, random_state: int | None = None) -> Performed:
