@@ -45,11 +45,9 @@ def make_plan(
 
 def _strategies(network: Network) -> Sequence[Strategy]:
     """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
+    from sfumato.run import publish
+
     if any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
-        from sfumato.run.publish import STRATEGIES
-
-        return STRATEGIES
-    from sfumato.run.publish_groups import NamedGroups
-    from sfumato.run.publish_quantiles import CumulativeCounts, JointPlaces
-
-    return (JointPlaces(), CumulativeCounts(), NamedGroups())
+        return publish.STRATEGIES
+    ways = {node.question.form.ways for node in network.aggregates}
+    return publish.strategies_of(*sorted(ways))
