@@ -93,20 +93,18 @@ class Covariance(Spread):
         return tuple(found) * self.cells
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return math.fsum(error**2 for error, _ in self.predicted(NoiseLaw(variance), size, pure))
+        """Each entry in its own unit, and all of them in the largest one."""
+        units = [self.half[i] * self.half[j] for i in range(len(self.values)) for j in range(len(self.values))]
+        pairs = self.predicted(NoiseLaw(variance), size, pure)[: len(units)]
+        own = math.fsum((error / unit) ** 2 for (error, _), unit in zip(pairs, units, strict=True))
+        return self.cells * own * self.scale(size, 0.0) ** 2
 
     def scale(self, size: float, people: float) -> float:
         return max(max((high - low) / 2 for low, high in self.ranges) ** 2, 1e-300)
 
-    def loss(self, variance: float, size: float, people: float, pure: bool = False) -> float:
-        """Each entry relative to its own scale."""
-        units = [self.half[i] * self.half[j] for i in range(len(self.values)) for j in range(len(self.values))]
-        pairs = self.predicted(NoiseLaw(variance), size, pure)[: len(units)]
-        return math.fsum((error / unit) ** 2 for (error, _), unit in zip(pairs, units, strict=True)) / len(units)
-
     @property
     def ceiling(self) -> float:
-        return self.cells * math.fsum((a * b) ** 2 for a in self.half for b in self.half)
+        return self.size * self.scale(0.0, 0.0) ** 2
 
     def words(self) -> str:
         return f"the variances and covariances of {', '.join(self.values)} over {self.counted}{self.each}"

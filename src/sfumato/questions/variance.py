@@ -79,16 +79,13 @@ class Variance(Spread):
         return ((error, wide), (min(error / root, scale / 2), min(wide / root, scale))) * self.cells
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return math.fsum(error**2 for error, _ in self.predicted(NoiseLaw(variance), size, pure))
-
-    def loss(self, variance: float, size: float, people: float, pure: bool = False) -> float:
-        """Of the variances: the roots are the same numbers once more."""
+        """The roots are the same numbers once more, and count as such: their own unit is another."""
         pairs = self.predicted(NoiseLaw(variance), size, pure)[::2]
-        return math.fsum(error**2 for error, _ in pairs) / len(pairs) / self.scale(size, people) ** 2
+        return 2 * math.fsum(error**2 for error, _ in pairs)
 
     @property
     def ceiling(self) -> float:
-        return self.cells * (self.half[0] ** 4 + self.half[0] ** 2)
+        return 2 * self.cells * self.half[0] ** 4
 
     def scale(self, size: float, people: float) -> float:
         low, high = self.ranges[0]
