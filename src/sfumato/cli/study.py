@@ -18,10 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.core.certificate import Certificate
-from sfumato.errors import DataError, InputError
+from sfumato.errors import InputError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
+from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
@@ -33,19 +34,10 @@ from sfumato.run.study import Release, run_plan
 __all__ = ["plan_study", "plan_table", "public_tables", "run_study"]
 
 
-def public_tables(spec: Spec, folder: Path) -> dict[str, Path]:
-    """The files of tables declared public, in `folder`; the others are not opened."""
-    found: dict[str, Path] = {}
-    for source in spec.sources:
-        path = (folder / source.path).resolve()
-        if source.table in spec.public_tables:
-            if not path.is_relative_to(folder.resolve()) or not path.is_file():
-                raise DataError(
-                    f"{folder} has no file {source.path} for the public table {source.table}. Give its folder with "
-                    "--data. Nothing was planned and nothing was spent."
-                )
-            found[source.table] = path
-    return found
+def public_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
+    """The tables declared public, in `folder` or where it says; the others are not opened."""
+    public = [source for source in spec.sources if source.table in spec.public_tables]
+    return read_stored({source.table: located(source, folder) for source in public})
 
 
 def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float]) -> Plan:

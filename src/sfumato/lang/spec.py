@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.lang.reader import Clause
 
 __all__ = [
+    "DATABASE_ENDINGS",
     "EVERYONE",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
@@ -62,6 +63,9 @@ EVERYONE = "everyone"
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
+#: How the name of a database's file ends.
+DATABASE_ENDINGS = (".duckdb", ".sqlite", ".sqlite3", ".db")
+
 AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
 
 Keep = Literal["sample", "first", "last"]
@@ -71,10 +75,11 @@ MissingRule = Literal["value", "skip", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """source(Table, Path): where a table's rows are."""
+    """source(Table, Path) or source(Table, Path, Name): where a table's rows are; `name` is that inside a database."""
 
     table: str
     path: str
+    name: str | None = None
     position: Position | None = field(default=None, compare=False)
 
 

@@ -39,6 +39,7 @@ UNSPECIFIED = "unspecified"
 #: Declarations that are facts: read from the text, never derived.
 STATIC = {
     "source/2": "source(Table, 'file')",
+    "source/3": "source(Table, 'file.duckdb', table)",
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
