@@ -24,10 +24,11 @@ ALLOWED = {
     "run": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger"},
     "evidence": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger", "run"},
     "demo": {"core", "mechanisms", "plan", "centres", "ledger", "run", "evidence"},
+    "studio": {"core", "lang", "network", "plan", "ledger", "run", "evidence"},
     "__main__": {"cli"},
     "cli": {
         *("core", "mechanisms", "lang", "network", "plan", "learn", "release"),
-        *("centres", "ledger", "run", "evidence", "demo"),
+        *("centres", "ledger", "run", "evidence", "demo", "studio"),
     },
 }
 

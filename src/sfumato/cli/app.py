@@ -23,6 +23,7 @@ from sfumato.cli.ledger import granting, ledger_app
 from sfumato.cli.privatize import privatize
 from sfumato.cli.release import release
 from sfumato.cli.reproduce import reproduce_command
+from sfumato.cli.studio import studio
 from sfumato.cli.synthesize import synthesize
 from sfumato.errors import SfumatoError, UndeclaredCellWarning
 
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("privatize")(privatize)
 app.command("release")(release)
 app.command("synthesize")(synthesize)
+app.command("studio")(studio)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 
