@@ -12,6 +12,7 @@ help:            ## list the targets
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(BIN)/python -m compileall -q src  # as pip does for what it copies: each command starts a third of a second sooner
 	@touch $(STAMP)
 
 demo: $(STAMP)   ## one study on a real medical table, from plan to report
