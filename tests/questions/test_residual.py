@@ -235,7 +235,7 @@ def test_least_squares_of_plain_tables_is_the_dense_one(seed):
     workload = Workload(sizes, tables)
     variances = tuple(chance.uniform(0.2, 5) for _ in tables)
     public = bool(seed % 2)
-    measured = Measured(workload, variances, total_is_public=public)
+    measured = Measured(workload, tables, variances, total_is_public=public)
     noisy = {table: np.random.default_rng(seed).normal(5, 3, workload.shape(table)) for table in tables}
     matrix = dense.workload_matrix(sizes, tables)
     spread = np.concatenate([np.full(workload.cells(t), v) for t, v in zip(tables, variances, strict=True)])
@@ -273,6 +273,19 @@ def test_the_noises_left_in_a_cell_are_those_of_the_estimate(seed):
         listed = sorted(factor for term in own for factor in [term.factor] * term.count)
         listed += [0.0] * (len(factors) - len(listed))
         np.testing.assert_allclose(sorted(listed), sorted(factors), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_table_of_everything_gives_all_smaller_ones_with_the_noise_of_its_cells(seed):
+    chance = random.Random(seed)
+    workload = Workload(*dense.random_workload(chance, largest=60))
+    everything = tuple(range(len(workload.sizes)))
+    measured = Measured(workload, (everything,), (3.0,), total_is_public=False)
+    noisy = np.random.default_rng(seed).normal(size=workload.shape(everything))
+    for table, found in measured.estimate({everything: noisy}).items():
+        others = tuple(column for column in everything if column not in table)
+        np.testing.assert_allclose(found, noisy.sum(axis=others), atol=1e-9)
+        assert measured.variance(table) == pytest.approx(3.0 * workload.cells(others))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,6 +1,6 @@
 """Plain tables with independent noise made consistent: generalised least squares, at no cost in privacy.
 
-In:   a Workload of tables over shared columns, the variance of the noise in each, the noisy tables.
+In:   the Workload of wanted tables, tables over the same columns that were drawn and the variance of the noise in each.
 Out:  the best linear unbiased tables, which agree wherever they overlap and with a public total; their variances and
       covariances; on request the nearest tables without negative counts.
 Not here: tables planned together (questions/residual_strategy.py), the noise (mechanisms/).
@@ -39,16 +39,18 @@ class NoiseTerm:
 
 @dataclass(frozen=True)
 class Measured:
-    """Tables drawn with independent noise, `variances` one per table of the workload.
+    """Tables `drawn` with independent noise, of `variances`, from which the tables of the workload are estimated.
 
-    `total_is_public`: the number of rows is known and no noise is left in it.
+    Every wanted table must be part of a drawn one. `total_is_public`: the number of rows is known, and no noise is left
+    in it.
 
-    >>> ages = Measured(Workload((5,), ((0,),)), (1.0,), total_is_public=True)
+    >>> ages = Measured(Workload((5,), ((0,),)), ((0,),), (1.0,), total_is_public=True)
     >>> round(ages.variance((0,)), 3), round(ages.workload.covariance((0,), [0], (0,), [1], ages.spreads), 3)
     (0.8, -0.2)
     """
 
     workload: Workload
+    drawn: tuple[Subset, ...]
     variances: tuple[float, ...]
     total_is_public: bool
 
@@ -62,7 +64,7 @@ class Measured:
         """Of each table about a residual: summing it up adds the noise of the cells that are summed."""
         return {
             table: 1 / (variance * self.workload.left(table, part))
-            for table, variance in zip(self.workload.tables, self.variances, strict=True)
+            for table, variance in zip(self.drawn, self.variances, strict=True)
             if set(part) <= set(table)
         }
 
@@ -77,7 +79,7 @@ class Measured:
         return self.workload.variance(table, self.spreads)
 
     def estimate(self, noisy: Mapping[Subset, Numbers], total: float | None = None) -> dict[Subset, Numbers]:
-        """The consistent tables; `total` is the number of rows where it is public."""
+        """The wanted tables from the drawn ones; `total` is the number of rows where it is public."""
         residuals: dict[Subset, Numbers] = {}
         for part in self.workload.parts:
             found = np.zeros(self.workload.shape(part))
@@ -91,7 +93,7 @@ class Measured:
 
     def noise(self, table: Subset) -> tuple[NoiseTerm, ...]:
         """Which noises a cell of the table is left with: the law of its error, where variances do not say all."""
-        terms = [term for source in self.workload.tables for term in self._noise_from(table, source)]
+        terms = [term for source in self.drawn for term in self._noise_from(table, source)]
         return tuple(term for term in terms if term.factor)
 
     def _noise_from(self, table: Subset, source: Subset) -> list[NoiseTerm]:

@@ -84,7 +84,8 @@ class Strategy:
             part: factor**2 * math.prod(n * (n - 1) for n in self.workload.shape(part))
             for part, factor in zip(self.drawn, self.factors, strict=True)
         }
-        return math.nextafter(math.sqrt(_cost(self.workload, lengths, self.replaces, self.everybody)), math.inf)
+        squared = _cost(self.workload, lengths, self.replaces, self.everybody)
+        return math.nextafter(math.sqrt(squared), math.inf) if squared else 0.0
 
     def encode(self, counts: Mapping[Subset, Whole]) -> Whole:
         """The whole numbers that get noise, of the wanted tables' counts."""
