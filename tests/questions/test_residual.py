@@ -256,9 +256,8 @@ def test_least_squares_of_plain_tables_is_the_dense_one(seed):
 def test_the_noises_left_in_a_cell_are_those_of_the_estimate(seed):
     chance = random.Random(seed)
     workload = Workload(*dense.random_workload(chance, largest=60))
-    measured = Measured(
-        workload, tuple(chance.uniform(0.2, 5) for _ in workload.tables), total_is_public=bool(seed % 2)
-    )
+    variances = tuple(chance.uniform(0.2, 5) for _ in workload.tables)
+    measured = Measured(workload, workload.tables, variances, total_is_public=bool(seed % 2))
     table = chance.choice(workload.tables)
     cell = tuple(chance.randrange(levels) for levels in workload.shape(table))
     truth: dict = {}
