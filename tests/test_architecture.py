@@ -14,6 +14,7 @@ SOURCE = Path(sfumato.__file__).parent
 ALLOWED = {
     "core": set(),
     "mechanisms": {"core"},
+    "questions": {"core", "mechanisms"},
     "lang": {"core"},
     "network": {"core", "lang"},
     "learn": {"core", "mechanisms"},
