@@ -23,11 +23,12 @@ ALLOWED = {
     "ledger": {"core"},
     "run": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger"},
     "evidence": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger", "run"},
+    "study": {"core", "lang", "network", "plan", "ledger", "run", "evidence"},
     "demo": {"core", "mechanisms", "plan", "centres", "ledger", "run", "evidence"},
     "__main__": {"cli"},
     "cli": {
         *("core", "mechanisms", "lang", "network", "plan", "learn", "release"),
-        *("centres", "ledger", "run", "evidence", "demo"),
+        *("centres", "ledger", "run", "evidence", "study", "demo"),
     },
 }
 

@@ -39,7 +39,19 @@ from sfumato.lang.spec import (
     Source,
     Weight,
 )
-from sfumato.lang.term import PARTIAL_LIST, Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
+from sfumato.lang.term import (
+    PARTIAL_LIST,
+    Compound,
+    ListTerm,
+    Number,
+    Term,
+    Text,
+    Variable,
+    called,
+    indicator,
+    show,
+    variables,
+)
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
@@ -330,7 +342,7 @@ def _privacy_requirement(declared: Declared, clause: Clause) -> None:
     if any(other.name == named for other in declared.requirements):
         raise _Wrong(f"the requirement {show(named)} is declared twice", name, code="twice")
     guarantee = _guarantee(metric).under(known[wanted].adjacency)
-    observer = show(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
+    observer = called(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
     declared.requirements.append(Requirement(named, observer, wanted, guarantee, clause.position))
 
 

@@ -14,7 +14,7 @@ from sfumato.core import ApproxDP, PureDP
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, indicator, show, variables
+from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, WAYS
 
 __all__ = ["check_wishes"]
@@ -44,7 +44,7 @@ def _published(spec: Spec) -> dict[str, list[Term]]:
     found: dict[str, list[Term]] = {}
     for clause in spec.clauses:
         if indicator(clause.head) == "publish/3":
-            found.setdefault(show(clause.head.arguments[0]), []).append(clause.head.arguments[1])
+            found.setdefault(called(clause.head.arguments[0]), []).append(clause.head.arguments[1])
     return found
 
 
