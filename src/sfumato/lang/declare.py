@@ -19,6 +19,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     EVERYONE,
+    ROW,
     TABLE_ENDINGS,
     Centre,
     Collusion,
@@ -187,6 +188,8 @@ def _wrong_path(path: str) -> str | None:
 
 def _column(declared: Declared, clause: Clause) -> None:
     table, name, atom = clause.head.arguments
+    if _name(name, "a column") == ROW:
+        raise _Wrong(f"{ROW} is no name of a column", name, way_out="Where every row is one person write each_row(…).")
     made = Column(_name(table, "a table"), _name(name, "a column"), _atom(atom, "what a column holds"), clause.position)
     if any(other.table == made.table and other.name == made.name for other in declared.columns):
         raise _Wrong(f"the column {made.name} of {made.table} is declared twice", name, code="twice")
@@ -271,6 +274,17 @@ def _each_person(declared: Declared, clause: Clause) -> None:
     declared.each_person.append(EachPerson(_one_rule(declared, table), clause.position))
 
 
+def _each_row(declared: Declared, clause: Clause) -> None:
+    """Every row is one individual: an identity that no column holds, and one row of each."""
+    table, who = clause.head.arguments
+    atom = _atom(who, "who a row is about")
+    if len(atom.arguments) != 1 or not isinstance(atom.arguments[0], Variable):
+        raise _Wrong(f"who a row is about must be an atom such as person(P), not {show(atom)[:60]}", who)
+    name = _one_rule(declared, table)
+    declared.columns.append(Column(name, ROW, atom, clause.position))
+    declared.row_limits.append(RowLimit(name, 1, position=clause.position))
+
+
 def _one_rule(declared: Declared, table: Term) -> str:
     """The table's name, if nothing was said yet about several rows of one person in it."""
     name = _name(table, "a table")
@@ -279,7 +293,7 @@ def _one_rule(declared: Declared, table: Term) -> str:
             f"several rows of one person in {name} are spoken of twice",
             table,
             code="twice",
-            way_out="Keep one line: rows_per_person or each_person.",
+            way_out="Keep one line: rows_per_person, each_person or each_row.",
         )
     return name
 
@@ -429,6 +443,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "missing": _missing,
     "rows_per_person": _rows_per_person,
     "each_person": _each_person,
+    "each_row": _each_row,
     "adjacency": _adjacency,
     "dataset": _dataset,
     "privacy_requirement": _privacy_requirement,

@@ -48,6 +48,7 @@ STATIC = {
     "rows_per_person/2": "rows_per_person(Table, N)",
     "rows_per_person/3": "rows_per_person(Table, N, first(column))",
     "each_person/2": "each_person(Table, mean)",
+    "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",

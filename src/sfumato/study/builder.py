@@ -75,17 +75,18 @@ class Study:
         name: str,
         data: Any = None,
         *,
-        person: str,
+        person: str | None,
         columns: Mapping[str, Interval | Categories | Sequence[Any]],
         rows_per_person: int = 1,
         missing: str | None = None,
     ) -> Study:
         """Rows about people: a file or a data frame, the column that says who a row is about, and public domains.
 
-        Of each person at most `rows_per_person` rows are used, a fair sample of hers. A domain is an Interval or
-        Categories; (low, high) and a list are short for them. Its `null` and `unknown` stand for absent and unlisted
-        cells; without them it is your word that there are none. `missing="skip"` leaves people without a cell out of
-        what reads it instead.
+        `person=None` is your word that every row is another person: then no row can be named, and statistics and
+        models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
+        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them. Its `null` and
+        `unknown` stand for absent and unlisted cells; without them it is your word that there are none.
+        `missing="skip"` leaves people without a cell out of what reads it instead.
         """
         mark = here(f".table({name!r})")
         parts = self._parts
@@ -100,14 +101,23 @@ class Study:
         if twice := [column for column in columns if column in parts.columns]:
             raise refused(mark, f"{twice[0]!r} is a column of another table already; one name stands for one variable.")
         declared = self._declared(mark, columns)
-        self._check_names(mark, data, [person, *columns])
+        if person is None and rows_per_person != 1:
+            raise refused(mark, "rows_per_person needs to know whose a row is: person='column'.")
+        if person is None and parts.tables:
+            raise refused(mark, "rows of a second table must say whose they are: person='column'.")
+        self._check_names(mark, data, [*([person] if person is not None else []), *columns])
         source, who = show(Compound(name)), show(parts.person)
         lines = [] if parts.tables else self._heading()
         lines += [
             f"source({source}, {show(Compound(file_name(name, data)))}).",
-            f"column({source}, {show(Compound(person))}, {who}).",
-            f"rows_per_person({source}, {rows_per_person}).",
         ]
+        if person is None:
+            lines.append(f"each_row({source}, {who}).")
+        else:
+            lines += [
+                f"column({source}, {show(Compound(person))}, {who}).",
+                f"rows_per_person({source}, {rows_per_person}).",
+            ]
         for column in declared:
             lines += column_lines(source, who, column, missing, mark)
         if not parts.tables:
