@@ -113,6 +113,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext sfumato`: the cell magic %%sfumato; see `sfumato.study.notebook`."""
+    from sfumato.study.notebook import register
+
+    register(shell)
+
+
 def load(path_or_text: str | os.PathLike[str]) -> Spec:
     """The Spec of a study file or of a study's text; a StudyError says everything that is wrong with it.
 

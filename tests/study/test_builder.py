@@ -163,6 +163,16 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
         assert name.startswith(form.method)
 
 
+def test_a_model_predicts_from_the_columns_of_the_caller(tmp_path):
+    frame = stays(800).drop_duplicates("patient_nbr").assign(drugs=lambda t: 5.0 * t["days"])
+    study = Study("m").table("stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80)})
+    study = study.promise("public", epsilon=20, delta=1e-6).regression("drugs", ["days"], to="public")
+    model = study.plan().run(ledger=tmp_path / "ledger.db", grant=True).model("regression drugs")
+    assert model.target == "drugs"
+    low, high = model.predict({"days": [2.0, 12.0]})
+    assert (low, high) == (pytest.approx(10, abs=6), pytest.approx(60, abs=6))
+
+
 def test_methods_have_their_own_help_and_signature():
     signature = inspect.signature(Study.mean)
     assert list(signature.parameters)[:2] == ["self", "column"]
@@ -259,6 +269,21 @@ def test_compare_replans_for_each_reader(tmp_path):
     assert table.query("epsilon == 1 and publication == 'mean days by age'")["half_width"].iloc[0] == same
     with pytest.raises(InputError, match="no promise towards 'nobody'"):
         plan.compare(epsilon=[1], reader="nobody")
+
+
+def test_the_error_one_can_live_with():
+    study = base().mean("days", by="age", within=0.2, to="public").count(within=1000, weight=2, to="researcher")
+    plan = study.plan(size=1500)
+    found = {row["publication"]: row for row in plan.aims.rows()}
+    assert not found["mean days by age"]["met"]
+    assert found["count"]["met"]
+    again = study.plan(size=1500).compare(epsilon=[found["mean days by age"]["least_epsilon"]], reader="public")
+    assert again["half_width"][0] <= 0.2001
+    assert "wider than the ±0.2 one can live with" in str(plan)
+    assert "wider than the ±0.2 one can live with" in plan._repr_html_()
+    assert "within('mean days by age', 0.2)." in study.to_text()
+    with pytest.raises(StudyError, match="has no interval"):
+        base().outliers(["days"], within=1, to="public").count(to="researcher").plan()
 
 
 def test_several_readers_get_versions_of_one_publication(tmp_path):

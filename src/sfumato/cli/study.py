@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
 from sfumato.run.accounts import Grant
+from sfumato.run.aims import Aimed
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.planning import make_plan
@@ -138,8 +139,10 @@ def plan_table(plan: Plan) -> Table:
     return table
 
 
-def show_plan(plan: Plan, console: Console) -> None:
+def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     console.print(plan_table(plan))
+    for aim in aims:
+        console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for planned in plan.publications:

@@ -39,6 +39,7 @@ from sfumato.lang.spec import (
     RowLimit,
     Source,
     Weight,
+    Within,
 )
 from sfumato.lang.term import (
     PARTIAL_LIST,
@@ -75,6 +76,7 @@ class Declared:
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
@@ -406,6 +408,14 @@ def _weight(declared: Declared, clause: Clause) -> None:
     declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
 
 
+def _within(declared: Declared, clause: Clause) -> None:
+    publication, number = clause.head.arguments
+    value = float(_number(number, "the error one can live with"))
+    if not value > 0:
+        raise _Wrong("the error one can live with must be above zero", number)
+    declared.aims.append(Within(_name(publication, "a publication"), value, clause.position))
+
+
 def _collude(declared: Declared, clause: Clause) -> None:
     observers = _names(clause.head.arguments[0], "an observer")
     if len(set(observers)) < 2:
@@ -450,6 +460,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
+    "within": _within,
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,

@@ -55,6 +55,7 @@ __all__ = [
     "Source",
     "Spec",
     "Weight",
+    "Within",
 ]
 
 #: The observer of a requirement whose name carries none.
@@ -192,6 +193,15 @@ class Weight:
 
     publication: str
     value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """within(Publication, HalfWidth): the error one can live with, as half the width of a 95 % interval."""
+
+    publication: str
+    half_width: float
     position: Position | None = field(default=None, compare=False)
 
 
@@ -335,6 +345,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()

@@ -31,6 +31,7 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_matrix, refuse_extras, without_values
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -46,7 +47,7 @@ _REPLACED, _ADDED = 4.5, 2.0
 _ARITHMETIC = 2e-5
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
     """Ridge regression that costs `epsilon` and `delta` once, at `fit`.
 
     `target` is the public interval of y; values outside are clipped. The other parameters are those of

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.errors import InputError, PlanError, StudyError
 from sfumato.lang.load import examine
@@ -40,6 +41,7 @@ from sfumato.study.writing import (
     number_of,
     number_text,
     parts_of,
+    publications_of,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ __all__ = ["Study"]
 
 
 @dataclass(frozen=True, repr=False)
-class Study:
+class Study(Shown):
     """A study about people, written call by call. `hide_presence` protects also who is in the tables, and how many.
 
     >>> study = (
@@ -206,11 +208,17 @@ class Study:
         to: str | Sequence[str],
         by: str | Sequence[str] = (),
         where: str | None = None,
+        within: float | None = None,
         weight: float | None = None,
         name: str | None = None,
         **options: Any,
     ) -> Study:
-        """Any question by its name: `ask("mean", "days", to="public")` is `.mean("days", to="public")`."""
+        """Any question by its name: `ask("mean", "days", to="public")` is `.mean("days", to="public")`.
+
+        `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
+        counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
+        takes); `weight` how much its error counts beside the others'; `name` the key of the answer.
+        """
         if method not in FORMS:
             close = nearest(method, FORMS)
             raise refused(
@@ -228,9 +236,12 @@ class Study:
         if not form.grouped and (groups or where):
             raise refused(mark, "it is about everybody: by= and where= belong to counts, sums, means and histograms.")
         asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
-        return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), weight)
+        wishes = {"weight": weight, "within": within}
+        return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
 
-    def _asked(self, mark: Mark, asked: Asked, name: str, readers: tuple[str, ...], weight: float | None) -> Study:
+    def _asked(
+        self, mark: Mark, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
+    ) -> Study:
         parts = self._parts
         if not readers:
             raise refused(mark, "say who sees it: to='public'.")
@@ -243,10 +254,11 @@ class Study:
         lines = [line for column in written.listed for line in self._levels(column)]
         lines += [f"{written.clause}{written.body}."] if written.clause and known is None else []
         lines += [f"publish({show(Compound(name))}, {written.shown}, {show(one)}){written.body}." for one in promises]
-        if weight is not None:
-            if known is not None:
-                raise refused(mark, f"{name!r} is asked for already; its weight belongs to the first of the calls.")
-            lines.append(f"weight({show(Compound(name))}, {self._read(mark, lambda: number_text(weight))}).")
+        for word, value in wishes.items():
+            if value is not None:
+                if known is not None:
+                    raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
+                lines.append(f"{word}({show(Compound(name))}, {self._read(mark, lambda v=value: number_text(v))}).")
         return self._with(
             mark,
             lines,
@@ -337,6 +349,24 @@ class Study:
     def __repr__(self) -> str:
         asked = ", ".join(self._parts.questions) or "nothing yet"
         return f"Study({self.title!r}: {', '.join(self._parts.tables) or 'no table'}; {asked})"
+
+    def _card(self) -> Card:
+        parts = self._parts
+        facts = {f"table {name}": file for name, file in parts.files.items()}
+        facts |= {"columns": ", ".join(_said(column) for column in parts.columns.values())} if parts.columns else {}
+        missing = [
+            sentence
+            for present, sentence in (
+                (parts.tables, "No table yet: .table(name, data, person=column, columns={…})"),
+                (parts.promises, "No promise yet: .promise(reader, epsilon=…, delta=…)"),
+                (parts.questions, f"No question yet: .{', .'.join(FORMS)}"),
+            )
+            if not present
+        ]
+        rows = [[name, reader] for name, reader in publications_of(self.to_text())] if parts.lines else []
+        notes = [f"{sentence}." for sentence in missing] or ["Next: .plan(size=…) says how far off each number may be."]
+        text = self.to_text() if parts.lines else ""
+        return Card(self.title, facts, ["publication", "reader"], rows, notes, "a study; no data were read", text)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -429,6 +459,15 @@ class Study:
         return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
 
 
+def _said(column: Declared) -> str:
+    match column.domain:
+        case Interval(low=low, high=high):
+            return f"{column.name} from {low:g} to {high:g}"
+        case Categories(values=values):
+            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
+    return column.name
+
+
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -458,7 +497,7 @@ def _signature(form: Form) -> inspect.Signature:
     parts.append(inspect.Parameter("to", named))
     if form.grouped:
         parts += [inspect.Parameter("by", named, default=()), inspect.Parameter("where", named, default=None)]
-    parts += [inspect.Parameter(name, named, default=None) for name in ("weight", "name")]
+    parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
     return inspect.Signature(parts)
 
 

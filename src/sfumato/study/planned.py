@@ -7,7 +7,6 @@ Not here: planning (plan/), what a run does (run/study.py).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,11 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.core.guarantee import ApproxDP, PureDP
-from sfumato.errors import InputError, PrivacyParameterError
-from sfumato.lang.spec import Spec
+from sfumato.card import Card, Shown, cell
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.run.planning import make_plan
+from sfumato.run.aims import Aimed, aims_of, planned_with
 from sfumato.study.data import data_of_run
 from sfumato.study.naming import keys_of
 from sfumato.study.tidy import Tidy
@@ -35,9 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["StudyPlan"]
 
+_SPELLED = {"ε": "epsilon", "μ": "mu", "ρ": "rho"}
+
 
 @dataclass(frozen=True, repr=False)
-class StudyPlan:
+class StudyPlan(Shown):
     """A settled plan. `plan` is the Plan itself, with draws, alternatives and hash; `print(plan)` shows the errors."""
 
     study: Study
@@ -65,17 +64,38 @@ class StudyPlan:
         rows = []
         for one in readers:
             for value in epsilon:
-                changed = self._at(one, value)
+                changed = planned_with(self.plan, self._sizes, amounts={one: value})
                 shown = [planned for planned in changed.publications if planned.observer == one]
                 rows += [{"reader": one, "epsilon": float(value), **_widest(planned)} for planned in shown]
         return Tidy(_columns(rows), "errors at other ε")
 
-    def _at(self, reader: str, epsilon: float) -> Plan:
+    @cached_property
+    def aims(self) -> Tidy:
+        """The publications with a `within=`: met or not, and the least ε and the least weight that would do."""
+        rows = [
+            {
+                "publication": one.publication,
+                "reader": one.observer,
+                "within": one.wanted,
+                "half_width": _rounded(one.half_width),
+                "met": one.met,
+                f"least_{_SPELLED[one.sign]}": one.least_amount,
+                "least_weight": one.least_weight,
+            }
+            for one in self._aimed
+        ]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return Tidy({name: [row.get(name) for row in rows] for name in names}, "errors one can live with")
+
+    @cached_property
+    def _aimed(self) -> tuple[Aimed, ...]:
+        return aims_of(self.plan, self._sizes)
+
+    @property
+    def _sizes(self) -> dict[str, float]:
         network = self.plan.network
         assert network is not None  # it was planned just now
-        spec = _with_epsilon(network.spec, reader, epsilon)
-        sizes = {} if self.size is None else {network.spec.datasets[0].name: float(self.size)}
-        return make_plan(dataclasses.replace(network, spec=spec), sizes=sizes)
+        return {} if self.size is None else {network.spec.datasets[0].name: float(self.size)}
 
     def run(
         self,
@@ -139,31 +159,36 @@ class StudyPlan:
 
         return error_figure(self)
 
+    @property
+    def lines(self) -> Tidy:
+        """The errors once for each publication and reader where all its numbers have the same."""
+        rows: list[dict[str, Any]] = []
+        for row in self.errors.rows():
+            alike = rows and all(rows[-1][name] == row[name] for name in row if name != "group")
+            if alike:
+                rows[-1] = {**rows[-1], "numbers": rows[-1]["numbers"] + 1, "group": "each"}
+            else:
+                rows.append({**row, "numbers": 1})
+        order = ("publication", "reader", "group", "numbers", "half_width", "standard_error")
+        return Tidy({name: [row[name] for row in rows] for name in order})
+
+    def _card(self) -> Card:
+        kept = {f"promise to {' and '.join(one.observers)}": str(one.asked) for one in self.plan.promises}
+        rows = [
+            [row["publication"], row["reader"], row["group"], f"±{cell(row['half_width'])}", row["standard_error"]]
+            for row in self.lines.rows()
+        ]
+        head = ["publication", "reader", "about", "95 % within", "standard error"]
+        kind = "a plan; no data were read, nothing was spent"
+        notes = [*(one.sentence for one in self._aimed), *self.assumptions]
+        return Card(self.study.title, kept, head, rows, notes, kind, self.study.to_text())
+
     def __str__(self) -> str:
         kept = [f"promise to {' and '.join(one.observers)}: {one.asked}" for one in self.plan.promises]
         assumed = [f"assumed: {one}" for one in self.assumptions]
-        return "\n".join([str(self.errors), *kept, *assumed])
+        return "\n".join([str(self.lines), *kept, *(one.sentence for one in self._aimed), *assumed])
 
     __repr__ = __str__
-
-
-def _with_epsilon(spec: Spec, reader: str, epsilon: float) -> Spec:
-    """The study with another ε towards one reader; its δ stays."""
-    found = [one for one in spec.requirements if one.observer == reader]
-    if not found:
-        known = ", ".join(one.observer for one in spec.requirements)
-        raise InputError(f"There is no promise towards {reader!r}. There are: {known}. Nothing was planned.")
-    asked = found[0].guarantee
-    if isinstance(asked, ApproxDP):
-        changed = ApproxDP(epsilon, asked.delta_).under(asked.adjacency)
-    elif isinstance(asked, PureDP):
-        changed = PureDP(epsilon).under(asked.adjacency)
-    else:
-        raise PrivacyParameterError(f"The promise towards {reader!r} is no ε: {asked.describe()}. Nothing was planned.")
-    replaced = dataclasses.replace(found[0], guarantee=changed)
-    return dataclasses.replace(
-        spec, requirements=tuple(replaced if one is found[0] else one for one in spec.requirements)
-    )
 
 
 def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:

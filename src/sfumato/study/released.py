@@ -8,11 +8,14 @@ Not here: drawing and charging (run/study.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from sfumato.card import Card, Shown
 from sfumato.core.certificate import Certificate
+from sfumato.core.schema import Schema
 from sfumato.errors import InputError
+from sfumato.lang.term import show
 from sfumato.run.study_files import Published, Release
 from sfumato.study.naming import keys_of, table_of
 from sfumato.study.tidy import Tidy
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["StudyRelease"]
 
+#: Publications that a notebook shows at once; the others are named.
+_SHOWN = 12
 _NUMBERS = ("value", "standard_error", "low", "high")
 
 
 @dataclass(frozen=True, repr=False)
-class StudyRelease:
+class StudyRelease(Shown):
     """What was published. From here on everything is post-processing and costs nothing."""
 
     planned: StudyPlan
@@ -74,9 +79,15 @@ class StudyRelease:
         return len(self.release.published)
 
     def model(self, key: str | tuple[str, str]) -> PublishedModel:
-        """A published classifier, regression or outlier detector, ready to predict."""
+        """A published classifier, regression or outlier detector, ready to predict from the study's own columns."""
         self._published(key)
-        return self.release.model(key)
+        found = self.release.model(key)
+        network = self.planned.plan.network
+        assert network is not None  # it was run
+        names = {show(column.atom): column.name for column in network.spec.columns}
+        columns = {names.get(name, name): domain for name, domain in found.schema.columns.items()}
+        target = names.get(found.target, found.target) if found.target else found.target
+        return replace(found, schema=Schema(columns, found.schema.norm), target=target)
 
     @property
     def certificate(self) -> Certificate:
@@ -93,6 +104,16 @@ class StudyRelease:
         from sfumato.study.plots import release_figure
 
         return release_figure(self)
+
+    def _card(self) -> Card:
+        rows = [[name, reader, len(self.release.publication((name, reader)).values)] for name, reader in self]
+        facts = {name: str(one.guarantee) for name, one in self.certificates.items()}
+        head = ["publication", "reader", "rows"]
+        return Card(self.planned.study.title, facts, head, rows, kind="a release: what was published")
+
+    def _repr_html_(self) -> str:
+        shown = [self[name, reader].to_card().to_html() for name, reader in list(self)[:_SHOWN]]
+        return self._card().to_html() + "".join(shown)
 
     def __str__(self) -> str:
         parts = [f"{name}, for {reader}\n{self[name, reader]}" for name, reader in self]

@@ -7,10 +7,13 @@ Not here: which columns a table has (study/naming.py), drawing (study/plots.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from sfumato.card import Card, Haze, Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +25,7 @@ __all__ = ["Tidy"]
 _SHOWN = 60
 
 
-class Tidy:
+class Tidy(Shown):
     """A table: one column a variable, then numbers. It never changes.
 
     >>> table = Tidy({"age": ["young", "old"], "value": [3.25, 5.5]}, title="mean days by age")
@@ -73,6 +76,23 @@ class Tidy:
         from sfumato.study.plots import interval_figure
 
         return interval_figure(self)
+
+    def to_card(self) -> Card:
+        """How a notebook shows it: every interval as a soft bar on one scale."""
+        return self._card()
+
+    def _card(self) -> Card:
+        rows = self.rows()
+        head = list(self.columns)
+        shown = [list(row.values()) for row in rows]
+        if {"low", "high"} <= set(head) and rows:
+            ends = [end for row in rows for end in (row["low"], row["high"]) if end is not None and math.isfinite(end)]
+            start, end = (min(ends), max(ends)) if ends else (0.0, 0.0)
+            words = [f"between {row['low']:.4g} and {row['high']:.4g}" for row in rows]
+            head.append("95 % interval")
+            for row, cells, said in zip(rows, shown, words, strict=True):
+                cells.append(Haze.between(row["low"], row["high"], start, end, said) or "unbounded")
+        return Card(self.title, head=head, rows=shown, notes=[self.note] if self.note else [])
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._table.__arrow_c_stream__(requested_schema)

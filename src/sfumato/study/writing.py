@@ -16,8 +16,8 @@ from typing import Any
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.errors import InputError
-from sfumato.lang.reader import goals
-from sfumato.lang.spec import Spec
+from sfumato.lang.reader import goals, read
+from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
@@ -25,7 +25,7 @@ from sfumato.study.forms import Asking, Form
 from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
-__all__ += ["metric_text", "number_of", "number_text", "parts_of"]
+__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -203,6 +203,17 @@ def parts_of(spec: Spec, text: str) -> Parts:
         people=people,
         person=person,
     )
+
+
+def publications_of(text: str) -> list[tuple[str, str]]:
+    """Every publication of a text and who sees it."""
+    clauses, _ = read(text)
+    found: dict[tuple[str, str], None] = {}
+    for head in (clause.head for clause in clauses if _publishes(clause.head)):
+        name, _, requirement = head.arguments
+        inner = requirement.arguments if isinstance(requirement, Compound) else ()
+        found[called(name), called(inner[0]) if len(inner) == 1 else EVERYONE] = None
+    return list(found)
 
 
 def _publishes(head: Term) -> bool:
