@@ -162,12 +162,13 @@ def plan(
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
     from sfumato.cli.study import read_sizes, show_plan, write_new
+    from sfumato.run.aims import aims_of
     from sfumato.run.study_file import plan_study
 
     made = plan_study(study, data, read_sizes(size))
     if out is not None:
         write_new(out, made.to_json())
-    show_plan(made, Console())
+    show_plan(made, Console(), aims_of(made, read_sizes(size)))
 
 
 @app.command()

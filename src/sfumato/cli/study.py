@@ -8,6 +8,7 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from rich.text import Text
 from sfumato.errors import InputError
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
+from sfumato.run.aims import Aimed
 
 __all__ = ["plan_table", "read_sizes", "show_plan", "write_new"]
 
@@ -52,8 +54,10 @@ def plan_table(plan: Plan) -> Table:
     return table
 
 
-def show_plan(plan: Plan, console: Console) -> None:
+def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     console.print(plan_table(plan))
+    for aim in aims:
+        console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for planned in plan.publications:

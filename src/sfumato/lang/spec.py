@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DATABASE_ENDINGS",
     "EVERYONE",
+    "ROW",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
     "AggregateKind",
@@ -55,10 +56,14 @@ __all__ = [
     "Source",
     "Spec",
     "Weight",
+    "Within",
 ]
 
 #: The observer of a requirement whose name carries none.
 EVERYONE = "everyone"
+
+#: The column that stands for "this row" in a table whose every row is one individual; no file is asked for it.
+ROW = "$row"
 
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
@@ -193,6 +198,15 @@ class Weight:
 
     publication: str
     value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """within(Publication, HalfWidth): the error one can live with, as half the width of a 95 % interval."""
+
+    publication: str
+    half_width: float
     position: Position | None = field(default=None, compare=False)
 
 
@@ -336,6 +350,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
@@ -344,6 +359,11 @@ class Spec:
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
     #: What was derived, by its facts: the check, the network and a second plan ask for the same.
     derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def numbered_tables(self) -> frozenset[str]:
+        """Tables whose every row is one individual, by the author's word (each_row/2)."""
+        return frozenset(column.table for column in self.columns if column.name == ROW)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
         """Run the study's clauses on its own facts and the given ones: symbolic individuals, rows of public tables."""

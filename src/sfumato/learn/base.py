@@ -32,6 +32,7 @@ from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, minimise
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
 
-class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
     """A linear classifier trained once under a privacy budget. Abstract.
 
     The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed
