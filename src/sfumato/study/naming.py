@@ -8,7 +8,7 @@ Not here: the numbers (run/view.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import product
 from typing import Any
 
 from sfumato.lang.reader import Clause
@@ -17,7 +17,6 @@ from sfumato.lang.term import Compound, Number, Term, Text, Variable, called, in
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
-from sfumato.plan.statistic import part_labels
 
 __all__ = ["keys_of", "table_of"]
 
@@ -30,21 +29,14 @@ def keys_of(network: Network) -> dict[str, list[dict[str, Any]]]:
 
 def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dict[str, Any]]:
     group = next((found for clause in spec.clauses if (found := _group(clause, node, names)) is not None), {})
-    labels = part_labels(node)
-    if len(labels) == 1:
+    question = node.question
+    if question.size == 1:
         return [group]
-    if node.kind != "histogram":
-        return [{**group, "part": label} for label in labels]
-    name = names.get(f"{node.values[0].split('(', maxsplit=1)[0]}/1", node.values[0])
-    levels: Sequence[Any] = node.levels or _classes(node)
-    return [{**group, name: level} for level in levels]
-
-
-def _classes(node: AggregateNode) -> list[str]:
-    """[1, 5), [5, 10]: from the low end of the range to its high end."""
-    ends = [f"{end:.6g}" for end in (node.bounds[0].low, *node.cuts, node.bounds[0].high)]
-    *parts, last = pairwise(ends)
-    return [*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"]
+    if not question.axes:
+        return [{**group, "part": part} for part in question.parts()]
+    columns = [names.get(f"{axis.variable.partition('(')[0]}/1", axis.variable) for axis in question.axes]
+    cells = product(*(axis.classes for axis in question.axes))
+    return [{**group, **dict(zip(columns, cell, strict=True))} for cell in cells]
 
 
 def _group(clause: Clause, node: AggregateNode, names: Mapping[str, str]) -> dict[str, Any] | None:
