@@ -96,14 +96,16 @@ def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) ->
         column = table[columns[axis.variable]]
         if axis.levels:
             levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
-            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy().astype(np.int64)
+            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy()
         else:
             # NaN counts as larger than everything, so that every individual falls into exactly one cell.
             numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             own = np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right")
         nowhere |= own < 0
-        place = place * axis.size + own
-    return pa.array(np.where(nowhere, _NOWHERE, place))
+        place *= axis.size
+        place += own
+    place[nowhere] = _NOWHERE
+    return pa.array(place)
 
 
 def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
