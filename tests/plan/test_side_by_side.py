@@ -64,9 +64,7 @@ def test_what_is_drawn_verifies():
     table = pa.table({"id": np.arange(400), "x": generator.uniform(0, 100, 400), "y": generator.random(400)})
     plan = make_plan(HEAD + PRESS, sizes={"d": 400})
     release = run_plan(plan, {"t": table}, None)
-    for certificate in (
-        release.certificates.values() if hasattr(release.certificates, "values") else release.certificates
-    ):
+    for certificate in release.certificates.values():
         assert verify(certificate.to_json()).ok
     found = {(one.name, one.observer): one.values.to_pylist()[0]["value"] for one in release.published}
     for observer in ("city", "press"):
