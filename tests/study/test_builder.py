@@ -143,7 +143,7 @@ def test_any_kind_of_frame_stands_for_a_file(kind, tmp_path):
 def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
     """Discovery: a form that is written here and does not work in the language fails."""
     columns = {"nothing": (), "number": "days", "any": "readmitted", "numbers": ["days", "drugs"]}
-    options = {"features": ["drugs"], "uses": ["identity"]}
+    options = {"features": ["drugs"], "uses": ["identity"], "shares": [0.25, 0.5]}
     frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0).drop_duplicates("patient_nbr")
     for place, form in enumerate(FORMS.values()):
         study = (
@@ -337,3 +337,23 @@ def test_nothing_said_is_said():
         Study("empty").plan()
     with pytest.raises(StudyError, match="error"):
         Study.from_text("mean(m, x(P), y(P)).")
+
+
+def test_medians_and_quantiles_are_asked_in_one_line(tmp_path):
+    frame = stays().drop_duplicates("patient_nbr")
+    study = (
+        Study("Stays in hospital")
+        .table("stays", "stays.parquet", person="patient_nbr", rows_per_person=1, columns=COLUMNS)
+        .promise("public", epsilon=1_000_000)
+        .quantile("days", shares=[0.251, 0.901], to="public")
+        .median("days", by="readmitted", to="public")
+    )
+    (tmp_path / "data").mkdir()
+    frame.to_parquet(tmp_path / "data" / "stays.parquet")
+    release = study.plan(size=len(frame)).run(tmp_path / "data", ledger=tmp_path / "ledger.db", grant=True)
+    found = release["quantile days"].to_pandas()
+    exact = frame["days"].quantile([0.251, 0.901], interpolation="higher")
+    assert found["value"].tolist() == pytest.approx(exact.tolist(), abs=1.01)
+    assert len(release["median days by readmitted"].to_pandas()) == 2
+    with pytest.raises(InputError, match="between 0 and 1"):
+        study.quantile("days", shares=[1.5], to="public").plan(size=100)

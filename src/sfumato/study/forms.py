@@ -80,6 +80,13 @@ def _edges(given: Any, asking: Asking) -> str:
     return ", " + show(ListTerm(tuple(Number(int(edge) if edge.is_integer() else edge) for edge in edges)))
 
 
+def _shares(given: Any, asking: Asking) -> str:
+    shares = [float(share) for share in ([given] if isinstance(given, int | float) else given)]
+    if not shares or not all(0 < share < 1 for share in shares) or shares != sorted(set(shares)):
+        raise InputError("shares are rising numbers between 0 and 1, for example [0.25, 0.5, 0.9]")
+    return ", ".join(map(repr, shares))
+
+
 def _column(given: Any, asking: Asking) -> str:
     return show(asking.find(given).variable)
 
@@ -102,6 +109,10 @@ _ALL: Sequence[Form] = (
          "count({atom}, {goal})"),
     Form("sum", "sum/3", "The sum of a column.", "number", "{atom}", "sum({atom}, {column}, {goal})"),
     Form("mean", "mean/3", "The mean of a column.", "number", "{atom}", "mean({atom}, {column}, {goal})"),
+    Form("median", "median/3", "The value that half of the rows lie below.", "number", "{atom}",
+         "median({atom}, {column}, {goal})"),
+    Form("quantile", "quantile/4", "The values that given shares of the rows lie below.", "number", "{atom}",
+         "quantile({atom}, {column}, {goal}, [{shares}])", (Option("shares", _shares, required=True),)),
     Form("moments", "moment2/3", "All sums of products of two of the columns.", "numbers", "{atom}",
          "moment2({atom}, [{columns}], {goal})"),
     Form("histogram", "histogram/3", "A count for each category, or between public edges; of several columns a table.",
