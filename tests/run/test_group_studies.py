@@ -100,6 +100,16 @@ def test_of_nobody_no_group_is_named():
     assert "city(P)" in found.columns
 
 
+def test_the_plan_says_what_absence_means():
+    """By the author's word there is none; one that is there all the same is in no group, and nothing fails."""
+    text = study(*ASKED).replace("missing(city(P), skip).", "missing(people, never).")
+    plan = make_plan(text, sizes={"people": 4000})
+    about = " ".join(plan.publications[0].about)
+    assert "one would be in no group" in about
+    assert "None" not in about
+    assert run_plan(plan, {"people": table()}, None, random_state=1).published[0].values.num_rows > 2
+
+
 def test_rare_names_stay_unsaid():
     """Four thousand people with a name of their own: at δ = 10⁻⁶ next to none of them is seen."""
     own = pa.table({"id": np.arange(4000), "a": np.full(4000, 40.0), "city": [f"own {k}" for k in range(4000)]})
