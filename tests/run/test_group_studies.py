@@ -68,7 +68,9 @@ def test_at_a_large_epsilon_it_is_what_pandas_says():
     _, found = published(study(*ASKED, metric="dp(1000000, 0.001)"), given, None)
     frame = given.to_pandas()
     exact = frame[(frame["a"] > 10) & frame["city"].notna()].groupby("city").size()
-    assert dict(zip(found["city(P)"], found["value"], strict=True)).items() <= dict(exact).items()
+    off = np.abs(found["value"] - exact[found["city(P)"]].to_numpy())  # with a chance of δ a group is off by one
+    assert off.max() <= 1
+    assert np.mean(off == 0) > 0.95
     assert set(exact[exact > 2].index) <= set(found["city(P)"])
 
 

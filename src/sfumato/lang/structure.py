@@ -177,8 +177,8 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
                     f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
                     one.position,
                     text.get(one.position, "") if one.position else "",
-                    f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is one "
-                    f"individual and no column says who, write each_row({one.table}, {whose}({variable.name})).",
+                    f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is "
+                    f"one individual and no column says who: each_row({one.table}, {whose}({variable.name})).",
                 )
 
 
