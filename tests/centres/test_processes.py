@@ -232,9 +232,7 @@ def test_who_believes_that_nothing_was_revealed(coordinator, tmp_path):
     granted = granted_accounts(tmp_path, agreed)
     accounts = {name: granted(name) for name in cells}
     other = small_round(5, 30)[0]
-    error, _ = gather(
-        agreed, keys, cells, accounts=accounts, approved=dict.fromkeys(list(cells)[:3], other)
-    )
+    error, _ = gather(agreed, keys, cells, accounts=accounts, approved=dict.fromkeys(list(cells)[:3], other))
     assert isinstance(error, RoundFailedError)
     for name in cells:
         assert last_action(tmp_path, name) == ("grant" if name in list(cells)[:3] else "release")
