@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.core.certificate import Certificate
-from sfumato.errors import DataError, InputError
+from sfumato.errors import DataError, InputError, SfumatoError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
@@ -31,7 +33,10 @@ from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
 
-__all__ = ["plan_study", "plan_table", "public_tables", "run_study"]
+__all__ = ["plan_study", "plan_table", "public_tables", "run_study", "watched"]
+
+#: Seconds between two looks at a watched file.
+_PAUSE = 0.4
 
 
 def public_tables(spec: Spec, folder: Path) -> dict[str, Path]:
@@ -150,6 +155,36 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
+
+
+def watched(
+    study: Path, once: Callable[[], None], console: Console, wait: Callable[[float], None] = time.sleep
+) -> None:
+    """Call `once` now and whenever the file changes, until Ctrl-C; what is wrong is told, and waited for."""
+    seen: tuple[int, int] | None = None
+    try:
+        while True:
+            now = _stamp(study)
+            if now != seen:
+                seen = now
+                console.rule(f"{study.name} at {datetime.now():%H:%M:%S}", align="left")
+                try:
+                    once()
+                except SfumatoError as error:
+                    console.print(Text.assemble((type(error).__name__, "red"), f": {error}"), soft_wrap=True)
+                console.print("Waiting for changes; Ctrl-C ends it. Nothing is spent by planning.", style="dim")
+            wait(_PAUSE)
+    except KeyboardInterrupt:
+        console.print("Stopped. Nothing was spent.")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file is saved; (0, 0) while an editor has it away."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
 
 
 def write_new(path: Path, text: str) -> None:
