@@ -10,25 +10,30 @@ from sfumato import errors
 
 SOURCE = Path(sfumato.__file__).parent
 
-#: Which rooms a room may import from. `errors`, `lazy` and `card` are open to all; `evidence/verify.py` is stricter still.
+#: Which rooms a room may import from. `errors`, `lazy` and `card` are open to all; `evidence/verify.py` is stricter.
 ALLOWED = {
     "core": set(),
     "mechanisms": {"core"},
-    "lang": {"core"},
-    "network": {"core", "lang"},
+    "questions": {"core", "mechanisms"},
+    "lang": {"core", "questions"},
+    "network": {"core", "lang", "questions"},
     "learn": {"core", "mechanisms"},
     "release": {"core", "mechanisms"},
-    "plan": {"core", "mechanisms", "lang", "network"},
+    "plan": {"core", "mechanisms", "questions", "lang", "network"},
     "centres": {"core", "mechanisms"},
     "ledger": {"core"},
-    "run": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger"},
-    "evidence": {"core", "mechanisms", "lang", "network", "plan", "learn", "release", "centres", "ledger", "run"},
-    "study": {"core", "lang", "network", "plan", "ledger", "run", "evidence"},
+    "run": {"core", "mechanisms", "questions", "lang", "network", "plan", "learn", "release", "centres", "ledger"},
+    "evidence": {
+        *("core", "mechanisms", "questions", "lang", "network", "plan"),
+        *("learn", "release", "centres", "ledger", "run"),
+    },
+    "study": {"core", "questions", "lang", "network", "plan", "ledger", "run", "evidence"},
     "demo": {"core", "mechanisms", "plan", "centres", "ledger", "run", "evidence"},
+    "studio": {"core", "lang", "network", "plan", "ledger", "run", "evidence"},
     "__main__": {"cli"},
     "cli": {
-        *("core", "mechanisms", "lang", "network", "plan", "learn", "release"),
-        *("centres", "ledger", "run", "evidence", "study", "demo"),
+        *("core", "mechanisms", "questions", "lang", "network", "plan", "learn", "release"),
+        *("centres", "ledger", "run", "evidence", "study", "demo", "studio"),
     },
 }
 

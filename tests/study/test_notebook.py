@@ -139,7 +139,8 @@ def test_the_cell_magic_plans_a_study_where_it_stands(shown):
 
 def test_a_problem_in_a_cell_names_the_cell():
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
-    code = "from sfumato import Study\ntry:\n    Study('x').promise('a', epsilon=1)\nexcept ValueError as error:\n    said = str(error)"
+    lines = ("from sfumato import Study", "try:", "    Study('x').promise('a', epsilon=1)")
+    code = "\n".join((*lines, "except ValueError as error:", "    said = str(error)"))
     assert shell.run_cell(code, store_history=True).success
     assert "line 3, .promise('a')" in shell.user_ns["said"]
 

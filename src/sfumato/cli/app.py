@@ -25,6 +25,7 @@ from sfumato.cli.ledger import granting, ledger_app
 from sfumato.cli.privatize import privatize
 from sfumato.cli.release import release
 from sfumato.cli.reproduce import reproduce_command
+from sfumato.cli.studio import studio
 from sfumato.cli.synthesize import synthesize
 from sfumato.errors import SfumatoError, UndeclaredCellWarning
 
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.command("privatize")(privatize)
 app.command("release")(release)
 app.command("synthesize")(synthesize)
+app.command("studio")(studio)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 
@@ -102,9 +104,9 @@ def verify(
     from sfumato.evidence.verify_files import verify_files
 
     if file.is_dir():
-        from sfumato.cli.study import public_tables
         from sfumato.evidence.verify_plan import verify_folder
         from sfumato.lang import load
+        from sfumato.run.study_file import public_tables
 
         public = public_tables(load(study), data or study.parent) if study is not None else None
         checks = verify_folder(file, study, public)
@@ -162,8 +164,9 @@ def plan(
     watch: Annotated[bool, typer.Option("--watch", help="Plan again whenever the file changes, until Ctrl-C.")] = False,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
-    from sfumato.cli.study import plan_study, read_sizes, show_plan, watched, write_new
+    from sfumato.cli.study import read_sizes, show_plan, watched, write_new
     from sfumato.run.aims import aims_of
+    from sfumato.run.study_file import plan_study
 
     console, sizes = Console(), read_sizes(size)
 
@@ -206,11 +209,12 @@ def run(
     ] = "local",
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
-    from sfumato.cli.study import public_tables, read_sizes, run_study, show_plan
+    from sfumato.cli.study import read_sizes, show_plan
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.ledger.ledger import Ledger
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.study_file import public_tables, run_study
 
     console = Console()
     book = (ledger or default_ledger(data)).resolve()
@@ -251,9 +255,9 @@ def explain(
     ] = "ANALYST",
 ) -> None:
     """Say in words what each observer will see, what they could still learn, and what else was considered."""
-    from sfumato.cli.study import plan_study
     from sfumato.evidence.explain import explain as explain_plan
     from sfumato.plan.plan import Plan
+    from sfumato.run.study_file import plan_study
 
     if file.suffix == ".pl":
         made = plan_study(file, None, {})

@@ -19,18 +19,21 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match
+from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
+from sfumato.questions.form import Place
+from sfumato.questions.question import Question
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
 
 __all__ = [
+    "DATABASE_ENDINGS",
     "EVERYONE",
     "ROW",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
-    "AggregateKind",
     "Centre",
     "Collusion",
     "Column",
@@ -67,7 +70,8 @@ ROW = "$row"
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
-AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
+#: How the name of a database's file ends.
+DATABASE_ENDINGS = (".duckdb", ".sqlite", ".sqlite3", ".db")
 
 Keep = Literal["sample", "first", "last"]
 
@@ -76,10 +80,11 @@ MissingRule = Literal["value", "skip", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """source(Table, Path): where a table's rows are."""
+    """source(Table, Path) or source(Table, Path, Name): where a table's rows are; `name` is that inside a database."""
 
     table: str
     path: str
+    name: str | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -269,14 +274,24 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class AggregateDeclaration:
-    """count, sum, mean, moment2 or histogram over individuals; the person stays a Variable in value and condition."""
+    """A question over individuals (questions/); the person stays a Variable in what is given and in the condition.
 
-    kind: AggregateKind
+    `given` is what stands in the places of the question's form beside its name and its goal.
+    """
+
+    functor: str
     atom: Term
-    value: Term | ListTerm | None
     condition: Term
-    edges: ListTerm | None = None
+    given: tuple[tuple[Place, Term], ...] = ()
     position: Position | None = field(default=None, compare=False)
+
+    def place(self, place: Place) -> Term | None:
+        """What stands there; None where the question is written without it."""
+        return dict(self.given).get(place)
+
+    @property
+    def question(self) -> type[Question]:
+        return QUESTIONS[self.functor]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.expression import sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
 from sfumato.network.spill import SpillFolder
+from sfumato.network.stores.folder import read_folder
+from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
 
 if TYPE_CHECKING:
@@ -292,6 +294,10 @@ def _checked_path(name: str, given: Any) -> Path:
 
 
 def _plain(name: str, given: Any) -> Plain:
+    if isinstance(given, StoredRows):
+        given = given.rows
+    if isinstance(given, (str, Path)) and Path(given).is_dir():
+        given = read_folder(Path(given), name)
     if isinstance(given, (str, Path)):
         path = _checked_path(name, given)
         given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)

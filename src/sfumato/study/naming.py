@@ -17,7 +17,7 @@ from sfumato.lang.term import Compound, Number, Term, Text, Variable, called, in
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
-from sfumato.plan.statistic import part_labels
+from sfumato.questions.axis import Axis
 
 __all__ = ["keys_of", "table_of"]
 
@@ -30,19 +30,22 @@ def keys_of(network: Network) -> dict[str, list[dict[str, Any]]]:
 
 def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dict[str, Any]]:
     group = next((found for clause in spec.clauses if (found := _group(clause, node, names)) is not None), {})
-    labels = part_labels(node)
-    if len(labels) == 1:
-        return [group]
-    if node.kind != "histogram":
-        return [{**group, "part": label} for label in labels]
-    name = names.get(f"{node.values[0].split('(', maxsplit=1)[0]}/1", node.values[0])
-    levels: Sequence[Any] = node.levels or _classes(node)
-    return [{**group, name: level} for level in levels]
+    question = node.question
+    axes = (*question.axes, *getattr(question, "groups", ()))
+    cells = {axis.variable: dict(zip(axis.cells, axis.levels or _classes(axis), strict=True)) for axis in axes}
+
+    def named(variable: str) -> str:
+        return names.get(f"{variable.split('(', maxsplit=1)[0]}/1", variable)
+
+    return [
+        {**group, **{named(key): cells.get(key, {}).get(value, named(value)) for key, value in label.items()}}
+        for label in question.labels()
+    ]
 
 
-def _classes(node: AggregateNode) -> list[str]:
+def _classes(axis: Axis) -> list[str]:
     """[1, 5), [5, 10]: from the low end of the range to its high end."""
-    ends = [f"{end:.6g}" for end in (node.bounds[0].low, *node.cuts, node.bounds[0].high)]
+    ends = [f"{end:.6g}" for end in (axis.low, *axis.cuts, axis.high)]
     *parts, last = pairwise(ends)
     return [*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"]
 
