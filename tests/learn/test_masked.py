@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sfumato.core import ADD_REMOVE, REPLACE_ONE, LaplaceEvent, compose
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, LaplaceEvent, compose
+from sfumato.core.certificate import Certificate
 from sfumato.core.events.learning import masked_delta, masked_epsilon
+from sfumato.evidence import verify
 from sfumato.learn import PrivateLogisticRegression
 from sfumato.learn.calibration import Budget, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss
@@ -51,6 +53,21 @@ def test_the_planned_noise_keeps_the_promise_by_quadrature(epsilon, delta, adjac
     assert compose(plan.events).epsilon(delta) <= epsilon
     # Planted: a mask of ten times the planned parameter is no part of the same promise.
     assert by_quadrature(mu, shift, min(10 * mask, 3.0), epsilon) > delta
+
+
+def test_honest_plans_verify_down_to_faint_deltas():
+    """Issuer and verifier each have the joint bound in closed form: no grid stands between a plan and its promise."""
+    generator = np.random.default_rng(4)
+    for _ in range(25):
+        epsilon, delta = 10 ** generator.uniform(-2, 1.3), 10 ** generator.uniform(-12, -1)
+        adjacency = (REPLACE_ONE, ADD_REMOVE)[generator.integers(2)]
+        size, width = int(10 ** generator.uniform(1, 8)), int(generator.choice([1, 5, 100]))
+        plan = plan_training(Budget(epsilon, delta, adjacency, size, width), LogisticLoss(), "objective")
+        promise = ApproxDP(epsilon, delta, adjacency=adjacency)
+        issued = Certificate.issue(subject="a model", events=plan.events, proofs=plan.proofs, guarantee=promise)
+        assert verify(issued).ok, (epsilon, delta, adjacency, size, width)
+        _, shift, mask, _ = planned(epsilon, delta)
+        assert masked_epsilon(0.1, shift, mask, 0.0) == math.inf
 
 
 def test_the_inverse_and_bought_bounds():

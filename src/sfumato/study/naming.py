@@ -8,7 +8,6 @@ Not here: the numbers (run/view.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from sfumato.lang.reader import Clause
@@ -17,7 +16,6 @@ from sfumato.lang.term import Compound, Number, Term, Text, Variable, called, in
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
-from sfumato.questions.axis import Axis
 
 __all__ = ["keys_of", "table_of"]
 
@@ -32,22 +30,15 @@ def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dic
     group = next((found for clause in spec.clauses if (found := _group(clause, node, names)) is not None), {})
     question = node.question
     axes = (*question.axes, *getattr(question, "groups", ()))
-    cells = {axis.variable: dict(zip(axis.cells, axis.levels or _classes(axis), strict=True)) for axis in axes}
+    cells = {axis.variable: dict(zip(axis.cells, axis.classes, strict=True)) for axis in axes}
 
     def named(variable: str) -> str:
-        return names.get(f"{variable.split('(', maxsplit=1)[0]}/1", variable)
+        return names.get(f"{variable.partition('(')[0]}/1", variable)
 
     return [
         {**group, **{named(key): cells.get(key, {}).get(value, named(value)) for key, value in label.items()}}
         for label in question.labels()
     ]
-
-
-def _classes(axis: Axis) -> list[str]:
-    """[1, 5), [5, 10]: from the low end of the range to its high end."""
-    ends = [f"{end:.6g}" for end in (axis.low, *axis.cuts, axis.high)]
-    *parts, last = pairwise(ends)
-    return [*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"]
 
 
 def _group(clause: Clause, node: AggregateNode, names: Mapping[str, str]) -> dict[str, Any] | None:

@@ -120,7 +120,9 @@ def masked_delta(mu: float, shift: float, mask: float, epsilon: float) -> float:
 
 
 def masked_epsilon(mu: float, shift: float, mask: float, delta: float) -> float:
-    """The smallest ε at which `masked_delta` is at most δ, rounded up."""
+    """The smallest ε at which `masked_delta` is at most δ, rounded up; infinite for δ = 0."""
+    if not delta:
+        return math.inf
     low = high = shift
     while masked_delta(mu, shift, mask, high) > delta:
         if high > 1e6:
