@@ -103,7 +103,7 @@ def test_the_text_is_the_same_study():
     assert again.to_text() == study.to_text()
     assert again.title == study.title
     assert again.plan(size=1500).plan.hash == study.plan(size=1500).plan.hash
-    by_hand = make_plan(load(study.to_text()), sizes={"people": 1500})
+    by_hand = make_plan(load(study.to_text()), sizes={"stays": 1500})
     assert by_hand.publications == study.plan(size=1500).plan.publications
 
 
@@ -179,7 +179,7 @@ def test_methods_have_their_own_help_and_signature():
     assert signature.parameters["to"].default is inspect.Parameter.empty
     for form in FORMS.values():
         assert getattr(Study, form.method).__doc__ == form.help
-    with pytest.raises(StudyError, match=r"There are count, sum, mean"):
+    with pytest.raises(StudyError, match=r"did you mean .mean.. There are count, histogram, mean"):
         base().ask("meen", "days", to="public")
 
 
@@ -195,7 +195,7 @@ def wrong() -> list[tuple[str, object]]:
         ("is neither a number nor a formula", lambda: base().count(where="__import__('os') > 1", to="public")),
         ("is no comparison", lambda: base().count(where="days", to="public")),
         ("at least two rising numbers", lambda: base().histogram("days", edges=[5, 1], to="public")),
-        ("needs no edges", lambda: base().histogram("age", edges=[5, 1], to="public")),
+        ("there is no column of numbers", lambda: base().histogram("age", edges=[5, 1], to="public")),
         ("another question is called", lambda: asked().mean("days", to="public", name="mean days by age")),
         ("there is a promise towards 'public' already", lambda: base().promise("public", epsilon=1)),
         ("exactly one of epsilon, mu and rho", lambda: base().promise("third")),

@@ -123,8 +123,9 @@ class Study(Shown):
         for column in declared:
             lines += column_lines(source, who, column, missing, mark)
         if not parts.tables:
-            lines.append(f"dataset({parts.people}, domain(P, {who})).")
-            lines += [f"adjacency({parts.people}, add_remove)."] if self.hide_presence else []
+            # The ledger knows the people by this name: that of their first table.
+            lines.append(f"dataset({source}, domain(P, {who})).")
+            lines += [f"adjacency({source}, add_remove)."] if self.hide_presence else []
         return self._with(
             mark,
             lines,
@@ -132,6 +133,7 @@ class Study(Shown):
             tables={**parts.tables, name: data},
             files={**parts.files, name: file_name(name, data)},
             taken=parts.taken.union(*({one.functor, listing(one)} for one in declared)),
+            people=parts.people if parts.tables else name,
         )
 
     def derive(self, name: str, formula: str, low: float | None = None, high: float | None = None) -> Study:
@@ -186,7 +188,7 @@ class Study(Shown):
             raise refused(mark, "delta goes together with epsilon.")
         metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho))
         name = Compound("promise", (Compound(reader),))
-        line = f"privacy_requirement({show(name)}, {parts.people}, {metric})."
+        line = f"privacy_requirement({show(name)}, {show(Compound(parts.people))}, {metric})."
         return self._with(mark, [line], promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
