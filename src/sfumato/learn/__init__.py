@@ -9,10 +9,13 @@ from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
 from sfumato.learn.kernel_ridge import KernelRidgeClassifier
 from sfumato.learn.kernel_rule import plan_kernel
+from sfumato.learn.lineage import PrivacyLeakWarning
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
+from sfumato.learn.pipeline import PrivatePipeline, make_pipeline
 from sfumato.learn.sample_size import sample_size
 from sfumato.learn.search import PrivateSearch
+from sfumato.learn.steps import uncovered
 from sfumato.learn.svc import PrivateSVC
 from sfumato.learn.svdd import PrivateSVDD
 
@@ -24,14 +27,18 @@ __all__ = [
     "KernelRidgeClassifier",
     "NothingLearnedWarning",
     "OutputSVC",
+    "PrivacyLeakWarning",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
+    "PrivatePipeline",
     "PrivateSVC",
     "PrivateSVDD",
     "PrivateSearch",
     "SchemaEncoder",
     "SemiSVC",
     "WeightSVC",
+    "make_pipeline",
     "plan_kernel",
     "sample_size",
+    "uncovered",
 ]

@@ -16,22 +16,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
-from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.bounds import Bounds, price_of_bounds, settle_bounds
+from sfumato.learn.calibration import Budget
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.table import checked_matrix, refuse_extras, without_values
+from sfumato.learn.table import checked_matrix, without_values
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ _REPLACED, _ADDED = 4.5, 2.0
 _ARITHMETIC = 2e-5
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     """Ridge regression that costs `epsilon` and `delta` once, at `fit`.
 
     `target` is the public interval of y; values outside are clipped. The other parameters are those of
@@ -92,25 +95,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearRegression:
-        """Release noisy sufficient statistics once and solve; raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         if is_device_array(X):
             from sfumato.learn.stream import fit_on_device
 
-            return fit_on_device(self, X, y)
+            fit_on_device(self, X, y)
+            return
         epsilon, _ = positive(self.epsilon, "epsilon"), probability(self.delta)
         low, high = self._target_bounds()
         matrix = checked_matrix(self, X, reset=True)
         targets = _checked_targets(y, matrix.shape[0])
         check_row_count(matrix.shape[0])
         seeds = seed_from(self.random_state)
+        self._pay(matrix.shape[1])
         bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
         rows = UnitRows(matrix, bounds.norm, intercept_share(self.fit_intercept, self.schema))
         middle, half = (low + high) / 2, (high - low) / 2
         scaled = (np.clip(targets, low, high) - middle) / half
         np.clip(scaled, -1.0, 1.0, out=scaled)
-        return self._release(rows, bounds, (rows.exact_gram(), rows.pull(scaled)), seeds)
+        self._release(rows, bounds, (rows.exact_gram(), rows.pull(scaled)), seeds)
 
     def _release(
         self, rows: Any, bounds: Bounds, sums: tuple[np.ndarray, np.ndarray], seeds: Seeds
@@ -134,6 +137,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ApproxDP(epsilon, delta, adjacency=self.adjacency) if delta else PureDP(epsilon, adjacency=self.adjacency)
         )
         return self
+
+    def _pay(self, columns: int) -> None:
+        """Reserve all that will be drawn, a bought norm included."""
+        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+        width = columns + (intercept_share(self.fit_intercept, self.schema) > 0)
+
+        def events() -> list[Event]:
+            bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
+            return [*bought.events, self._noise(epsilon - bought.epsilon, delta, width).event()]
+
+        pay(self, events, Budget(epsilon, delta, self.adjacency, 1, width).promise())
 
     def _target_bounds(self) -> tuple[float, float]:
         try:
