@@ -4,6 +4,7 @@ from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
@@ -14,6 +15,7 @@ from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.pipeline import PrivatePipeline, make_pipeline
 from sfumato.learn.sample_size import sample_size
+from sfumato.learn.saving import load
 from sfumato.learn.search import PrivateSearch
 from sfumato.learn.steps import uncovered
 from sfumato.learn.svc import PrivateSVC
@@ -28,6 +30,7 @@ __all__ = [
     "NothingLearnedWarning",
     "OutputSVC",
     "PrivacyLeakWarning",
+    "PrivateEstimator",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivatePipeline",
@@ -37,6 +40,7 @@ __all__ = [
     "SchemaEncoder",
     "SemiSVC",
     "WeightSVC",
+    "load",
     "make_pipeline",
     "plan_kernel",
     "sample_size",

@@ -11,6 +11,7 @@ estimator as it was before.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, Self
@@ -22,6 +23,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError, UnprovedError
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
+from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.table import refuse_extras
 
 __all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fitting", "is_charged", "pay"]
@@ -119,6 +121,18 @@ class PrivateEstimator(BaseEstimator):
 
     def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what may be published of the fitted model, with its certificate, as JSON; see sfumato.learn.load."""
+        from sfumato.learn.saving import save_model
+
+        save_model(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle, joblib and deepcopy: without what was counted on private rows and may not be published."""
+        refuse_unpublishable(self, "pickled")
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in withheld_names(self)}
 
     def __sklearn_clone__(self) -> Self:
         return cloned(self)

@@ -8,6 +8,7 @@ Not here: which steps are public (learn/steps.py).
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as named_steps
 
-from sfumato.errors import DataError, SfumatoError
+from sfumato.errors import DataError, SfumatoError, UnprovedError
 from sfumato.learn.fitting import SCORES, LedgerLike, fitting
 from sfumato.learn.steps import private_core, refuse_uncovered, trusted
 
@@ -62,6 +63,14 @@ class PrivatePipeline(Pipeline):
     def not_covered_(self) -> tuple[str, ...]:
         """What guarantee_ does not speak of: steps that are public on your word, and scores."""
         return (*trusted(self), SCORES)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Refused: the steps before the last are code, and a file is data. Save the last step."""
+        raise UnprovedError(
+            f"The steps of a pipeline are code and are not written to a file: pipeline[-1].save({os.fspath(path)!r}) "
+            "saves the model, sfumato.learn.load reads it, and make_pipeline puts the public steps before it again. "
+            "Nothing was written."
+        )
 
     def explain(self) -> str:
         """What the last step did, and which steps before it are public on whose word."""
