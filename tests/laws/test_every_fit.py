@@ -85,6 +85,9 @@ def variants(kind: type) -> list[Any]:
             for norm in (1.0, None):
                 estimator = made(kind, Hostile(X, LABELS, adjacency, ROWS, norm))
                 found.append(estimator.set_params(delta=delta))
+                if kind is learn.PrivateSVC:
+                    paid = made(kind, Hostile(X, LABELS, adjacency, ROWS, norm))
+                    found.append(paid.set_params(delta=delta, calibration=0.2))
     return found
 
 

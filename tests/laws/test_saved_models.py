@@ -60,7 +60,7 @@ def variants(kind: type) -> list[tuple[Any, Any]]:
     if "schema" in made(kind, Hostile(X, LABELS, REPLACE_ONE, ROWS, 1.0)).get_params() and kind is not learn.SemiSVC:
         found.append((fitted(kind, FRAME, schema=SCHEMA, norm=2.0), FRAME))
     if kind is learn.PrivateSVC:
-        found.append((fitted(kind, kernel="rbf"), X))
+        found += [(fitted(kind, kernel="rbf"), X), (fitted(kind, calibration=0.1), X)]
     return found
 
 

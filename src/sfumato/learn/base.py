@@ -121,6 +121,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         with calm_threads(matrix.shape[0] * matrix.shape[1]):
             self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
         self._store(plan, rows, bounds)
+        self._finish(X, labels, seeds)
+
+    def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
+        """Called last by a fit in memory; a curve of probabilities that is paid for is drawn here."""
 
     def _pay(self, rows: int, columns: int) -> None:
         """Reserve all that will be drawn, a bought norm included; refuses before anything is."""

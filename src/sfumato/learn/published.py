@@ -26,6 +26,7 @@ _LINEAR = frozenset(
         "_weights",
         "_weights_constant",
         "bounds_",
+        "calibration_",
         "coef_",
         "features_",
         "intercept_",

@@ -85,6 +85,10 @@ def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:
 
 def _fit_classifier(estimator: Any, passes: Passes) -> Any:
     epsilon, delta = estimator._checked_budget()
+    if getattr(estimator, "calibration", "public") != "public":
+        raise InputError(
+            "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
+        )
     classes = streamed_classes(estimator)
     assert classes is not None
     estimator.classes_ = np.asarray(classes)
