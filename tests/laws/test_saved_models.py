@@ -55,7 +55,7 @@ def variants(kind: type) -> list[tuple[Any, Any]]:
     if kind is not learn.SemiSVC:
         found.append((fitted(kind, delta=0.0, n_components=4), X))
     if kind not in (learn.SemiSVC, learn.PrivateSearch):
-        named = pd.DataFrame(X, columns=["a", "b", "c"])
+        named = pd.DataFrame(X, columns=["c0", "c1", "c2"])
         found.append((fitted(kind, named), named))
     if "schema" in made(kind, Hostile(X, LABELS, REPLACE_ONE, ROWS, 1.0)).get_params() and kind is not learn.SemiSVC:
         found.append((fitted(kind, FRAME, schema=SCHEMA, norm=2.0), FRAME))

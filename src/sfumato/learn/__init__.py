@@ -1,5 +1,6 @@
 """Learn under a budget: scikit-learn estimators with a guarantee and a certificate."""
 
+from sfumato.learn.additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.encoder import SchemaEncoder
@@ -30,6 +31,8 @@ __all__ = [
     "NothingLearnedWarning",
     "OutputSVC",
     "PrivacyLeakWarning",
+    "PrivateAdditiveClassifier",
+    "PrivateAdditiveRegressor",
     "PrivateEstimator",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

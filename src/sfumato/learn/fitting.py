@@ -26,7 +26,7 @@ from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.table import refuse_extras
 
-__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fitting", "is_charged", "pay"]
+__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay"]
 
 Cost = Sequence[Event | Repeated] | Guarantee
 
@@ -95,6 +95,15 @@ def pay(estimator: Any, cost: Callable[[], Cost], promise: Guarantee) -> None:
     charge = vars(estimator).get("_charge")
     if charge is not None:
         charge.reserve(cost, promise)
+
+
+def fit_inside(outer: Any, inner: Any, X: Any, y: Any) -> Any:
+    """Fit an estimator that another one consists of: what it draws is reserved where the outer fit's cost is."""
+    inner._charge = outer._charge
+    try:
+        return inner.fit(X, y)
+    finally:
+        vars(inner).pop("_charge", None)
 
 
 def is_charged(estimator: Any) -> bool:

@@ -49,6 +49,8 @@ _WEIGHTS = frozenset({"features_", "gamma_", "noise_", "plan_", "weights_"})
 _CHOICE = frozenset({"_scoring", "best_estimator_", "best_params_", "n_tried_", "run_epsilon_"})
 
 _PUBLISHED: dict[str, frozenset[str]] = {
+    "PrivateAdditiveClassifier": frozenset({"_model"}),
+    "PrivateAdditiveRegressor": frozenset({"_model"}),
     "EquilibriumClassifier": _BASINS,
     "KernelClassifier": _KERNEL,
     "KernelMeanClassifier": _KERNEL,
