@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
 
 
+#: A mask wider than this shows in the predictions.
+_WIDE_MASK = 0.1
+
+
 class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
@@ -217,6 +221,15 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
                 f"{noise:.2g} times as long as the strongest signal can be, and the expected excess loss reaches "
                 f"{excess:.2g}. Next to nothing can be learned. More records, fewer features, a larger epsilon or a "
                 "small delta help; nothing is spent yet.",
+                NothingLearnedWarning,
+                stacklevel=3,
+            )
+        deviation = math.sqrt(plan.mask.error())
+        if plan.method == "objective" and deviation > _WIDE_MASK:
+            warnings.warn(
+                f"regularization={plan.regularization:.3g} is so little that what floating point leaves unsolved must "
+                f"be hidden by noise of standard deviation {deviation:.2g} in every coefficient. More regularization, "
+                "or 'auto', makes it narrow; nothing is spent yet.",
                 NothingLearnedWarning,
                 stacklevel=3,
             )

@@ -28,7 +28,7 @@ from sfumato.learn.table import refuse_extras
 
 __all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay"]
 
-Cost = Sequence[Event | Repeated] | Guarantee
+Cost = Sequence[Event | Guarantee | Repeated] | Guarantee
 
 
 class LedgerLike(Protocol):

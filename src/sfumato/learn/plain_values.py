@@ -62,8 +62,10 @@ def as_plain(value: Any, model: Callable[[Any], dict[str, Any]]) -> Any:
 
 def _scalar(value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float) and not math.isfinite(plain):
-        raise UnprovedError("A number that is not finite has no place in a saved model. Nothing was written.")
+    if isinstance(plain, float) and math.isnan(plain):
+        raise UnprovedError("What is no number has no place in a saved model. Nothing was written.")
+    if isinstance(plain, float) and math.isinf(plain):
+        return {"infinite": 1 if plain > 0 else -1}
     return plain if isinstance(plain, float) else as_plain(plain, dict)
 
 
@@ -134,6 +136,8 @@ class ValueReader:
 
     def _unlabelled(self, label: str, content: Any) -> Any:
         match label:
+            case "infinite" if content in (1, -1):
+                return math.inf * content
             case "tuple":
                 return tuple(self(list(content)))
             case "dict":

@@ -35,7 +35,10 @@ _LINEAR = frozenset(
     }
 )
 _REGRESSION = frozenset(
-    {"_constant", "_norm", "_shape", "_weights", "bounds_", "coef_", "intercept_", "noise_", "regularization_"}
+    {
+        *("_constant", "_events", "_norm", "_shape", "_weights", "bounds_", "coef_", "intercept_", "mean_", "noise_"),
+        *("regularization_", "share_"),
+    }
 )
 _KERNEL = frozenset(
     {

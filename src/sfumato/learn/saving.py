@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.certificate import Certificate
+from sfumato.core.domain import Interval
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, SfumatoError
 from sfumato.learn.plain_values import ValueReader, as_plain
@@ -154,21 +155,28 @@ def _check_certificate(model: Any, stated: Certificate) -> None:
 
 
 def _check_answers(model: Any) -> None:
-    """It can be asked: one row of zeros, where no schema says what a row is, gives one finite answer."""
+    """It can be asked: one row of zeros, or of the lowest values of its schema, gives one finite answer."""
     model = getattr(model, "best_estimator_", model)
-    if getattr(model, "schema", None) is not None:
-        return
+    with np.errstate(all="ignore"):
+        answer = np.asarray(model.predict(_one_row(model)))
+    if answer.shape != (1,) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
+        raise CertificateError("The model does not answer.")
+
+
+def _one_row(model: Any) -> Any:
+    schema = getattr(model, "schema", None)
+    if schema is not None:
+        lowest = (
+            domain.low if isinstance(domain, Interval) else domain.values[0] for domain in schema.columns.values()
+        )
+        return {name: [value] for name, value in zip(schema.columns, lowest, strict=True)}
     width = model.n_features_in_
     if type(width) is not int or not 0 < width <= 10**7:
         raise CertificateError("The number of columns is not one.")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (names.ndim != 1 or len(names) != width):
         raise CertificateError("The names of the columns do not fit their number.")
-    rows = np.zeros((1, width)) if names is None else _named(names)
-    with np.errstate(all="ignore"):
-        answer = np.asarray(model.predict(rows))
-    if answer.shape != (1,) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
-        raise CertificateError("The model does not answer.")
+    return np.zeros((1, width)) if names is None else _named(names)
 
 
 def _named(names: np.ndarray) -> Any:
