@@ -99,6 +99,17 @@ def test_only_mechanisms_draw_randomness():
     assert set(offenders) <= PUBLIC_RANDOMNESS
 
 
+def test_no_module_takes_another_ones_private_names():
+    taken = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sfumato"):
+                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                if private and room(path) != "learn":
+                    taken[str(path.relative_to(SOURCE))] = private
+    assert not taken, f"make these public or ask for them otherwise: {taken}"
+
+
 def test_files_stay_small():
     long = {str(p.relative_to(SOURCE)): n for p in SOURCE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 550}
     assert not long, f"these want to be two: {long}"

@@ -57,7 +57,7 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float) -> Levels
     bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
     edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation))
     made = dataclasses.replace(fine, edges=edges)
-    return dataclasses.replace(made, inside=Inside.stepwise(fine._ends(), _quieter(fine, made, listed, deviation)))
+    return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
 
 
 def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
@@ -78,11 +78,11 @@ def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
 
 def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:
     """Fine counts drawn towards a smooth spread over their bin, the more the less they stand out of the noise."""
-    ends = fine._ends()
+    ends = fine.ends()
     wide = np.diff(ends) > 0
     bins = np.clip(np.searchsorted(made.edges, fine.edges[:-1], side="right") - 1, 0, made.listed - 1)
     totals = np.maximum(np.bincount(bins[wide], counts[wide], minlength=made.listed), 0.0)
-    smooth = Inside.smooth(made._ends(), totals)
+    smooth = Inside.smooth(made.ends(), totals)
     spread = np.diff(np.interp(ends, smooth.places, smooth.below)) + 1e-15 * np.diff(ends)
     quiet = np.zeros(len(counts))
     for number in range(made.listed):

@@ -107,7 +107,7 @@ class Levels:
         """The same with numbers placed smoothly inside their bins, by what is known of how many each bin holds."""
         if isinstance(self.domain, Categories) or self.inside is not None:
             return self
-        return dataclasses.replace(self, inside=Inside.smooth(self._ends(), counts[: self.listed]))
+        return dataclasses.replace(self, inside=Inside.smooth(self.ends(), counts[: self.listed]))
 
     def values(self, codes: NDArray[np.int32], generator: np.random.Generator) -> pa.Array:
         """A value for each code, in the type the column has in its file; numbers lie inside their bin."""
@@ -118,15 +118,15 @@ class Levels:
             return _as_kind(_masked(values, absent), self.kind)
         return _as_kind(pa.array(self._numbers(held, generator), mask=absent), self.kind)
 
-    def _ends(self) -> NDArray[np.float64]:
+    def ends(self) -> NDArray[np.float64]:
         """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down."""
         edges = np.array(self.edges)
         return np.append(np.ceil(edges[:-1]), np.floor(edges[-1]) + 1) if self.whole else edges
 
     def _numbers(self, codes: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.float64]:
-        ends = self._ends()
-        inside = self.inside or Inside.smooth(ends, np.ones(self.listed))
-        numbers = inside.draw(ends[codes], ends[codes + 1], generator)
+        places = self.ends()
+        inside = self.inside or Inside.smooth(places, np.ones(self.listed))
+        numbers = inside.draw(places[codes], places[codes + 1], generator)
         if not self.whole:
             return np.clip(numbers, self.edges[0], self.edges[-1])
         kept = np.iinfo(self.kind.to_pandas_dtype())
