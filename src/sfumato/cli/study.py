@@ -24,6 +24,7 @@ from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
+from sfumato.plan.usefulness import verdicts
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.interruption import told_when_interrupted
@@ -96,6 +97,8 @@ def run_study(
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
+    for sentence in verdicts(plan):  # before anything is spent
+        tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
@@ -145,6 +148,8 @@ def show_plan(plan: Plan, console: Console) -> None:
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
+    for sentence in verdicts(plan):
+        console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 

@@ -28,6 +28,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.ledger.ledger import Ledger
 from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.counts import PairCounts
+from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
 from sfumato.release.synthetic.release import Counting
 from sfumato.release.synthetic.result import USES, measured_table
@@ -46,7 +47,7 @@ __all__ = ["synthesize_file"]
 Progress = Callable[[int], None]
 Tell = Callable[[Sequence[Forecast]], None]
 _BATCH_ROWS = 1 << 18
-_FILES = ("table.parquet", "measured.parquet", "README.txt", "certificate.json")
+_FILES = ("table.parquet", "measured.parquet", "marginals.html", "README.txt", "certificate.json")
 
 
 def synthesize_file(
@@ -238,6 +239,8 @@ class _CountPart:
 def _write(folder: Path, made: pa.Table, facts: dict[str, Any]) -> None:
     parquet.write_table(made, folder / "table.parquet")
     parquet.write_table(measured_table(facts["measured"]), folder / "measured.parquet")
+    page = marginals_page("Measured and generated counts", facts["measured"], facts["notes"])
+    (folder / "marginals.html").write_text(page, encoding="utf-8")
     lines = [
         f"This folder holds {made.num_rows} invented rows in place of a private table.",
         f"Promise: {facts['guarantee']}.",
@@ -246,7 +249,7 @@ def _write(folder: Path, made: pa.Table, facts: dict[str, Any]) -> None:
         *facts["notes"],
         "",
         *USES,
-        "In measured.parquet the column generated says how often a cell occurs in the rows.",
+        "In measured.parquet the column generated says how often a cell occurs in the rows; marginals.html shows it.",
         "Checking it: sfumato verify FOLDER recomputes the promise and the hash of every file, without the data.",
     ]
     text = "\n".join("\n".join(textwrap.wrap(line, 110)) for line in lines)

@@ -24,11 +24,12 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.certificate import Certificate
+from sfumato.core.domain import Categories
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest
+from sfumato.core.tables import as_arrow, like, nearest, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
@@ -44,6 +45,7 @@ __all__ = ["Counting", "Look", "SyntheticRelease"]
 
 #: Of μ², for edges that nobody has given: a little for each column, at most this for all.
 _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
+_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 #: Rows of a table in memory that are coded at a time.
 _BATCH_ROWS = 1 << 18
 
@@ -120,7 +122,7 @@ class SyntheticRelease:
         """Invented rows from `table`, in the same kind of container."""
         self.check()
         arrow = self.kept(table)
-        kinds = {name: arrow.schema.field(name).type for name in self.schema.columns}
+        kinds = _kinds(table, arrow, self.schema)
 
         def gather(counting: Counting) -> PairCounts:
             return counting(arrow)
@@ -323,6 +325,21 @@ def _with_edges(
         drawn = measurer.table((at,), share / len(fine))
         found[column.name] = with_bought_edges(column, drawn.counts, drawn.deviation)
     return tuple(found.get(column.name, column) for column in levels)
+
+
+def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
+    """The type of every column as its maker says; where only its cells could tell, as its domain does.
+
+    A list whose cells are whole numbers, but for one, must not be told from one without it.
+    """
+    found = {}
+    for name, domain in schema.columns.items():
+        given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
+        if untyped_cells(given, name) is None and getattr(given, "dtype", None) != object:
+            found[name] = arrow.schema.field(name).type
+        else:
+            found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+    return found
 
 
 def _without(table: Any, people: str | None) -> Any:
