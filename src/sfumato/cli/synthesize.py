@@ -108,7 +108,9 @@ def synthesize(
             )  # fmt: skip
     console.print(
         Text.assemble(
-            "Published ", (str(out), "bold"), ": table.parquet, measured.parquet, marginals.html, certificate.json, README.txt"
+            "Published ",
+            (str(out), "bold"),
+            ": table.parquet, measured.parquet, marginals.html, certificate.json, README.txt",
         )
     )
     console.print(f"Promise: {promise}", highlight=False, markup=False)

@@ -1,6 +1,7 @@
 """What a publication of another kind than a statistic asks for: columns with public domains, a target, uses.
 
-In:   a Request whose term is table(…), synthetic(…), classifier(…), regression(…), outliers(…) or channel(…), the network.
+In:   a Request whose term is table(…), synthetic(…), classifier(…), regression(…), outliers(…) or channel(…); the
+      network.
 Out:  Wanted, or a PlanError that says where, what is missing and the way out. Nothing of the data.
 Not here: how it is answered (plan/strategy.py and whoever registers there).
 """

@@ -75,7 +75,7 @@ class SyntheticPublisher(Publisher):
         own = found[self.name]
         rows = max(size * wanted.rows, 1.0)
         seen = [self._seen(name, own) for name in wanted.columns]
-        note = f" Expected of the rows: {own}. Rows are invented, and good for tables of one or two columns and for models."
+        note = f" Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models."
         seen[0] = dataclasses.replace(seen[0], note=seen[0].note + note)
         columns = len(wanted.columns)
         seconds = rows * columns**2 / 2 / _PAIRS_PER_SECOND + _FIT_SECONDS[self.name]

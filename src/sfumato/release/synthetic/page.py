@@ -44,8 +44,8 @@ def marginals_page(title: str, measured: Sequence[Measured], about: Sequence[str
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1><p>{escape(INVENTED)}</p>{said}"
-        "<p>Bars: how often a level occurs in the rows. Dots and lines: the noisy counts and their 95 % intervals. Where "
-        "a bar ends outside the line the rows do not say what was measured.</p>"
+        "<p>Bars: how often a level occurs in the rows. Dots and lines: the noisy counts and their 95 % intervals. "
+        "Where a bar ends outside the line the rows do not say what was measured.</p>"
         f'<div class="columns">{"".join(parts)}</div>{far}'
         '<p class="quiet">Distances of pairs hold the noise of the measured counts too.</p></body></html>\n'
     )

@@ -335,7 +335,7 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
     found = {}
     for name, domain in schema.columns.items():
         given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
-        if untyped_cells(given, name) is None and getattr(given, "dtype", None) != object:
+        if untyped_cells(given, name) is None and str(getattr(given, "dtype", "")) != "object":
             found[name] = arrow.schema.field(name).type
         else:
             found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
