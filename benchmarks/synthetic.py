@@ -292,6 +292,38 @@ def growth() -> None:
         )
 
 
+def scale(rows: int, columns: int, engine: str) -> None:
+    """A folder of Parquet, a million rows a file, counted part by part; wall and processor time, largest process."""
+    from pyarrow import parquet
+
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.run.synthesize import synthesize_file
+
+    names = [f"c{number}" for number in range(columns)]
+    schema = Schema({name: Categories(list(range(10))) for name in names})
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "parts"
+        folder.mkdir()
+        for part in range(max(1, rows // 1_000_000)):
+            generator = np.random.default_rng(part)
+            hidden = generator.integers(0, 10, min(rows, 1_000_000))
+            drawn = [(hidden * (at % 3) + generator.geometric(0.3, len(hidden))) % 10 for at in range(columns)]
+            table = pa.table({name: pa.array(drawn[at].astype(np.int8)) for at, name in enumerate(names)})
+            parquet.write_table(table, folder / f"{part:04d}.parquet")
+        release = SyntheticRelease(schema, 1.0, DELTA, label="c0", rows=100_000)
+        wall, start = time.perf_counter(), time.process_time()
+        book = Ledger(Path(place) / "book.db")
+        synthesize_file(folder, release, Path(place) / "made", book, "people", engine=engine, grant=True)
+        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        seconds = time.process_time() - start + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        memory = max(resource.getrusage(one).ru_maxrss / 1024 for one in who)
+        print(
+            f"  {rows} rows × {columns} columns, {engine}: {time.perf_counter() - wall:.0f} s wall, {seconds:.0f} s of "
+            f"processor, largest process {memory:.0f} MB",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("tables", nargs="*", default=["adult", "shuttle"])
@@ -301,8 +333,13 @@ def main() -> None:
     parser.add_argument("--peer-splits", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=120)
     parser.add_argument("--plans", action="store_true")
+    parser.add_argument("--scale", type=int, default=0, metavar="ROWS")
+    parser.add_argument("--engine", default="local")
     given = parser.parse_args(sys.argv[1:] if "synthetic" in sys.argv[0] else [])
     epsilons = [float(text) for text in given.epsilon.split(",")]
+    if given.scale:
+        scale(given.scale, 20, given.engine)
+        return
     for name in given.tables:
         plans(name, epsilons) if given.plans else compare(name, epsilons, given)
     if not given.plans:

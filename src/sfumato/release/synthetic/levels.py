@@ -68,12 +68,14 @@ class Levels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each level is called: the category, or the ends of the bin."""
+        """What each level is called: the category, the ends of the bin, the first and last whole number in it."""
         if isinstance(self.domain, Categories):
             listed = tuple(str(value) for value in self.domain.values)
+        elif self.whole:
+            pairs = itertools.pairwise(self.ends().tolist())
+            listed = tuple(_between(first, last - 1) for first, last in pairs)
         else:
-            pairs = itertools.pairwise(self.edges)
-            listed = tuple(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in pairs)
+            listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
         return (*listed, "missing") if self.absent else listed
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
@@ -132,6 +134,10 @@ class Levels:
         kept = np.iinfo(self.kind.to_pandas_dtype())
         low, high = max(np.ceil(self.edges[0]), float(kept.min)), min(np.floor(self.edges[-1]), float(kept.max))
         return np.clip(np.floor(numbers), low, max(low, np.nextafter(high, low) if high >= 2.0**63 else high))
+
+
+def _between(low: float, high: float) -> str:
+    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
 
 
 def _masked(values: pa.Array, absent: NDArray[np.bool_]) -> pa.Array:

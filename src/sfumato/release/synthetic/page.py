@@ -39,7 +39,7 @@ def marginals_page(title: str, measured: Sequence[Measured], about: Sequence[str
     pairs = sorted((_distance(one), " and ".join(one.columns)) for one in measured if len(one.columns) == 2)
     listed = "".join(f"<li>{escape(name)}: {distance:.3f}</li>" for distance, name in reversed(pairs[-12:]))
     far = f"<h2>Pairs farthest from what was measured (total variation)</h2><ol>{listed}</ol>" if pairs else ""
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in about)
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in about if sentence != INVENTED)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -66,7 +66,7 @@ def _plot(name: str, measured: Sequence[Measured]) -> str:
     for row in range(shown):
         parts += _bar(row, levels[row], float(made[row]), float(counts[row]), reach, scale)
     parts.append(f'<text x="{_LABEL:g}" y="{height - 6:g}">0</text>')
-    parts.append(f'<text x="{_WIDTH - 6:g}" y="{height - 6:g}" text-anchor="end">{highest:.3g}</text></svg>')
+    parts.append(f'<text x="{_WIDTH - 6:g}" y="{height - 6:g}" text-anchor="end">{highest:,.0f}</text></svg>')
     if len(levels) > shown:
         parts.append(f'<p class="quiet">and {len(levels) - shown} further levels</p>')
     return "".join(parts)
