@@ -28,7 +28,7 @@ Numbers = NDArray[np.float64]
 #: What every plan spends on the first tables at least, of μ².
 FIRST = 0.4
 #: Above this many columns the second round costs minutes and gains little.
-_MANY_COLUMNS = 40
+_MANY_COLUMNS = 80
 #: What a plan misses although nothing is noisy, and how noise adds to it: fitted to five public tables at ε from 0.1 to
 #: 8 (benchmarks/synthetic.py --plans). A rule to choose by and to tell, not a bound.
 _MISSED = {"pairs": 0.095, "tree": 0.030, "rounds": 0.012}
@@ -108,10 +108,11 @@ def forecasts(
     return tuple(found)
 
 
-def best_plan(found: Sequence[Forecast]) -> Forecast:
-    """The one of least expected two-way error among those of which something is known; the plainest if none is."""
-    known = [one for one in found if one.known]
-    return min(known, key=lambda one: one.two_way) if known else found[0]
+def best_plan(found: Sequence[Forecast], wished: str | None = None) -> Forecast:
+    """The wished one, or that of least expected two-way error of which something is known; the plainest if none is."""
+    left = [one for one in found if wished in (None, one.plan.name)] or found
+    known = [one for one in left if one.known]
+    return min(known, key=lambda one: one.two_way) if known else left[0]
 
 
 def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[Plan]:

@@ -212,15 +212,13 @@ class SyntheticRelease:
             measurer.exact = gather(self._counting(levels))
         sizes = [column.size for column in levels]
         forecast = None
-        if public_rows is not None or self.plan is not None:
-            known = forecasts(
-                sizes, self._label_place(), public_rows or 1, lambda share: measurer.deviation(share * part)
-            )
-            forecast = best_plan([one for one in known if self.plan in (None, one.plan.name)])
+        if public_rows is not None:
+            known = forecasts(sizes, self._label_place(), public_rows, lambda share: measurer.deviation(share * part))
+            forecast = best_plan(known, self.plan)
         walk = Walk(
             measurer, sizes, self._label_place(), self._workload(sizes), impossible_cells(self.schema, levels), part
         )
-        fitted, forecast = walk.fitted(public_rows, forecast)
+        fitted, forecast = walk.fitted(public_rows, forecast, self.plan)
         return self._made(measurer, walk, fitted, forecast, levels)
 
     def _made(

@@ -40,15 +40,17 @@ class Walk:
     measured: list[CountTable] = field(default_factory=list)
     _potentials: dict[Scope, NDArray[np.float64]] = field(default_factory=dict, init=False, repr=False)
 
-    def fitted(self, public_rows: int | None, forecast: Forecast | None) -> tuple[Fitted, Forecast]:
-        """Follow the plan that was forecast; without one, the best by what the first tables say."""
+    def fitted(
+        self, public_rows: int | None, forecast: Forecast | None, wished: str | None = None
+    ) -> tuple[Fitted, Forecast]:
+        """Follow the plan that was forecast; without one the wished one, or the best by what the first tables say."""
         scopes = start_scopes(len(self.sizes), self.label, self.measurer.exact.tables)
         self._measure(scopes, forecast.plan.first if forecast else FIRST)
         total = public_rows if public_rows is not None else noisy_total(self.measured)
         start = StartModel.of(self.measured, self.label, float(total))
         if forecast is None:
             shares = [start.share(column) for column in range(len(self.sizes))]
-            forecast = best_plan(forecasts(self.sizes, self.label, total, self._deviation, shares))
+            forecast = best_plan(forecasts(self.sizes, self.label, total, self._deviation, shares), wished)
             if forecast.plan.first > FIRST:
                 self._measure(scopes, forecast.plan.first - FIRST)
             start = StartModel.of(self.measured, self.label, float(total))
