@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 from sfumato import Ledger
 from sfumato.cli.app import app
-from sfumato.errors import PlanError, SfumatoError
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.errors import PlanError, SfumatoError, UnprovedError
 from sfumato.plan.plan import Plan
+from sfumato.plan.usefulness import verdicts
+from sfumato.release.synthetic.measure import Measurer
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 
@@ -147,6 +150,33 @@ def test_where_noise_drowns_everything_the_plan_says_so():
     assert "unknown, up to 1" in publication.seen[0].note
 
 
+def test_certificates_say_nothing_of_what_was_chosen(tmp_path):
+    """Two tables of other dependences: other pairs are measured, and plan, events, certificates' notes are the same."""
+    found = []
+    for seed in (1, 2):
+        frame = patients()
+        frame["drug"] = np.random.default_rng(seed).permutation(frame["drug"]) if seed == 2 else frame["drug"]
+        plan = planned(study())
+        release = run_plan(plan, {"patients": frame}, None, out=tmp_path / f"out{seed}")
+        whole = release.certificates["people"]
+        found.append((plan.hash, [event.to_dict() for event in whole.events], whole.notes))
+    assert found[0] == found[1]
+
+
+def test_a_part_that_draws_more_than_its_event_is_not_published(tmp_path, monkeypatch):
+    original = Measurer._noise
+
+    def more(self, sensitivity, dimension, share):
+        noise = original(self, sensitivity, dimension, share)
+        self.stages[self.stage] *= 2
+        return noise
+
+    monkeypatch.setattr(Measurer, "_noise", more)
+    with pytest.raises(UnprovedError, match="not what was planned"):
+        run_plan(planned(study()), {"patients": patients()}, None, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 VISITS = """
 source(visits, 'visits.parquet').
 column(visits, id, patient(P)). rows_per_person(visits, 3). missing(visits, never).
@@ -182,7 +212,33 @@ def test_several_rows_a_person_are_charged(tmp_path):
     assert abs((made["ward(P)"] == "x").mean() - 0.8) < 0.05
     drawn = release.certificates["people"].events
     assert all(event.sensitivity >= 3 * np.sqrt(2) for event in drawn)
+    errors = release.publication("rows").tables["measured"]["standard_error"].to_numpy()
+    mu = gaussian_mu(4.0, 1e-6)
+    assert errors.min() >= 3 * np.sqrt(2) / mu
     cheaper = dataclasses.replace(act, parameters={**act.parameters, "rows": 1})
     edited = dataclasses.replace(plan, acts=(cheaper,))
     with pytest.raises((SfumatoError, PlanError)):
         run_plan(edited, {"visits": frame}, None, out=tmp_path / "edited")
+
+
+def test_a_rehearsal_and_an_explanation_need_no_data(tmp_path):
+    (tmp_path / "study.pl").write_text(study())
+    words = ["run", str(tmp_path / "study.pl"), "--dry-run", "--data", str(tmp_path), "--out", str(tmp_path / "dry")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    for register in ("LAWYER", "ANALYST"):
+        said = CliRunner().invoke(app, ["explain", str(tmp_path / "dry"), "--for", register])
+        assert said.exit_code == 0, said.output
+        assert "rows" in said.output
+    shown = CliRunner().invoke(app, ["plan", str(tmp_path / "study.pl"), "--size", "people=4000"])
+    assert shown.exit_code == 0, shown.output
+    assert "total variation about" in " ".join(shown.output.split())
+
+
+def test_a_table_whose_noise_is_wider_than_its_columns_is_told_before_anything_is_spent():
+    narrow = planned(study("table([age(P), drug(P), ill(P)])", **{"dp(2.0,": "dp(0.2,"}))
+    (said,) = verdicts(narrow)
+    assert "times the column's width" in said
+    assert "synthetic" in said
+    assert "total variation about" in narrow.publications[0].reason
+    assert not verdicts(planned(study("table([age(P), drug(P), ill(P)])", **{"dp(2.0,": "dp(80.0,"})))

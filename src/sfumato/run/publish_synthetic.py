@@ -6,8 +6,9 @@ Not here: what is measured and how rows are made (release/synthetic/), how a req
 Proof: docs/proofs/synthetic.md, docs/proofs/portions.md
 
 The three ways are the plans of release/synthetic/plans.py; each predicts the total variation it is expected to reach,
-from public sizes alone, and the planner takes the least. Which tables are measured depends on what was drawn before, so
-an act has no events beforehand: its guarantee stands for them, and what was drawn is held against it.
+from public sizes alone, and the planner takes the least. Which tables are measured depends on what was drawn before,
+and who sees the certificate need not be who sees the rows: an act's events are one for each part of its plan, functions of
+the plan alone, and what was drawn is held against them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, ClassVar, final
 import pyarrow as pa
 
 from sfumato.core import Guarantee, Schema
-from sfumato.errors import PlanError, SfumatoError
+from sfumato.errors import PlanError, SfumatoError, UnprovedError
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
@@ -27,7 +28,7 @@ from sfumato.plan.wanted import Wanted
 from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
-from sfumato.release.synthetic.result import measured_table
+from sfumato.release.synthetic.result import INVENTED, SyntheticTable, measured_table
 from sfumato.run.publish_base import Performed, Publisher, point_of
 
 __all__ = ["Pairs", "Rounds", "Tree", "synthetic_forecasts"]
@@ -90,7 +91,9 @@ class SyntheticPublisher(Publisher):
         return Seen(name, error**2, min(1.0, _NORMAL_95 * error), 1, "Of the shares of its levels, all together.")
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        return self.act(self, wanted, guarantee, {})
+        release = _release(wanted.schema, wanted.target, wanted.rows, guarantee)
+        (own,) = (one for one in synthetic_forecasts(wanted, guarantee, size) if one.plan.name == self.name)
+        return self.act(self, wanted, guarantee, {}, tuple(release.planned_events(own.plan).values()))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         schema = Schema.from_toml(act.parameters["schema"]).select(act.parameters["columns"])
@@ -102,15 +105,27 @@ class SyntheticPublisher(Publisher):
         if rows > 1:
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
+        _check_drawn(act, made, release)
         page = marginals_page(f"{act.name}: measured and generated counts", made.measured, made.notes)
         return Performed(
             made.table,
             {"marginals.html": page},
-            made.certificate.events,
+            act.events,
             ("synthetic", "gaussian"),
-            made.notes,
+            (INVENTED,),
             tables={"measured": measured_table(made.measured)},
         )
+
+
+def _check_drawn(act: Act, made: SyntheticTable, release: SyntheticRelease) -> None:
+    """Each part drew no more than its event says; the event itself is a function of the plan."""
+    planned = release.planned_events(made.forecast.plan)
+    within = made.stages.keys() <= planned.keys() and all(
+        spent <= planned[stage].mu ** 2  # type: ignore[attr-defined]
+        for stage, spent in made.stages.items()
+    )
+    if not within or tuple(planned.values()) != act.events:
+        raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
 
 
 @final

@@ -37,6 +37,9 @@ class Measurer:
     random_state: int | None = None
     spent: float = 0.0
     events: list[Event] = field(default_factory=list)
+    #: The part of the plan that is being drawn, and μ² by part.
+    stage: str = "first"
+    stages: dict[str, float] = field(default_factory=dict)
 
     @property
     def replaces(self) -> bool:
@@ -79,5 +82,15 @@ class Measurer:
         noise = Gaussian.for_guarantee(
             mu, math.nextafter(sensitivity, math.inf), self.adjacency, dimension=dimension, random_state=seed
         )
-        self.events.append(noise.event())
+        drawn = noise.event()
+        self.events.append(drawn)
+        self.stages[self.stage] = math.fsum([self.stages.get(self.stage, 0.0), drawn.mu**2])  # type: ignore[attr-defined]
         return noise
+
+    def stage_event(self, share: float) -> Event:
+        """All that may be drawn in one part of a plan, as one act: a function of its share alone.
+
+        Acts of Σμ² ≤ μ² are together no more than one Gaussian act of μ.
+        """
+        wanted = GaussianDP(math.sqrt(share * self.total))
+        return Gaussian.for_guarantee(wanted, self._move, self.adjacency, dimension=1).event()

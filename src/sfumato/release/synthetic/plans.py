@@ -53,6 +53,15 @@ class Plan:
     first: float
     rounds: tuple[Round, ...] = ()
 
+    def stages(self, edges: float) -> dict[str, float]:
+        """The share of μ² of each part, known before anything is drawn; `edges` is that of bought ones."""
+        found = {"edges": edges} if edges else {}
+        found["first"] = (1 - edges) * self.first
+        for number, one in enumerate(self.rounds, 1):
+            found[f"scores {number}"] = (1 - edges) * one.scores
+            found[f"tables {number}"] = (1 - edges) * one.tables
+        return found
+
 
 @dataclass(frozen=True)
 class Forecast:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Categories
+from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
@@ -36,7 +37,7 @@ from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_withi
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.plans import Forecast, best_plan, forecasts
+from sfumato.release.synthetic.plans import Forecast, Plan, best_plan, forecasts
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
 from sfumato.release.synthetic.zeros import impossible_cells
@@ -192,6 +193,12 @@ class SyntheticRelease:
             raise PrivacyParameterError(f"There is no plan {self.plan!r} here, only {known}. Nothing was spent.")
         return tuple(wished) if wished else found
 
+    def planned_events(self, plan: Plan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
+        """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
+        measurer = self._measurer(PairCounts.empty([], []))
+        shares = plan.stages(self._edges_share(self._open(self.check(kinds))))
+        return {stage: measurer.stage_event(share) for stage, share in shares.items()}
+
     def look(self, gather: Gather, kinds: Mapping[str, pa.DataType]) -> Look:
         """The first pass: private, and drawn from by `publish` alone."""
         levels = self.check(kinds)
@@ -208,6 +215,7 @@ class SyntheticRelease:
         levels, part = look.levels, 1.0
         if look.open:
             share = self._edges_share(look.open)
+            measurer.stage = "edges"
             levels, part = _with_edges(levels, look.open, measurer, share), 1 - share
             measurer.exact = gather(self._counting(levels))
         sizes = [column.size for column in levels]
@@ -255,6 +263,7 @@ class SyntheticRelease:
             "guarantee": certificate.guarantee,
             "certificate": certificate,
             "forecast": forecast,
+            "stages": dict(measurer.stages),
             "notes": notes,
         }
         return made, facts

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,7 @@ class SyntheticTable:
     guarantee: Guarantee
     certificate: Certificate
     forecast: Forecast
+    stages: Mapping[str, float]  # μ² of each part of the plan, as drawn
     notes: tuple[str, ...] = ()
 
     @property

@@ -44,6 +44,7 @@ class Walk:
         self, public_rows: int | None, forecast: Forecast | None, wished: str | None = None
     ) -> tuple[Fitted, Forecast]:
         """Follow the plan that was forecast; without one the wished one, or the best by what the first tables say."""
+        self.measurer.stage = "first"
         scopes = start_scopes(len(self.sizes), self.label, self.measurer.exact.tables)
         self._measure(scopes, forecast.plan.first if forecast else FIRST)
         total = public_rows if public_rows is not None else noisy_total(self.measured)
@@ -58,21 +59,25 @@ class Walk:
         if not rounds:  # else the slow way there from even shares smooths what is lost in noise, and models gain by it
             self._potentials = start.potentials(scopes)
         model: Fitted | None = None
-        for number, one in enumerate(rounds):
-            model = self._round(one, start, model, total, last=number == len(rounds) - 1)
+        for number, one in enumerate(rounds, 1):
+            model = self._round(one, start, model, total, number, last=number == len(rounds))
         return model or self._fit(total, 200), forecast
 
     def _deviation(self, share: float) -> float:
         return self.measurer.deviation(share * self.part)
 
-    def _round(self, one: Round, start: StartModel, model: Fitted | None, total: int, *, last: bool) -> Fitted:
+    def _round(
+        self, one: Round, start: StartModel, model: Fitted | None, total: int, number: int, *, last: bool
+    ) -> Fitted:
         expected = self._expected(start, model)
+        self.measurer.stage = f"scores {number}"
         scores, error = self.measurer.scores(expected, one.scores * self.part)
         held = list(dict.fromkeys(table.scope for table in self.measured))
         forced = [scope for scope in self.workload if scope not in held]
         noise = self._deviation(one.tables / one.choice.most)
         known = [*held, *forced, *self.impossible]
         chosen = chosen_pairs(scores, expected, error, noise, self.sizes, known, one.choice)
+        self.measurer.stage = f"tables {number}"
         tables = [*forced, *chosen] or held  # nothing stands out: the tables there are, once more
         self._measure(tables, one.tables)
         return self._fit(total, 200 if last else 80)
