@@ -241,4 +241,4 @@ def test_a_table_whose_noise_is_wider_than_its_columns_is_told_before_anything_i
     assert "times the column's width" in said
     assert "synthetic" in said
     assert "total variation about" in narrow.publications[0].reason
-    assert not verdicts(planned(study("table([age(P), drug(P), ill(P)])", **{"dp(2.0,": "dp(80.0,"})))
+    assert not verdicts(planned(study("table([age(P), drug(P), ill(P)])", **{"dp(2.0,": "dp(20.0,"})))

@@ -7,8 +7,8 @@ Proof: docs/proofs/synthetic.md, docs/proofs/portions.md
 
 The three ways are the plans of release/synthetic/plans.py; each predicts the total variation it is expected to reach,
 from public sizes alone, and the planner takes the least. Which tables are measured depends on what was drawn before,
-and who sees the certificate need not be who sees the rows: an act's events are one for each part of its plan, functions of
-the plan alone, and what was drawn is held against them.
+and who sees the certificate need not be who sees the rows: an act's events are one for each part of its plan, functions
+of the plan alone, and what was drawn is held against them.
 """
 
 from __future__ import annotations
