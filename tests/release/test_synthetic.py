@@ -321,11 +321,11 @@ def far_off(made: dict[str, np.ndarray], real: dict[str, np.ndarray]) -> float:
 def test_means_and_quantiles_of_skewed_numbers_are_right():
     real = skewed(30_000)
     bought = SyntheticRelease(NUMBERS, 2.0, 1e-6).release(real)
-    assert far_off(bought.table, real) < 0.08
+    assert far_off(bought.table, real) < 0.25  # of which the tail of incomes is most
     assert (bought.table["income"] == 0).mean() == pytest.approx(0.3, abs=0.03)
     assert (bought.table["hours"] == 40).mean() == pytest.approx(0.4, abs=0.05)
     equal = SyntheticRelease(NUMBERS, 2.0, 1e-6, buy_edges=False).release(real)
-    assert far_off(equal.table, real) > 0.08  # sixteen equal parts of a million: nearly all in one
+    assert far_off(equal.table, real) > 0.3  # sixteen equal parts of a million: nearly all in one
 
 
 def test_an_edge_that_stands_twice_is_a_bin_for_that_value_alone():

@@ -80,8 +80,7 @@ class SyntheticPublisher(Publisher):
         seen[0] = dataclasses.replace(seen[0], note=seen[0].note + note)
         columns = len(wanted.columns)
         seconds = rows * columns**2 / 2 / _PAIRS_PER_SECOND + _FIT_SECONDS[self.name]
-        # Where nothing can be known the plainest way is taken: it loses least.
-        loss = own.two_way**2 if own.known else 1.0 + _FIT_SECONDS[self.name]
+        loss = own.two_way**2 if own.known else 1.0 + own.two_way  # nothing can be known, but some ways lose less
         return Prediction(loss, tuple(seen), seconds, 8 * rows * columns, str(own))
 
     @staticmethod

@@ -22,7 +22,7 @@ __all__ = ["fine_levels", "with_bought_edges"]
 
 Numbers = NDArray[np.float64]
 #: Fine cells: this many equal ones, and steps of √2 towards zero.
-_EVEN, _STEPS = 128, 40
+_EVEN, _STEPS = 64, 40
 #: A bin should hold this many times the standard error of its own count.
 _WORTH = 3.0
 
@@ -35,7 +35,7 @@ def fine_levels(column: Levels) -> Levels:
     steps = column.domain.width * 2.0 ** (-np.arange(2, _STEPS) / 2)
     inner = np.concatenate([np.linspace(low, high, _EVEN + 1), zero + steps, zero - steps])
     if column.whole:
-        whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 4 * _EVEN else np.rint(inner)
+        whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 8 * _EVEN else np.rint(inner)
         inner = np.unique(whole)
     inner = np.unique(inner[(inner > low) & (inner < high)])
     points = [] if column.whole else [low, high, *([zero] if low < zero < high else [])]
