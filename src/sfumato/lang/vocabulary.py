@@ -44,7 +44,7 @@ STATIC = {
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
-    "range/2": "range(rv(P), [category, category]) or range(rv(P), [category, category | other])",
+    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]) or range(rv(P), text)",
     "range/3": "range(rv(P), Low, High)",
     "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
@@ -156,6 +156,12 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "aggregate": {"central": "noise on the sum", **_NOISE},
+    "quantile": {
+        "joint": "all quantiles of a variable drawn together",
+        "central": "noise on cumulative counts",
+        **_NOISE,
+    },
+    "groups": {"named": "values that enough people have, with noisy counts"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
     "synthetic": {
