@@ -215,7 +215,7 @@ def test_a_failure_at_the_last_byte_is_a_failure(people, monkeypatch):
         def close(self):
             raise OSError("no space left on device")
 
-    monkeypatch.setattr("sfumato.run.files._new_sink", lambda *given: Sink())
+    monkeypatch.setattr("sfumato.run.files.new_sink", lambda *given: Sink())
     whole = GaussianRelease(schema, epsilon=1.0, delta=1e-6).prepare()
     with pytest.raises(DataError, match="could not be written"):
         release_file(folder / "people.parquet", whole, folder / "out", ledger, "people", grant=True)

@@ -80,7 +80,7 @@ def test_the_two_sums_do_not_depend_on_the_cut(folder):
 
 def test_a_wrong_projection_is_not_published(folder, monkeypatch):
     """The planted mistake: noise that the machine can see. The check of the classifier refuses it."""
-    monkeypatch.setattr(partition_obfuscated, "_unit", lambda vector: np.ones(len(vector)) / np.sqrt(len(vector)))
+    monkeypatch.setattr(partition_obfuscated, "unit_vector", lambda vector: np.ones(len(vector)) / np.sqrt(len(vector)))
     with pytest.raises(SfumatoError, match="another classifier"):
         release_obfuscated(folder / "in", RELEASE, folder / "out", layout=SMALL)
     assert not (folder / "out").exists()

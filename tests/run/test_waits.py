@@ -57,7 +57,7 @@ def test_parts_on_a_disk_that_takes_nothing(tmp_path, monkeypatch, stuck):
         def write_table(self, *_: object, **__: object) -> None:
             stuck.wait(30)
 
-    monkeypatch.setattr(partition_release, "_new_sink", lambda *_: Sink())
+    monkeypatch.setattr(partition_release, "new_sink", lambda *_: Sink())
     monkeypatch.setattr(partition_release, "_WRITE_SECONDS", 0.2)
     (tmp_path / "people").mkdir()
     people(tmp_path / "people")

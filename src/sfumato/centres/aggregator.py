@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.centres.masks import commitment, mask, pair_key, pair_sign, private_key, public_bytes, unpack
 from sfumato.centres.messages import STEPS, Message, read_json
-from sfumato.centres.participant import _two_keys
+from sfumato.centres.participant import two_keys
 from sfumato.centres.round import Round
 from sfumato.centres.shamir import PRIME, recover
 from sfumato.errors import MessageError, RoundFailedError
@@ -94,7 +94,7 @@ class Aggregator:
     # What comes in.
 
     def _read_keys(self, message: Message) -> None:
-        _two_keys(message)
+        two_keys(message)
 
     def _read_shares(self, message: Message) -> None:
         body = read_json(message.body, dict)
@@ -129,7 +129,7 @@ class Aggregator:
             seed = self._opened(name, 0, lambda secret, name=name: commitment(secret) == self._commitments[name])
             total = total - mask(seed, self.round.length)
         for gone in set(self._parcels) - set(self._vectors):
-            public = _two_keys(self._messages["keys"][gone])[0]
+            public = two_keys(self._messages["keys"][gone])[0]
             secret = self._opened(gone, 1, lambda secret, public=public: public_bytes(secret) == public)
             total = self._without_pairs(total, gone, secret)
         return self._signed(total)
@@ -138,7 +138,7 @@ class Aggregator:
         """Takes out the masks that the included centres shared with one that went."""
         own = private_key(secret)
         for name in self._vectors:
-            public = _two_keys(self._messages["keys"][name])[0]
+            public = two_keys(self._messages["keys"][name])[0]
             shared = mask(pair_key(own, public, "mask", self.round.hash), self.round.length)
             added = pair_sign(self.round.places[name], self.round.places[gone]) > 0
             total = total - shared if added else total + shared

@@ -27,7 +27,7 @@ from sfumato.errors import MessageError, RefusedError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.shares import draw_share
 
-__all__ = ["Participant"]
+__all__ = ["Participant", "two_keys"]
 
 _SHARE_BYTES = (PRIME.bit_length() + 7) // 8
 
@@ -76,7 +76,7 @@ class Participant:
             message.check(self.round.identity(message.sender), self.round.hash, "keys")
             if message.sender in self._keys:
                 raise MessageError(f"{message.sender}: two sets of keys.")
-            self._keys[message.sender] = _two_keys(message)
+            self._keys[message.sender] = two_keys(message)
         self._enough(self._keys, "keys")
         places = [self.round.places[name] for name in self._keys]
         own = private_key(self._seal_key)
@@ -201,7 +201,7 @@ def _hex(text: object) -> bytes:
         raise MessageError("Bytes were expected in hexadecimal.") from error
 
 
-def _two_keys(message: Message) -> tuple[bytes, bytes]:
+def two_keys(message: Message) -> tuple[bytes, bytes]:
     pair = [_hex(text) for text in read_json(message.body, list)]
     if [len(key) for key in pair] != [32, 32]:
         raise MessageError(f"{message.sender}: two keys of 32 bytes were expected.")

@@ -2,7 +2,7 @@
 
 In:   a round file that all institutions have agreed on; at a centre its table, key and ledger.
 Out:  at the coordinator a folder with the result and its certificates; at the centres the same result on the terminal.
-Not here: the protocol (centres/), how errors are printed (cli.py: they are left to rise).
+Not here: the protocol (centres/), how errors are printed (cli/app.py: they are left to rise).
 """
 
 from __future__ import annotations

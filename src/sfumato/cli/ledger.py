@@ -3,7 +3,7 @@
 In:   arguments; the ledger's path from --ledger, SFUMATO_LEDGER, or sfumato-ledger.db in the current folder (runs and
       releases look beside their data instead, and say where).
 Out:  tables of at most 80 columns, or JSON; the adjacency stands wherever an ε does.
-Not here: what the numbers mean (ledger/ledger.py), how errors are printed (cli.py: they are left to rise).
+Not here: what the numbers mean (ledger/ledger.py), how errors are printed (cli/app.py: they are left to rise).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from sfumato.core.guarantee import (
     NoGuarantee,
     PureDP,
     RenyiDP,
-    _order,
+    checked_order,
 )
 from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
 from sfumato.core.parts import Part
@@ -68,7 +68,7 @@ class ComposedDP(Guarantee):
     parts: tuple[Part, ...]
 
     def rdp(self, alpha: float) -> float:
-        if math.isinf(_order(alpha)):
+        if math.isinf(checked_order(alpha)):
             return self.epsilon(0.0)  # the order of the largest loss itself
         return round_up(float(self._curve(np.array(float(alpha)))))
 

@@ -25,12 +25,12 @@ from sfumato.core.renyi import delta_from_curve, epsilon_from_curve, two_point_r
 from sfumato.core.special import erfinv, ndtr, ndtri
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["ZCDP", "ApproxDP", "GaussianDP", "Guarantee", "NoGuarantee", "PureDP", "RenyiDP"]
+__all__ = ["ZCDP", "ApproxDP", "GaussianDP", "Guarantee", "NoGuarantee", "PureDP", "RenyiDP", "checked_order"]
 
 _TRADEOFF_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 60.0, 240)])
 
 
-def _order(alpha: float) -> float:
+def checked_order(alpha: float) -> float:
     if isinstance(alpha, float) and math.isinf(alpha) and alpha > 0:
         return alpha
     alpha = number(alpha, "alpha")
@@ -209,7 +209,7 @@ class PureDP(Guarantee):
         return _two_point_epsilon(self.eps, 0.0, probability(delta))
 
     def rdp(self, alpha: float) -> float:
-        return two_point_rdp(self.eps, _order(alpha))
+        return two_point_rdp(self.eps, checked_order(alpha))
 
     def tradeoff(self, alpha: Any) -> Any:
         return _two_point_tradeoff(self.eps, 0.0, alpha)
@@ -259,7 +259,7 @@ class ApproxDP(Guarantee):
         return _two_point_epsilon(self.eps, self.delta_, probability(delta))
 
     def rdp(self, alpha: float) -> float:
-        _order(alpha)
+        checked_order(alpha)
         return math.inf if self.delta_ > 0 else two_point_rdp(self.eps, alpha)
 
     def tradeoff(self, alpha: Any) -> Any:
@@ -300,7 +300,7 @@ class GaussianDP(Guarantee):
         return gaussian_epsilon(self.mu, delta)
 
     def rdp(self, alpha: float) -> float:
-        return round_up(_order(alpha) * self.mu**2 / 2)
+        return round_up(checked_order(alpha) * self.mu**2 / 2)
 
     def tradeoff(self, alpha: Any) -> Any:
         errors = _type_one_errors(alpha)
@@ -340,7 +340,7 @@ class ZCDP(Guarantee):
         return epsilon_from_curve(self._curve, probability(delta))
 
     def rdp(self, alpha: float) -> float:
-        return round_up(_order(alpha) * self.rho)
+        return round_up(checked_order(alpha) * self.rho)
 
     def _curve(self, alpha: np.ndarray) -> np.ndarray:
         return alpha * self.rho * (1 + 1e-12)
@@ -367,7 +367,7 @@ class RenyiDP(Guarantee):
     eps: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _order(self.alpha))
+        object.__setattr__(self, "alpha", checked_order(self.alpha))
         object.__setattr__(self, "eps", positive(self.eps, "epsilon"))
         if math.isinf(self.alpha):
             raise PrivacyParameterError("Rényi privacy of infinite order is pure privacy: use PureDP(eps).")
@@ -379,7 +379,7 @@ class RenyiDP(Guarantee):
         return epsilon_from_curve(self._curve, probability(delta), self.alpha)
 
     def rdp(self, alpha: float) -> float:
-        return self.eps if _order(alpha) <= self.alpha else math.inf
+        return self.eps if checked_order(alpha) <= self.alpha else math.inf
 
     def _curve(self, alpha: np.ndarray) -> np.ndarray:
         return np.where(alpha <= self.alpha, self.eps, math.inf)
@@ -419,7 +419,7 @@ class NoGuarantee(Guarantee):
         return math.inf
 
     def rdp(self, alpha: float) -> float:
-        _order(alpha)
+        checked_order(alpha)
         return math.inf
 
     def describe(self) -> str:

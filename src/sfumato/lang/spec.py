@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match
+from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
+from sfumato.questions.form import Place
+from sfumato.questions.question import Question
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -29,7 +32,6 @@ __all__ = [
     "EVERYONE",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
-    "AggregateKind",
     "Centre",
     "Collusion",
     "Column",
@@ -62,7 +64,6 @@ EVERYONE = "everyone"
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
-AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
 
 Keep = Literal["sample", "first", "last"]
 
@@ -255,14 +256,24 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class AggregateDeclaration:
-    """count, sum, mean, moment2 or histogram over individuals; the person stays a Variable in value and condition."""
+    """A question over individuals (questions/); the person stays a Variable in what is given and in the condition.
 
-    kind: AggregateKind
+    `given` is what stands in the places of the question's form beside its name and its goal.
+    """
+
+    functor: str
     atom: Term
-    value: Term | ListTerm | None
     condition: Term
-    edges: ListTerm | None = None
+    given: tuple[tuple[Place, Term], ...] = ()
     position: Position | None = field(default=None, compare=False)
+
+    def place(self, place: Place) -> Term | None:
+        """What stands there; None where the question is written without it."""
+        return dict(self.given).get(place)
+
+    @property
+    def question(self) -> type[Question]:
+        return QUESTIONS[self.functor]
 
 
 @dataclass(frozen=True, slots=True)

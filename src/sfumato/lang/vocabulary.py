@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sfumato.lang.term import Compound, indicator
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.reader import Clause
@@ -75,15 +76,8 @@ STRUCTURAL = {
     "reveal/2": "reveal(Observer, rv(P)) :- conditions",
 }
 
-#: Aggregates over individuals; the last-but-edges argument is the goal that chooses them.
-AGGREGATES = {
-    "count/2": "count(Atom, Goal)",
-    "sum/3": "sum(Atom, rv(P), Goal)",
-    "mean/3": "mean(Atom, rv(P), Goal)",
-    "moment2/3": "moment2(Atom, [rv(P), rv(P)], Goal)",
-    "histogram/3": "histogram(Atom, rv(P), Goal)",
-    "histogram/4": "histogram(Atom, rv(P), Goal, [edge, edge])",
-}
+#: Questions over individuals, as their own forms say (questions/).
+AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
 DECLARATIONS = {**STATIC, **STRUCTURAL, **AGGREGATES}
 

@@ -24,13 +24,15 @@ from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.linear.individual import LinearDraw
+from sfumato.questions.question import Question
+from sfumato.questions.registry import question_from_dict
 
 if TYPE_CHECKING:
     from sfumato.network import Network
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 3
+VERSION = 4
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
@@ -125,7 +127,8 @@ class Curve:
 class Plan:
     """One settled strategy per publication. `network` is carried along for running and takes no part in the hash.
 
-    `draws` are noisy nodes; `acts` are all other random acts: tables, models, channels.
+    `draws` are noisy nodes, `questions` what the sums among them ask; `acts` are all other random acts: tables, models,
+    channels.
     """
 
     study: str
@@ -138,6 +141,7 @@ class Plan:
     network: Network | None = field(default=None, compare=False, repr=False)
     acts: tuple[Act, ...] = ()
     frontier: tuple[Curve, ...] = ()
+    questions: Mapping[str, Question] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -208,6 +212,7 @@ class Plan:
             ],
             "assumptions": list(self.assumptions),
             "extras": dict(self.extras),
+            "questions": {name: question.to_dict() for name, question in self.questions.items()},
             "acts": [act.to_dict() for act in self.acts],
             "frontier": [
                 {
@@ -230,6 +235,8 @@ class Plan:
             record = json.loads(text)
             stated = record.pop("hash")
             plan = cls._from_record(record)
+        except InputError:
+            raise
         except (AttributeError, KeyError, LookupError, TypeError, ValueError) as error:
             raise InputError(
                 f"This is not a plan: {error}. Make one with `sfumato plan STUDY.pl -o plan.json`."
@@ -241,7 +248,10 @@ class Plan:
     @classmethod
     def _from_record(cls, record: Mapping[str, Any]) -> Plan:
         if record["version"] != VERSION:
-            raise InputError(f"This plan has version {record['version']} and this sfumato reads {VERSION}.")
+            raise InputError(
+                f"This plan has version {record['version']} and this sfumato reads {VERSION}. Make it again with "
+                "`sfumato plan STUDY.pl -o plan.json`: nothing is lost, and nothing was spent."
+            )
         return cls(
             record["study"],
             record["study_digest"],
@@ -270,6 +280,7 @@ class Plan:
                 )
                 for entry in record["frontier"]
             ),
+            {name: question_from_dict(entry) for name, entry in record["questions"].items()},
         )
 
     @classmethod

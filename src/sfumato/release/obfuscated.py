@@ -31,7 +31,7 @@ from sfumato.release.projector import NoiseStream
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM, kkt_residual
 
-__all__ = ["LEAKS", "ObfuscatedRelease"]
+__all__ = ["LEAKS", "ObfuscatedRelease", "signed_labels"]
 
 LEAKS = (
     "Every margin α·x of every record is published exactly, and so are all labels.",
@@ -93,7 +93,7 @@ class ObfuscatedRelease:
         """The obfuscated table: columns, their order and its type as given."""
         arrow = as_arrow(table, self.schema)
         values = np.column_stack([self.schema.columns[name].place(arrow.column(name), name) for name in self.features])
-        column, labels = _signed_labels(self.schema.columns[self.label], arrow.column(self.label), self.label)
+        column, labels = signed_labels(self.schema.columns[self.label], arrow.column(self.label), self.label)
         machine = RegularisedSVM(self.rho, self.theta).fit(values, labels)
         published = self._obfuscated(values, machine.omega_ * labels, self.direction(machine.alpha_))
         self._check_same_classifier(published, labels, machine)
@@ -199,9 +199,7 @@ def _check_schema(schema: Any, label: str) -> None:
         )
 
 
-def _signed_labels(
-    domain: Any, column: pa.ChunkedArray, name: str, *, both: bool = True
-) -> tuple[pa.Array, np.ndarray]:
+def signed_labels(domain: Any, column: pa.ChunkedArray, name: str, *, both: bool = True) -> tuple[pa.Array, np.ndarray]:
     """The label column as it will be published, and as -1 and +1; `both` of them, unless it is a part of a table."""
     if isinstance(domain, Interval):
         labels = domain.place(column, name)

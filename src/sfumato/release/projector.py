@@ -23,7 +23,7 @@ from sfumato.errors import DataError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.sampling import draw
 
-__all__ = ["NoiseStream", "plain_noise", "project"]
+__all__ = ["NoiseStream", "plain_noise", "project", "unit_vector"]
 
 #: Standard deviation of the noise in half cells of its grid: fine, and still one 64-bit word for each draw.
 _HALF_CELLS = 2.0**30
@@ -42,7 +42,7 @@ def project(noise: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.nda
            [0.5, 0. ],
            [0. , 0. ]])
     """
-    left, right = _unit(weights), _unit(alpha)
+    left, right = unit_vector(weights), unit_vector(alpha)
     result = np.array(noise, dtype=np.float64)
     for _ in range(2):
         result -= np.outer(result @ right, right)
@@ -61,9 +61,9 @@ class NoiseStream:
     """
 
     def __init__(self, weights: np.ndarray, alpha: np.ndarray, variance: float, bits: Bits) -> None:
-        unit = _unit(weights)
-        self._weights = _unit(np.where(np.abs(unit) < _NEGLIGIBLE, 0.0, unit))
-        self._direction = _unit(alpha)
+        unit = unit_vector(weights)
+        self._weights = unit_vector(np.where(np.abs(unit) < _NEGLIGIBLE, 0.0, unit))
+        self._direction = unit_vector(alpha)
         self._deviation, self._bits = math.sqrt(variance), bits
         # Summed from the end, so that the last block with any weight finds exactly its own energy left.
         self._left = np.append(np.cumsum(self._weights[::-1] ** 2)[::-1], 0.0)
@@ -115,7 +115,7 @@ def _weighted_sum(weights: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.einsum("i,ij->j", weights, noise)
 
 
-def _unit(vector: np.ndarray) -> np.ndarray:
+def unit_vector(vector: np.ndarray) -> np.ndarray:
     """The vector at length 1, zero stays zero; scaled first, so that squares neither overflow nor vanish."""
     largest = float(np.max(np.abs(vector), initial=0.0))
     if largest == 0:

@@ -28,7 +28,7 @@ from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.text_files import header, text_batches
 
-__all__ = ["TableFile"]
+__all__ = ["TableFile", "file_mark", "new_sink", "refusing"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -48,12 +48,12 @@ class TableFile:
             raise DataError(f"{path.name}: only .parquet and .csv files are read. Nothing was drawn or spent.")
         if not path.is_file():
             raise DataError(f"{path} is not a file. Nothing was drawn or spent.")
-        return cls(path, kind, _fingerprint(path))
+        return cls(path, kind, file_mark(path))
 
     def is_unchanged(self) -> bool:
         """Whether the file is still the one that was opened."""
         try:
-            return _fingerprint(self.path) == self.fingerprint
+            return file_mark(self.path) == self.fingerprint
         except OSError:
             return False
 
@@ -67,7 +67,7 @@ class TableFile:
     def column_names(self) -> list[str]:
         if self.format == "csv":
             return header(self.path)
-        with _refusing(self.path):
+        with refusing(self.path):
             return parquet.read_schema(self.path).names
 
     def types(self, schema: Schema) -> dict[str, pa.DataType]:
@@ -85,7 +85,7 @@ class TableFile:
         """What the file says of its columns; text files say nothing, there the schema does."""
         if self.format == "csv":
             return {}
-        with _refusing(self.path):
+        with refusing(self.path):
             return {field.name: field.type for field in parquet.read_schema(self.path)}
 
     def row_count(self) -> int | None:
@@ -93,7 +93,7 @@ class TableFile:
         return parquet.read_metadata(self.path).num_rows if self.format == "parquet" else None
 
     def batches(self, schema: Schema, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        with _refusing(self.path):
+        with refusing(self.path):
             if self.format == "parquet":
                 with parquet.ParquetFile(self.path, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=True):
@@ -115,7 +115,7 @@ class TableFile:
 
         def append(table: pa.Table) -> None:
             if not sink:
-                sink.append(_new_sink(path, self.format, table.schema))
+                sink.append(new_sink(path, self.format, table.schema))
             sink[0].write_table(table)
 
         try:
@@ -125,7 +125,7 @@ class TableFile:
                 sink[0].close()
 
 
-def _new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
+def new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
     if kind == "csv":
         return csv.CSVWriter(path, schema)
     # Noisy numbers never repeat: dictionaries and statistics would cost time and say nothing.
@@ -140,13 +140,13 @@ def _read(cell: str, domain: Any) -> str:
     return text_as_number(cell)
 
 
-def _fingerprint(path: Path) -> tuple[int, int, int]:
+def file_mark(path: Path) -> tuple[int, int, int]:
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path) -> Iterator[None]:
     """Arrow's messages may quote values: say what happened without them."""
     failed = False
     try:

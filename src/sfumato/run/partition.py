@@ -25,7 +25,7 @@ from pyarrow import parquet
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError
-from sfumato.run.files import _fingerprint, _refusing
+from sfumato.run.files import file_mark, refusing
 
 __all__ = ["Layout", "Part", "PartitionedTable", "Piece", "grouped"]
 
@@ -101,7 +101,7 @@ class Part:
     def _batches(self, columns: list[str], size: int) -> Iterator[pa.Table]:
         for piece in self.pieces:
             with (
-                _refusing(Path(piece.path)),
+                refusing(Path(piece.path)),
                 _opened(piece.path) as source,
                 parquet.ParquetFile(source, pre_buffer=False) as file,
             ):
@@ -295,7 +295,7 @@ def _is_table(name: str, root: str) -> bool:
 
 def _facts(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
     """Columns and the rows of each row group, from the file's footer."""
-    with _refusing(Path(path)), _opened(path) as source, parquet.ParquetFile(source) as file:
+    with refusing(Path(path)), _opened(path) as source, parquet.ParquetFile(source) as file:
         facts = file.metadata
         return file.schema_arrow.remove_metadata(), tuple(
             facts.row_group(n).num_rows for n in range(facts.num_row_groups)
@@ -333,6 +333,6 @@ def _combined_fingerprint(files: Sequence[str]) -> str:
             system, inside = _remote(file)
             mark: Any = (system.size(inside), system.checksum(inside))
         else:
-            mark = _fingerprint(Path(file))
+            mark = file_mark(Path(file))
         digest.update(repr((file, mark)).encode())
     return digest.hexdigest()

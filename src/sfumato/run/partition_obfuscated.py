@@ -27,12 +27,12 @@ from pyarrow import parquet
 from sfumato.core.guarantee import Guarantee, NoGuarantee
 from sfumato.errors import DataError, InputError
 from sfumato.mechanisms.bits import Bits, StreamKey
-from sfumato.release.obfuscated import ObfuscatedRelease, _signed_labels
-from sfumato.release.projector import _unit, plain_noise
+from sfumato.release.obfuscated import ObfuscatedRelease, signed_labels
+from sfumato.release.projector import plain_noise, unit_vector
 from sfumato.release.svm import RegularisedSVM
 from sfumato.run.engine.engine import Engine, Total, open_engine
 from sfumato.run.partition import Layout, Part, PartitionedTable, Piece, grouped
-from sfumato.run.partition_release import _check_columns, _check_workers, _file_name
+from sfumato.run.partition_release import check_columns, check_workers, part_name
 from sfumato.run.staging import check_target
 from sfumato.run.tables import Progress
 
@@ -59,7 +59,7 @@ def release_obfuscated(
     if release.random_state is not None:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was published.")
     table = PartitionedTable.open(source)
-    _check_columns(table, release)
+    check_columns(table, release)
     check_target(out)
     if table.total_rows * len(table.column_names) > MOST_NUMBERS:
         raise InputError(
@@ -70,12 +70,12 @@ def release_obfuscated(
     parts = table.parts(layout)
     values, labels = _read(release, table, parts)
     machine = RegularisedSVM(release.rho, release.theta).fit(values, labels)
-    shares = _Shares.of(parts, _unit(machine.omega_ * labels))
+    shares = _Shares.of(parts, unit_vector(machine.omega_ * labels))
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.resolve().parent))
     crew = open_engine(engine)
     try:
         (folder / "table").mkdir(mode=0o700)
-        _check_workers(crew, folder)
+        check_workers(crew, folder)
         _draw(crew, release, machine, table, grouped(shares.of_parts, partitions), folder / "table", progress)
         published, _ = _read(release, table, _published(parts, folder / "table"))
         release._check_same_classifier(published, labels, machine)
@@ -160,7 +160,7 @@ class _WriteParts:
         handle, unfinished = tempfile.mkstemp(prefix=".", dir=self.folder)
         os.close(handle)
         parquet.write_table(pa.concat_tables(blocks), unfinished)
-        os.replace(unfinished, Path(self.folder) / _file_name(part))
+        os.replace(unfinished, Path(self.folder) / part_name(part))
         return part.rows
 
 
@@ -177,7 +177,7 @@ def _draw(
     sums, squares = crew.total(_WeighNoise(noise), tasks).values
     pulled = sums / squares if squares > 0 else np.zeros_like(sums)
     columns = tuple(table.column_names)
-    write = _WriteParts(release, noise, pulled, _unit(release.direction(machine.alpha_)), columns, str(folder))
+    write = _WriteParts(release, noise, pulled, unit_vector(release.direction(machine.alpha_)), columns, str(folder))
     for _, rows in crew.map(write, tasks):
         progress(rows)
 
@@ -186,7 +186,7 @@ def _values(release: ObfuscatedRelease, block: pa.Table) -> tuple[np.ndarray, pa
     """Features within their intervals, the label as it is published, and as -1 and +1; a block may hold one class."""
     columns = [release.schema.columns[name].place(block[name], name) for name in release.features]
     domain = release.schema.columns[release.label]
-    label, signs = _signed_labels(domain, block[release.label], release.label, both=False)
+    label, signs = signed_labels(domain, block[release.label], release.label, both=False)
     return np.column_stack(columns), label, signs
 
 
@@ -205,7 +205,7 @@ def _read(release: ObfuscatedRelease, table: PartitionedTable, parts: Sequence[P
 
 def _published(parts: Sequence[Part], folder: Path) -> list[Part]:
     return [
-        Part(part.number, part.rows, (Piece(str(folder / _file_name(part)), 0, part.rows),), part.layout)
+        Part(part.number, part.rows, (Piece(str(folder / part_name(part)), 0, part.rows),), part.layout)
         for part in parts
     ]
 

@@ -35,13 +35,13 @@ from sfumato.release.obfuscated import ObfuscatedRelease
 from sfumato.release.table import PreparedTable
 from sfumato.run.accounts import Grant, files_sources
 from sfumato.run.engine.engine import Engine, open_engine
-from sfumato.run.files import _new_sink
+from sfumato.run.files import new_sink
 from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging, check_target, finish
-from sfumato.run.tables import AGAIN, Progress, _write_facts, reserve
+from sfumato.run.tables import AGAIN, Progress, reserve, write_facts
 
-__all__ = ["ReleaseParts", "release_partitions"]
+__all__ = ["ReleaseParts", "check_columns", "check_workers", "part_name", "release_partitions"]
 
 #: How long a disk may take nothing.
 _WRITE_SECONDS = 600.0
@@ -69,7 +69,7 @@ def release_partitions(
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
     table = PartitionedTable.open(source)
-    _check_columns(table, prepared)
+    check_columns(table, prepared)
     check_target(out)
     if table.total_rows == 0:
         raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
@@ -109,7 +109,7 @@ def _release(
     grant: Grant,
 ) -> None:
     room = (1 << 20) + 9 * table.total_rows * len(table.column_names)
-    names = [f"table/{_file_name(parts[-1])}"]
+    names = [f"table/{part_name(parts[-1])}"]
     attempt = f"{bound_to}:{key.run}"
     with Staging.open(out, attempt, again=AGAIN, room=room, files=names, keep=True) as staging:
         reservations = _charge(ledger, dataset, prepared, key, crew, staging, source, table, grant)
@@ -123,7 +123,7 @@ def _release(
             progress,
         )
         _check_complete(table, parts, staging, key)
-        _write_facts(prepared, staging.folder, Path(table.name), table.total_rows)
+        write_facts(prepared, staging.folder, Path(table.name), table.total_rows)
         staging.complete(ledger, reservations)
         for reservation in reservations:
             ledger.commit(reservation)
@@ -156,7 +156,7 @@ class ReleaseParts:
 
     def _write(self, part: Part) -> int:
         """Draw here, write in a second thread; the file takes its name when it is complete."""
-        target = Path(self.folder) / _file_name(part)
+        target = Path(self.folder) / part_name(part)
         unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         sink: Any = None
         rows, writing = 0, None
@@ -164,7 +164,7 @@ class ReleaseParts:
         try:
             for number, block in part.blocks(self.columns):
                 published = self.prepared.apply(block, number)
-                sink = sink or _new_sink(unfinished, "parquet", published.schema)
+                sink = sink or new_sink(unfinished, "parquet", published.schema)
                 _wait(writing)
                 writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
                 rows += block.num_rows
@@ -180,7 +180,7 @@ class ReleaseParts:
         return rows
 
 
-def _check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedRelease) -> None:
+def check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedRelease) -> None:
     names, declared = table.column_names, list(prepared.schema.columns)
     missing = [name for name in declared if name not in names]
     extra = [name for name in names if name not in declared]
@@ -224,7 +224,7 @@ class _Visible:
         return os.access(self.folder, os.W_OK | os.X_OK), _versions()
 
 
-def _check_workers(crew: Engine, staging: Path) -> None:
+def check_workers(crew: Engine, staging: Path) -> None:
     """Every worker writes into the same folder, by the same versions."""
     answers = crew.everywhere(_Visible(str(staging / "table")))
     if not all(sees for sees, _ in answers):
@@ -253,7 +253,7 @@ def _charge(
     """The cost set aside, for workers that all see the hidden folder. What fails here fails before any draw."""
     try:
         (staging.folder / "table").mkdir(mode=0o700, exist_ok=True)
-        _check_workers(crew, staging.folder)
+        check_workers(crew, staging.folder)
         purpose = f"whole-table release of {table.name}"
         return reserve(
             ledger, dataset, prepared.guarantee, purpose,
@@ -272,13 +272,13 @@ def _is_committed(ledger: Ledger, run: str) -> bool:
     return any(record.action == "commit" and record.reservation in own for record in history)
 
 
-def _file_name(part: Part) -> str:
+def part_name(part: Part) -> str:
     return f"part-{part.number:05d}.parquet"
 
 
 def _unfinished(parts: Sequence[Part], staging: Path) -> list[Part]:
     """Parts without a complete file: an earlier attempt may have written some, with the same bytes."""
-    return [part for part in parts if not (staging / "table" / _file_name(part)).exists()]
+    return [part for part in parts if not (staging / "table" / part_name(part)).exists()]
 
 
 def _draw(
@@ -301,7 +301,7 @@ def _draw(
 
 def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Staging, key: RunKey) -> None:
     for part in parts:
-        path = staging.folder / "table" / _file_name(part)
+        path = staging.folder / "table" / part_name(part)
         if not path.exists() or parquet.read_metadata(path).num_rows != part.rows:
             raise SfumatoError(
                 "A part of the published table is missing: do all workers share the folder of --out? Nothing was "

@@ -34,7 +34,7 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
 
-__all__ = ["check_types", "checked_columns", "release_file", "reserve"]
+__all__ = ["check_types", "checked_columns", "release_file", "reserve", "write_facts"]
 
 Progress = Callable[[int], None]
 AGAIN = "run the same command again: it publishes what was drawn and costs nothing more."
@@ -86,7 +86,7 @@ def release_file(
                 ledger.release(reservation)
             raise DataError(f"{source.name} has no rows. Nothing was drawn and nothing was spent.")
         file.check_unchanged()
-        _write_facts(prepared, staging.folder, source, count)
+        write_facts(prepared, staging.folder, source, count)
         staging.complete(ledger, reservations)
         payment.end()
         for reservation in reservations:
@@ -213,7 +213,7 @@ def _stream(
     return count
 
 
-def _write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
+def write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
     (folder / "noise.json").write_text(prepared.noise.to_json(), encoding="utf-8")
     lines = [
         f"This folder holds a published version of a private table of {rows} records.",

@@ -25,7 +25,7 @@ import numpy as np
 from sfumato.core.checks import at_least_zero, positive, probability, round_up
 from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
-from sfumato.core.guarantee import Guarantee, PureDP, _order
+from sfumato.core.guarantee import Guarantee, PureDP, checked_order
 from sfumato.core.special import log_ndtr, ndtr
 from sfumato.errors import PrivacyParameterError
 
@@ -143,7 +143,7 @@ class ObjectiveDP(Guarantee):
         return high
 
     def rdp(self, alpha: float) -> float:
-        alpha = _order(alpha)
+        alpha = checked_order(alpha)
         if math.isinf(alpha):
             return math.inf
         return round_up(self.count * float(objective_curve(self.mu, self.shift, np.array(alpha))))

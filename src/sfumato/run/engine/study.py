@@ -25,7 +25,6 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.tables import TableRoom
-from sfumato.network.totals import AggregateValue
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
 
@@ -92,7 +91,7 @@ def _together(network: Network, parts: list[Values]) -> Values:
         for name in parts[0].rows
     }
     sums = {
-        node.name: AggregateValue.sum(node, [part.aggregates[node.name] for part in parts])
+        node.name: node.question.total([part.aggregates[node.name] for part in parts])
         for node in network.aggregates
     }
     return Values(individuals, rows, parts[0].shared, sums)

@@ -2,7 +2,7 @@
 
 In:   the numbers that were drawn, the law of the noise in each, the function by which the published value was read off.
 Out:  Figure: value, standard error, low, high. The only place where the three are computed.
-Not here: what is drawn for an aggregate (plan/statistic.py), the value itself (run/view.py).
+Not here: what is drawn for a question (questions/question.py), the law of a plan's draws (plan/draw.py).
 Proof: docs/proofs/intervals.md
 
 The noise e has a body K: the set whose width in every direction c is what |c·e| exceeds in 5 % of all draws. It exists
@@ -20,9 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.plan.draw import Draw
-
-__all__ = ["COVERAGE", "NORMAL_95", "Figure", "NoiseLaw", "body", "figure_of", "law_of", "support"]
+__all__ = ["COVERAGE", "NORMAL_95", "Figure", "NoiseLaw", "body", "figure_of", "support"]
 
 Numbers = NDArray[np.float64]
 
@@ -73,17 +71,6 @@ class NoiseLaw:
     def plus(self, other: NoiseLaw) -> NoiseLaw:
         """The law of the sum with independent noise."""
         return NoiseLaw(self.gaussian + other.gaussian, (*self.laplace, *other.laplace))
-
-
-def law_of(draws: Sequence[Draw]) -> NoiseLaw:
-    """The law of the noise in one number of a node when its versions are combined by precision, as run/view.py does."""
-    precisions = [1 / draw.variance for draw in draws]
-    total = math.fsum(precisions)
-    law = NoiseLaw()
-    for draw, precision in zip(draws, precisions, strict=True):
-        one = NoiseLaw(draw.variance) if draw.noise == "gaussian" else NoiseLaw(laplace=(draw.scale,))
-        law = law.plus(one.times(precision / total))
-    return law
 
 
 @dataclass(frozen=True)

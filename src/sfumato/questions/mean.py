@@ -1,0 +1,172 @@
+"""The mean of a variable: a noisy sum over a public or a noisy count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, final
+
+import numpy as np
+
+from sfumato.questions.form import Form
+from sfumato.questions.grid import CHANCE, ONE, Grid, width
+from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
+from sfumato.questions.moves import Corner
+from sfumato.questions.question import Basis, Numbers, Question
+from sfumato.questions.sums import Entry, Sums
+
+__all__ = ["Mean"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Mean(Question):
+    """Σ (x - middle) over the number of rows; the count is drawn beside the sum unless everybody knows it.
+
+    >>> ages = Mean(values=("age(P)",), ranges=((0.0, 110.0),), everybody=True)
+    >>> ages.dimension, ages.moves().l2
+    (1, 110.0)
+    """
+
+    form: ClassVar[Form] = Form("mean", (("name", "value", "goal"),), "the mean of a variable", "mean")
+    at_centres: ClassVar[str | None] = "means"
+
+    @property
+    def low(self) -> float:
+        return self.ranges[0][0]
+
+    @property
+    def high(self) -> float:
+        return self.ranges[0][1]
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def middle(self) -> float:
+        return self._grid.offset if self._grid is not None else 0.0
+
+    @cached_property
+    def _grid(self) -> Grid | None:
+        return Grid.of(*self.ranges[0], centred=True) if self.bounded else None
+
+    def unit(self, pure: bool = False) -> float:
+        """By what a count is multiplied when it is drawn together with a sum, so that both need the same noise.
+
+        Under replace-one this is as large as costs nothing: an individual that leaves moves (sum, unit·count) by no
+        more than one that crosses the range. Under add/remove it minimises the error of a mean spread over its range.
+        """
+        if pure:
+            return self.width / 2 if self.replaces else self.width * 24 ** (-1 / 3)
+        return self.width * math.sqrt(0.75) if self.replaces else self.width * 48**-0.25
+
+    def entries(self) -> tuple[Entry, ...]:
+        total = Entry(self._grid, (0,))
+        return (total,) if self.has_public_count else (total, Entry(CHANCE if self.expected else ONE))
+
+    def factors(self, pure: bool) -> tuple[float, ...]:
+        return (1.0,) if self.has_public_count else (1.0, self.unit(pure))
+
+    def corners(self, pure: bool) -> tuple[Corner, ...]:
+        assert self._grid is not None
+        counts = tuple(Fraction(factor) for factor in self.factors(pure)[1:])
+        return tuple((end, *counts) for end in self._grid.ends)
+
+    def truth(self, sums: Sums) -> Numbers:
+        """Of nobody the lower end of the range."""
+        pairs = zip(sums.exact(0), sums.counts[0], strict=True)
+        return np.array([float(total / Fraction(count)) if count else self.low for total, count in pairs])
+
+    def decode(self, noisy: Numbers, count: float | None = None, pure: bool = False) -> float:
+        """A count below one says that there is next to nothing to average; the mean then stays in its range."""
+        drawn = count if self.has_public_count else float(noisy[1]) / self.unit(pure)
+        mean = self.middle + float(noisy[0]) / max(drawn if drawn is not None else 1.0, 1.0)
+        return min(max(mean, self.low), self.high)
+
+    @property
+    def reads(self) -> int:
+        return self.dimension
+
+    def is_open(self, noisy: Numbers, law: NoiseLaw) -> bool:
+        """Whether the drawn count cannot be told from 0."""
+        return not self.has_public_count and float(noisy[1]) <= law.half_width
+
+    def number(self, rows: Numbers, count: float | None = None, pure: bool = False, is_open: bool = False) -> Numbers:
+        if self.has_public_count:
+            means = self.middle + rows[:, 0] / max(float(count if count is not None else 1.0), 1.0)
+            return np.clip(means, self.low, self.high)
+        drawn = rows[:, 1] / self.unit(pure)
+        # Where the count is known to be more than 0 the ratio itself is taken, whose interval is exact.
+        means = self.middle + rows[:, 0] / (np.maximum(drawn, 1.0) if is_open else drawn)
+        return np.clip(means, self.low, self.high)
+
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        """With a drawn count error and interval follow from it; where it may be 0 only the range is known."""
+        noisy = np.asarray(noisy, dtype=np.float64)
+        if self.has_public_count:
+            size = max(float(count if count is not None else 1.0), 1.0)
+            free = self.middle + float(noisy[0]) / size
+            return (Figure.around(free, law.times(1 / size)).within(self.low, self.high),)
+        return (self.ratio(noisy, law, pure),)
+
+    def ratio(self, noisy: Numbers, law: NoiseLaw, pure: bool) -> Figure:
+        """The mean of a sum and a count that were drawn."""
+        if law.deviation == 0:
+            return Figure.exact(self.decode(noisy, None, pure))
+        if self.is_open(noisy, law):
+            return Figure(self.decode(noisy, None, pure), self.width / 2, self.low, self.high)
+        unit = self.unit(pure)
+        found = figure_of(lambda rows: self.middle + unit * rows[:, 0] / rows[:, 1], noisy, (law, law))
+        return found.within(self.low, self.high)
+
+    def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
+        """With a drawn count the mean is taken as spread over its range."""
+        if not self.has_public_count:
+            law = law.plus(law.times(self.width / math.sqrt(12) / self.unit(pure)))
+        own = law.times(1 / max(size, 1.0))
+        return ((min(own.deviation, self.width / 2), min(own.half_width, self.width)),)
+
+    def error(self, variance: float, size: float, pure: bool = False) -> float:
+        """With a drawn count the first-order expansion for a mean spread over its range."""
+        per_count = 0.0 if self.has_public_count else variance / self.unit(pure) ** 2
+        return min((variance + self.width**2 / 12 * per_count) / max(size, 1.0) ** 2, self.width**2)
+
+    @property
+    def ceiling(self) -> float:
+        return self.width**2
+
+    @property
+    def basis(self) -> Basis:
+        if self.is_public:
+            return "known"
+        return "people" if self.has_public_count else "drawn"
+
+    def bounds(self, size: float) -> tuple[float, float]:
+        return self.ranges[0]
+
+    def limits(self) -> tuple[float, float, str]:
+        return self.low, self.high, ""
+
+    def scale(self, size: float, people: float) -> float:
+        return max(width(self.low, self.high), 1e-300)
+
+    def words(self) -> str:
+        return f"the mean of {self.values[0]} over {self.counted}"
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        wide = f"{noise} noise of standard deviation {drawn:.4g} was added to the sum"
+        if self.has_public_count:
+            return (
+                f"{wide}, then divided by the number of contributions, which is public: the error has the same law and "
+                "that standard deviation over the number. The mean was put back into its public range."
+            )
+        return (
+            f"{wide} and to the count, then divided: a ratio. Its error follows from the drawn count, and its interval "
+            "from both by test inversion (Fieller); where the count cannot be told from 0 the interval is the whole "
+            "range. The mean was put back into its public range."
+        )
