@@ -18,6 +18,7 @@ import numpy as np
 from sfumato.questions.axis import Axis
 from sfumato.questions.count import Count
 from sfumato.questions.histogram import Histogram
+from sfumato.questions.marginals import Marginals
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
 from sfumato.questions.question import Question
@@ -26,6 +27,7 @@ from sfumato.questions.sums import Sums
 
 RELATIONS = ("replace-one", "add-remove")
 SEX, AGE = Axis("sex(P)", ("f", "m", "x")), Axis("age(P)", (), (20.0, 65.0), 0.0, 110.0)
+CAR, ONE = Axis("car(P)", ("no", "yes")), Axis("one(P)", ("always",))
 RANGES = ((-2.0, 5.0), (3.0, 4.0), (-4.0, -1.0), (1e15, 1e15 + 1), (-1 / 3, 1 / 3))
 
 
@@ -63,6 +65,12 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         SecondMoments(values=tuple(f"x{i}(P)" for i in range(len(ends))), ranges=ends, **about)
         for about in _about()
         for ends in _PAIRS
+    ],
+    Marginals: [
+        Marginals(axes=axes, whole=ways, **about)
+        for about in _about()
+        for axes in ((SEX, AGE), (SEX, AGE, CAR), (ONE, SEX, CAR))
+        for ways in range(1, len(axes) + 1)
     ],
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }

@@ -208,9 +208,7 @@ class _People:
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
 
-    def fill(
-        self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]
-    ) -> None:
+    def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         self.room.run(f"CREATE OR REPLACE TEMP TABLE people AS {self._base()}")
         tables, by_rows = [], {}
         for group in self.groups:
@@ -376,9 +374,7 @@ class _People:
         alone = [self.columns[node.name]] if node.expression is not None or not node.probabilities else []
         return probable + alone
 
-    def _aggregate(
-        self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[Sums]]
-    ) -> None:
+    def _aggregate(self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[Sums]]) -> None:
         present = {node.name for node in group.nodes}
         # An aggregate over a variable that this structure does not have counts none of its individuals.
         chosen = [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]

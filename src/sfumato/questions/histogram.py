@@ -8,11 +8,13 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from sfumato.questions.consistency import Measured
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import Corner
 from sfumato.questions.question import Numbers, Question
+from sfumato.questions.residual import Workload
 from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["Histogram"]
@@ -36,6 +38,7 @@ class Histogram(Question):
         "histogram",
     )
     of_expectations: ClassVar[bool] = False
+    counts_cells: ClassVar[bool] = True
     at_centres: ClassVar[str | None] = "histogram"
 
     def entries(self) -> tuple[Entry, ...]:
@@ -50,13 +53,32 @@ class Histogram(Question):
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
     ) -> tuple[Figure, ...]:
-        return tuple(Figure.around(float(value), law) for value in np.ravel(noisy))
+        """Where the number of rows is public, what the noise added to it is taken off again, from every cell alike."""
+        values, own = np.ravel(noisy).astype(np.float64), self._left(law)
+        if self.has_public_count:
+            values = values + ((count or 0.0) - values.sum()) / values.size
+        return tuple(Figure.around(value, own) for value in values.tolist())
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
-        return ((law.deviation, law.half_width),) * self.size
+        own = self._left(law)
+        return ((own.deviation, own.half_width),) * self.size
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return variance * self.dimension
+        return variance * (self.dimension - self.has_public_count)
+
+    def _left(self, law: NoiseLaw) -> NoiseLaw:
+        """Of the noise in a published cell, when each drawn number carries `law`."""
+        one = ((0,),)
+        return Measured(Workload((self.size,), one), one, (1.0,), self.has_public_count).law((0,), {(0,): law})
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        if not error < drawn * (1 - 1e-9):
+            return super().law_words(noise, drawn, error)
+        return (
+            f"Published = exact + noise. The noise is {noise} with mean 0 and standard deviation {drawn:.4g} for each "
+            f"number; cells were then made consistent with what is known of their sums, which leaves {error:.4g}. "
+            "Errors of different cells are correlated. Numbers may be negative or fractional: that is the noise."
+        )
 
     def scale(self, size: float, people: float) -> float:
         return people

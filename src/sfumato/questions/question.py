@@ -60,6 +60,8 @@ class Question(ABC):
     form: ClassVar[Form]
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
+    #: Whether it counts rows in the cells of its axes, and nothing else (questions/family.py).
+    counts_cells: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 
@@ -140,8 +142,12 @@ class Question(ABC):
 
     @property
     def dimension(self) -> int:
-        """How many numbers get noise."""
+        """How many numbers are added up."""
         return sum(self.sizes())
+
+    def drawn_size(self, pure: bool) -> int:
+        """How many numbers get noise."""
+        return self.dimension
 
     def encode(self, sums: Sums, pure: bool = False) -> Numbers:
         """The numbers that get noise, all of one law: linear in the sums."""
@@ -236,6 +242,10 @@ class Question(ABC):
         cells = product(*(range(axis.size) for axis in self.axes))
         named = [[axis.label(place) for axis, place in zip(self.axes, cell, strict=True)] for cell in cells]
         return tuple(", ".join(texts) for texts in named)
+
+    def alike(self) -> tuple[tuple[str, int], ...]:
+        """Published numbers, one after the other, that have one predicted error: their name, and how many they are."""
+        return tuple((part, 1) for part in self.parts())
 
     @property
     def counted(self) -> str:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sfumato.questions.residual import Subset, Workload, project, without_means
 
-__all__ = ["LARGEST_COUNT", "Strategy", "optimal_strategy"]
+__all__ = ["LARGEST_COUNT", "MOST_COLUMNS", "Strategy", "optimal_strategy"]
 
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -36,7 +36,7 @@ Whole = NDArray[np.int64]
 LARGEST_COUNT = 1 << 32
 _BITS = 62
 #: Beyond so many columns every residual is charged its own worst neighbour: the sets of columns are too many.
-_MOST_COLUMNS = 20
+MOST_COLUMNS = 20
 #: The mean squared error is within this part of the least possible one, or so many steps were taken.
 _GAP = 5e-4
 _STEPS = 400
@@ -89,7 +89,7 @@ class Strategy:
 
     def encode(self, counts: Mapping[Subset, Whole]) -> Whole:
         """The whole numbers that get noise, of the wanted tables' counts."""
-        summed = self.workload.summed(counts)
+        summed = self.workload.added_up(counts, ((), *self.drawn))
         kind = np.int64 if int(summed[()]) <= LARGEST_COUNT else object
         pieces = [
             factor * without_means(summed[part].astype(kind)).reshape(-1)
@@ -161,7 +161,7 @@ def _replaced(workload: Workload, importance: Mapping[Subset, float]) -> dict[Su
     parts = [part for part in workload.parts if part]
     if not parts:
         return {}
-    if len(_columns(workload)) > _MOST_COLUMNS:
+    if len(_columns(workload)) > MOST_COLUMNS:
         worst = {part: _own_worst(workload, part) for part in parts}
         total = math.fsum(math.sqrt(importance[part] * worst[part]) for part in parts)
         return {part: math.sqrt(importance[part] / worst[part]) / total for part in parts}
@@ -269,7 +269,7 @@ def _cost(workload: Workload, lengths: Mapping[Subset, int], replaces: bool, eve
     parts = [part for part in lengths if part]
     total = math.fsum(float(length) for length in lengths.values())
     moves = [total] if not (replaces and everybody) else []
-    if replaces and len(_columns(workload)) > _MOST_COLUMNS:
+    if replaces and len(_columns(workload)) > MOST_COLUMNS:
         worst = [float(lengths[part]) * 2 * (1 + 1 / (min(workload.shape(part)) - 1)) for part in parts]
         moves.append(math.fsum(worst))
     elif replaces and parts:

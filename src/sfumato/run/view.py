@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
-from sfumato.network.aggregate import AggregateNode
+from sfumato.network.aggregate import AggregateNode, tables_together
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
@@ -120,13 +120,28 @@ class View:
     def _aggregates(self, planned: Planned) -> pa.Table:
         sums = {node.name: node for node in self.network.aggregates}
         rows: list[tuple[Any, ...]] = []
-        for name in dict.fromkeys(seen.node for seen in planned.seen):
+        names = list(dict.fromkeys(seen.node for seen in planned.seen))
+        consistent = self._consistent([sums[name] for name in names if name in sums])
+        for name in names:
             node = sums.get(name)
-            figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
+            figures = consistent.get(name) or (
+                self._noisy(node).figures() if node is not None else (self._shared(name),)
+            )
             labels = node.question.parts() if node is not None else ("",)
             for label, figure in zip(labels, figures, strict=True):
                 rows.append((name, label, figure.value, figure.standard_error, figure.low, figure.high))
         return pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+
+    def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
+        """Tables of the same rows, made consistent with each other: post-processing."""
+        own = {node.name: node for node in nodes}
+        found: dict[str, tuple[Figure, ...]] = {}
+        for family in tables_together(nodes):
+            noisy = {name: self._noisy(own[name]) for name, _ in family.members}
+            numbers = {name: one.numbers for name, one in noisy.items()}
+            laws = {name: one.law for name, one in noisy.items()}
+            found |= family.figures(numbers, laws, next(iter(noisy.values())).count)
+        return found
 
     def _noisy(self, node: AggregateNode) -> _Noisy:
         question, sums = asked_of(node), self.values.aggregates[node.name]
