@@ -91,7 +91,6 @@ def _together(network: Network, parts: list[Values]) -> Values:
         for name in parts[0].rows
     }
     sums = {
-        node.name: node.question.total([part.aggregates[node.name] for part in parts])
-        for node in network.aggregates
+        node.name: node.question.total([part.aggregates[node.name] for part in parts]) for node in network.aggregates
     }
     return Values(individuals, rows, parts[0].shared, sums)
