@@ -141,7 +141,8 @@ def _places(table: pa.Table, axis: Axis, columns: Mapping[str, str]) -> NDArray[
     column = table[columns[axis.variable]]
     if axis.levels:
         levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
-        return pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy().astype(np.int64)
+        found = pc.index_in(column, value_set=levels)  # type: ignore[attr-defined]  # made when it is imported
+        return found.fill_null(_NOWHERE).to_numpy().astype(np.int64)
     # NaN counts as larger than everything, so that every individual falls into exactly one cell.
     numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right").astype(np.int64)
