@@ -24,7 +24,7 @@ from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import L1, L2, Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.residual import Subset, Workload, all_tables
-from sfumato.questions.residual_strategy import MOST_COLUMNS, Strategy, optimal_strategy
+from sfumato.questions.residual_strategy import MOST_COLUMNS, Strategy, exactly, optimal_strategy
 from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["Marginals"]
@@ -40,7 +40,8 @@ _SMALL_TABLE = 1 << 16
 class Marginals(Question):
     """Counts of the cells of every table of `whole` of the axes; a row is in one cell of each.
 
-    >>>     >>> axes = tuple(Axis(name, levels=("no", "yes")) for name in ("a(P)", "b(P)", "c(P)"))
+    >>> from sfumato.questions.axis import Axis
+    >>> axes = tuple(Axis(name, levels=("no", "yes")) for name in ("a(P)", "b(P)", "c(P)"))
     >>> pairs = Marginals(axes=axes, whole=2, everybody=True)
     >>> pairs.size, pairs.labels()[1], pairs.parts()[1]
     (12, {'a(P)': 'no', 'b(P)': 'yes', 'c(P)': ''}, 'a(P) = no, b(P) = yes')
@@ -130,12 +131,12 @@ class Marginals(Question):
         return sum(map(self.workload.cells, self.plain.drawn)) if pure else self.strategy.dimension
 
     def encode(self, sums: Sums, pure: bool = False) -> Numbers:
-        """Exact: whole numbers, or fractions where rows count by a probability."""
+        """Exact: whole numbers of a step; fractions where no float holds them."""
         counts, step = self._counted(sums)
         if not pure:
-            return _times(self.strategy.encode(counts), step)
+            return self.strategy.encode(counts, step)
         tables = self.workload.added_up(counts, self.plain.drawn)
-        return _times(np.concatenate([tables[table].reshape(-1) for table in self.plain.drawn]), step)
+        return exactly(np.concatenate([tables[table].reshape(-1) for table in self.plain.drawn]), step)
 
     def _counted(self, sums: Sums) -> tuple[dict[Subset, NDArray[Any]], Fraction]:
         """The tables that were counted in whole numbers of steps, and the step."""
@@ -151,7 +152,7 @@ class Marginals(Question):
     def truth(self, sums: Sums) -> Numbers:
         counts, step = self._counted(sums)
         tables = self.workload.added_up(counts, self.workload.tables)
-        return np.concatenate([_times(tables[table].reshape(-1), step) for table in tables]).astype(np.float64)
+        return np.concatenate([exactly(tables[table].reshape(-1), step) for table in tables]).astype(np.float64)
 
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
@@ -243,8 +244,3 @@ class Marginals(Question):
             f"cells are correlated, and the tables agree with each other{public}. Numbers may be negative or "
             "fractional: that is the noise."
         )
-
-
-def _times(drawn: NDArray[Any], step: Fraction) -> NDArray[Any]:
-    """Whole numbers of steps, exactly: as they are where a step is one."""
-    return drawn if step == 1 else np.array([int(one) * step for one in drawn], dtype=object)
