@@ -31,6 +31,7 @@ from sfumato.lang.spec import (
     Keep,
     Missing,
     MissingRule,
+    Nonnegative,
     Preference,
     Range,
     Relation,
@@ -62,6 +63,7 @@ class Declared:
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    nonnegative: list[Nonnegative] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
@@ -380,6 +382,11 @@ def _weight(declared: Declared, clause: Clause) -> None:
     declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
 
 
+def _nonnegative(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
+
+
 def _collude(declared: Declared, clause: Clause) -> None:
     observers = _names(clause.head.arguments[0], "an observer")
     if len(set(observers)) < 2:
@@ -423,6 +430,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
+    "nonnegative": _nonnegative,
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,

@@ -46,6 +46,7 @@ __all__ = [
     "Keep",
     "Missing",
     "MissingRule",
+    "Nonnegative",
     "Observation",
     "Preference",
     "Publication",
@@ -189,6 +190,14 @@ class Weight:
 
     publication: str
     value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nonnegative:
+    """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
+
+    publication: str
     position: Position | None = field(default=None, compare=False)
 
 
@@ -342,6 +351,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    nonnegative: tuple[Nonnegative, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()

@@ -55,6 +55,7 @@ STATIC = {
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
+    "nonnegative/1": "nonnegative(Publication)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",

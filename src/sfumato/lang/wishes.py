@@ -50,7 +50,7 @@ def _published(spec: Spec) -> dict[str, list[Term]]:
 
 def _publications(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
-    for one in (*spec.preferences, *spec.forbidden, *spec.weights):
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.nonnegative):
         if one.publication not in published:
             yield _problem(
                 spec,

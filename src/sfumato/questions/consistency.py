@@ -21,10 +21,10 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.questions.intervals import NoiseLaw
+from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.residual import Subset, Workload, project
 
-__all__ = ["Measured", "NoiseTerm", "nonnegative"]
+__all__ = ["Measured", "NoiseTerm", "nonnegative", "nonnegative_figures"]
 
 Numbers = NDArray[np.float64]
 
@@ -146,20 +146,35 @@ class Measured:
         return terms
 
 
-def nonnegative(values: Sequence[float] | Numbers, total: float | None = None) -> Numbers:
-    """The nearest counts of at least 0; with the given total, where there is one.
+def nonnegative(values: Sequence[float] | Numbers, total: float) -> Numbers:
+    """The nearest counts of at least 0 with the given total.
 
-    They are biased: counts near zero are pushed up, and where the total is kept the others down.
+    They are biased: counts near zero are pushed up, and the others down.
 
-    >>> nonnegative([5.0, -1.0, 2.0], total=6.0).tolist(), nonnegative([5.0, -1.0]).tolist()
-    ([4.5, 0.0, 1.5], [5.0, 0.0])
+    >>> nonnegative([5.0, -1.0, 2.0], total=6.0).tolist()
+    [4.5, 0.0, 1.5]
     """
     values = np.asarray(values, dtype=np.float64)
-    if total is None:
-        return np.maximum(values, 0.0)
     if total <= 0:
         return np.zeros_like(values)
     ordered = np.sort(values.reshape(-1))[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     level = excess[np.flatnonzero(ordered > excess)[-1]]
     return np.maximum(values - level, 0.0)
+
+
+def nonnegative_figures(figures: Sequence[Figure], tables: Sequence[int]) -> tuple[Figure, ...]:
+    """Every table of so many figures moved to the nearest one without negative counts that has the same total.
+
+    The interval stays that of the unbiased number, cut at 0: the exact count is never below, so it holds it as often.
+    The standard error is that of the unbiased number; the moved one has none of its own.
+    """
+    found: list[Figure] = []
+    for size in tables:
+        own = figures[len(found) : len(found) + size]
+        moved = nonnegative([one.value for one in own], math.fsum(one.value for one in own)).tolist()
+        found += [
+            Figure(value, one.standard_error, max(one.low, 0.0), max(one.high, 0.0))
+            for value, one in zip(moved, own, strict=True)
+        ]
+    return tuple(found)

@@ -104,7 +104,7 @@ def families(questions: Mapping[str, Question], rows: Mapping[str, Hashable]) ->
     """
     found: dict[tuple[Hashable, ...], dict[str, Question]] = {}
     for name, question in questions.items():
-        if not question.counts_cells:
+        if not question.draws_its_table:
             continue
         same = (rows[name], question.rows, question.everybody, question.relation, question.expected)
         others = [set(other.axes) for other in found.get((*same, 0), {}).values()]

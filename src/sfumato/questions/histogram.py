@@ -39,6 +39,7 @@ class Histogram(Question):
     )
     of_expectations: ClassVar[bool] = False
     counts_cells: ClassVar[bool] = True
+    draws_its_table: ClassVar[bool] = True
     at_centres: ClassVar[str | None] = "histogram"
 
     def entries(self) -> tuple[Entry, ...]:

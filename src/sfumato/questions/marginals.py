@@ -59,6 +59,7 @@ class Marginals(Question):
         "marginals",
     )
     of_expectations: ClassVar[bool] = False
+    counts_cells: ClassVar[bool] = True
 
     # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -220,6 +221,9 @@ class Marginals(Question):
     def parts(self) -> tuple[str, ...]:
         names = [[axis.label(place) for place in range(axis.size)] for axis in self.axes]
         return tuple(", ".join(cell) for table in self.workload.tables for cell in product(*(names[c] for c in table)))
+
+    def tables(self) -> tuple[int, ...]:
+        return tuple(map(self.workload.cells, self.workload.tables))
 
     def alike(self) -> tuple[tuple[str, int], ...]:
         tables = self.workload.tables

@@ -60,8 +60,10 @@ class Question(ABC):
     form: ClassVar[Form]
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
-    #: Whether it counts rows in the cells of its axes, and nothing else (questions/family.py).
+    #: Whether its numbers are counts of cells, which are not below 0.
     counts_cells: ClassVar[bool] = False
+    #: Whether what is drawn is the table of these counts itself (questions/family.py).
+    draws_its_table: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 
@@ -246,6 +248,10 @@ class Question(ABC):
     def alike(self) -> tuple[tuple[str, int], ...]:
         """Published numbers, one after the other, that have one predicted error: their name, and how many they are."""
         return tuple((part, 1) for part in self.parts())
+
+    def tables(self) -> tuple[int, ...]:
+        """How many published numbers, one after the other, are one table."""
+        return (self.size,)
 
     @property
     def counted(self) -> str:

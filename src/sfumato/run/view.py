@@ -30,6 +30,7 @@ from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import asked_of, shared_template, template_of
 from sfumato.plan.template import Template
+from sfumato.questions.consistency import nonnegative_figures
 from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
 from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
@@ -128,6 +129,8 @@ class View:
                 self._noisy(node).figures() if node is not None else (self._shared(name),)
             )
             labels = node.question.parts() if node is not None else ("",)
+            if node is not None and any(one.publication == planned.name for one in self.network.spec.nonnegative):
+                figures = nonnegative_figures(figures, node.question.tables())
             for label, figure in zip(labels, figures, strict=True):
                 rows.append((name, label, figure.value, figure.standard_error, figure.low, figure.high))
         return pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
