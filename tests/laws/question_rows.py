@@ -48,6 +48,16 @@ def _of_one(kind: type[Question], ranges=RANGES) -> list[Question]:
     return [kind(values=("x(P)",), ranges=(ends,), **about) for about in _about() for ends in ranges]
 
 
+def _by_groups(kind: type[Question]) -> list[Question]:
+    """Every individual is in one of several groups."""
+    return [
+        kind(values=("x(P)",), ranges=(ends,), axes=axes, **about)
+        for about in _about()
+        for ends in RANGES[:3]
+        for axes in ((SEX,), (SEX, AGE))
+    ]
+
+
 _PAIRS = (
     ((0.0, 1.0), (0.0, 3.0)),
     ((-2.0, 5.0), (-1.0, 2.0)),
@@ -58,9 +68,9 @@ _PAIRS = (
 )
 
 EXAMPLES: dict[type[Question], list[Question]] = {
-    Count: [Count(**about) for about in _about()],
-    Sum: _of_one(Sum),
-    Mean: _of_one(Mean),
+    Count: [Count(axes=axes, **about) for about in _about() for axes in ((), (SEX,), (SEX, AGE))],
+    Sum: _of_one(Sum) + _by_groups(Sum),
+    Mean: _of_one(Mean) + _by_groups(Mean),
     SecondMoments: [
         SecondMoments(values=tuple(f"x{i}(P)" for i in range(len(ends))), ranges=ends, **about)
         for about in _about()

@@ -27,7 +27,7 @@ from sfumato.questions.moves import L1, L2, Moves
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS, question_from_dict
 from sfumato.questions.sum import Sum
-from tests.laws.question_rows import EXAMPLES, Row, people, sums_by_hand
+from tests.laws.question_rows import EXAMPLES, SEX, Row, people, sums_by_hand
 
 CASES = [(kind, place) for kind, examples in EXAMPLES.items() for place in range(len(examples))]
 IDS = [f"{kind.__name__}-{place}" for kind, place in CASES]
@@ -94,6 +94,16 @@ def test_the_law_finds_a_claim_that_is_too_small_or_too_large(monkeypatch):
         monkeypatch.setattr(Mean, "find_moves", scaled)
         question = Mean(values=("x(P)",), ranges=((0.0, 1.0),))
         assert len(wrong_moves(question)) == 2
+
+
+def test_the_law_finds_the_unit_of_one_group_used_for_several(monkeypatch):
+    """Calibrated with the width alone it would break the promise by √2."""
+    alone = Mean(values=("x(P)",), ranges=((0.0, 1.0),))
+    units, moves = {pure: alone.unit(pure) for pure in (False, True)}, alone.moves()
+    monkeypatch.setattr(Mean, "unit", lambda self, pure=False: units[pure])
+    monkeypatch.setattr(Mean, "find_moves", lambda self: moves)
+    question = dataclasses.replace(alone, axes=(SEX,))
+    assert len(wrong_moves(question)) == 2
 
 
 def test_norms_are_no_plain_numbers():

@@ -31,7 +31,7 @@ from sfumato.lang.spec import (
     Publication,
     Spec,
 )
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match, substitute, variables, walk
+from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
 from sfumato.questions.registry import QUESTIONS
 
@@ -113,7 +113,9 @@ def collect(derivation: Derivation) -> Grounding:
         dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
         publications=tuple(
-            dict.fromkeys(Publication(str(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3"))
+            dict.fromkeys(
+                Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")
+            )
         ),
         aggregates=tuple(dict.fromkeys(_aggregate(answer) for answer in derivation.of(*AGGREGATES))),
         personal=tuple(dict.fromkeys((a[0], a[1]) for _, a in of("personal_rv/2"))),

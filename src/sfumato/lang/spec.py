@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from sfumato.lang.reader import Clause
 
 __all__ = [
+    "DATABASE_ENDINGS",
     "EVERYONE",
+    "ROW",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
     "Centre",
@@ -57,14 +59,20 @@ __all__ = [
     "Source",
     "Spec",
     "Weight",
+    "Within",
 ]
 
 #: The observer of a requirement whose name carries none.
 EVERYONE = "everyone"
 
+#: The column that stands for "this row" in a table whose every row is one individual; no file is asked for it.
+ROW = "$row"
+
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
+#: How the name of a database's file ends.
+DATABASE_ENDINGS = (".duckdb", ".sqlite", ".sqlite3", ".db")
 
 Keep = Literal["sample", "first", "last"]
 
@@ -73,10 +81,11 @@ MissingRule = Literal["value", "skip", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """source(Table, Path): where a table's rows are."""
+    """source(Table, Path) or source(Table, Path, Name): where a table's rows are; `name` is that inside a database."""
 
     table: str
     path: str
+    name: str | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -198,6 +207,15 @@ class Nonnegative:
     """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
 
     publication: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """within(Publication, HalfWidth): the error one can live with, as half the width of a 95 % interval."""
+
+    publication: str
+    half_width: float
     position: Position | None = field(default=None, compare=False)
 
 
@@ -352,6 +370,7 @@ class Spec:
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
     nonnegative: tuple[Nonnegative, ...] = ()
+    aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
@@ -360,6 +379,11 @@ class Spec:
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
     #: What was derived, by its facts: the check, the network and a second plan ask for the same.
     derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def numbered_tables(self) -> frozenset[str]:
+        """Tables whose every row is one individual, by the author's word (each_row/2)."""
+        return frozenset(column.table for column in self.columns if column.name == ROW)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
         """Run the study's clauses on its own facts and the given ones: symbolic individuals, rows of public tables."""

@@ -17,7 +17,7 @@ from sfumato.lang.asked import check_questions
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import Column, Missing, Relation, Spec
+from sfumato.lang.spec import ROW, Column, Missing, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
 from sfumato.lang.wishes import check_wishes
@@ -96,6 +96,7 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 nearest(one.centre, centres),
             )
     yield from _several_rows(spec, text)
+    yield from _numbered(spec, text)
     yield from _chosen_by_value(spec, text)
     yield from _table_variables(spec, text)
 
@@ -119,6 +120,27 @@ def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
                 f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
             )
+
+
+def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """A row without an identifier is known to no other table, to no other centre, and cannot be named."""
+    for column in spec.columns:
+        if column.table not in spec.numbered_tables or column.name != ROW:
+            continue
+        others = [one for one in spec.columns if indicator(one.atom) == indicator(column.atom) and one is not column]
+        same = [one for one in spec.columns if one.table == column.table and one is not column]
+        named = [one for one in same if indicator(one.atom) not in spec.random_predicates]
+        code = {one.position: one.text for one in spec.clauses}.get(column.position, "")
+        wrong = None
+        if others:
+            wrong = f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
+        elif named:
+            wrong = f"{named[0].name} says who a row of {column.table} is about, and each_row says that no column does"
+        elif column.table in spec.public_tables or spec.centres or spec.forgotten:
+            wrong = f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
+        if wrong:
+            way_out = f"Give {column.table} an identity column: column({column.table}, id, {show(column.atom)})."
+            yield _problem("each-row", wrong, column.position, code or text.get(column.position, ""), way_out)
 
 
 def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:

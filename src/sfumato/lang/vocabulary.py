@@ -40,6 +40,7 @@ UNSPECIFIED = "unspecified"
 #: Declarations that are facts: read from the text, never derived.
 STATIC = {
     "source/2": "source(Table, 'file')",
+    "source/3": "source(Table, 'file.duckdb', table)",
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
@@ -49,6 +50,7 @@ STATIC = {
     "rows_per_person/2": "rows_per_person(Table, N)",
     "rows_per_person/3": "rows_per_person(Table, N, first(column))",
     "each_person/2": "each_person(Table, mean)",
+    "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
@@ -56,6 +58,7 @@ STATIC = {
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
     "nonnegative/1": "nonnegative(Publication)",
+    "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",

@@ -83,7 +83,7 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
-    with TableRoom(tables, _wanted(network, fed)) as room:
+    with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
         early = [node for node in network.shared if not _after(network, node)]

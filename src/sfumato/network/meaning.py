@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.lang.spec import ROW
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Condition, Every, Member, Present
 
@@ -79,6 +80,8 @@ def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> s
     'of each person at most 3 rows of visits count, a fair sample of hers'
     """
     table, limit = layout.table, layout.row_limit
+    if any(column.name == ROW for _, column in layout.identities):
+        return f"each row of {table} is one person, by the author's word"
     if layout.each_person:
         found = [f"with the mean of all her rows of {table}"] if numbers else []
         if categories:

@@ -132,8 +132,10 @@ def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) ->
     for axis in axes:
         own = _places(table, axis, columns)
         nowhere |= own < 0
-        place = place * axis.size + own
-    return pa.array(np.where(nowhere, _NOWHERE, place))
+        place *= axis.size
+        place += own
+    place[nowhere] = _NOWHERE
+    return pa.array(place)
 
 
 def _places(table: pa.Table, axis: Axis, columns: Mapping[str, str]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sfumato.card import Card, Shown
 from sfumato.core import Guarantee, compose
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
@@ -126,7 +127,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """One settled strategy per publication. `network` is carried along for running and takes no part in the hash.
 
     `draws` are noisy nodes, `questions` what the sums among them ask; `acts` are all other random acts: tables, models,
@@ -144,6 +145,16 @@ class Plan:
     acts: tuple[Act, ...] = ()
     frontier: tuple[Curve, ...] = ()
     questions: Mapping[str, Question] = field(default_factory=dict)
+
+    def _card(self) -> Card:
+        rows = [
+            [planned.name, planned.observer, planned.strategy, seen.node, seen.half_width, seen.standard_error]
+            for planned in self.publications
+            for seen in planned.seen
+        ]
+        facts = {f"promise to {' and '.join(one.observers)}": str(one.asked) for one in self.promises}
+        head = ["publication", "observer", "strategy", "of", "95 % within ±", "standard error"]
+        return Card(self.study, facts, head, rows, self.assumptions, "a plan; no data were read")
 
     @property
     def hash(self) -> str:

@@ -136,10 +136,30 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
                 f"{request.position}{request.observer} sees two publications called {request.name}, under two "
                 "requirements. Give them different names. Nothing was planned and nothing was spent."
             )
+        _check_named(network, request)
         if request.level == "individual":
             _check_rows(network, request)
     _check_people(network, {request.requirement.dataset for request in requests})
     _check_columns(network)
+
+
+#: What shows a row for each individual, in the order of identifiers.
+_ROW_BY_ROW = ("table", "channel", "sample")
+
+
+def _check_named(network: Network, request: Request) -> None:
+    """Rows without an identifier are known by their place in the file, and that place is nobody's to publish."""
+    goal = network.spec.dataset(request.requirement.dataset).goal
+    homes = {column.table for column in network.spec.columns if indicator(column.atom) == indicator(goal)}
+    listed = request.level == "individual" or (
+        isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW
+    )
+    if listed and homes & network.spec.numbered_tables:
+        raise PlanError(
+            f"{request.position}{request.name} shows a row for each individual, and these have no identifier: the "
+            "place of a row in its file may tell what stands in it. Give the table an identity column, or publish "
+            "statistics or a model. Nothing was planned and nothing was spent."
+        )
 
 
 def _check_rows(network: Network, request: Request) -> None:

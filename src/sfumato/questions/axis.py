@@ -52,12 +52,17 @@ class Axis:
     @property
     def words(self) -> str:
         """The cells in a sentence."""
+        kind = "value" if self.levels else "class"
+        return f"each {kind} of {self.variable} ({', '.join(map(str, self.classes))})"
+
+    @property
+    def classes(self) -> tuple[Level, ...]:
+        """The values themselves, or the classes from the low end of the range to its high end."""
         if self.levels:
-            return f"each value of {self.variable} ({', '.join(map(str, self.levels))})"
+            return self.levels
         ends = [f"{end:g}" for end in (self.low, *self.cuts, self.high)]
         *parts, last = pairwise(ends)
-        classes = [*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"]
-        return f"each class of {self.variable} ({', '.join(classes)})"
+        return (*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]")
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -254,6 +254,15 @@ class Question(ABC):
         return (self.size,)
 
     @property
+    def all_axes(self) -> tuple[int, ...]:
+        return tuple(range(len(self.axes)))
+
+    @property
+    def each(self) -> str:
+        """For which groups, in words; empty where there are none."""
+        return f", for {' and '.join(axis.words for axis in self.axes)}" if self.axes else ""
+
+    @property
     def counted(self) -> str:
         return "rows" if self.rows > 1 else "persons"
 

@@ -43,6 +43,11 @@ def evaluate_on(
     shares = 4 if tasks is None else tasks
     if shares < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
+    if spec.numbered_tables:
+        raise DataError(
+            f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
+            "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
+        )
     crew = open_engine(engine)
     try:
         work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
