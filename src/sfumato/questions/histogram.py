@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-import numpy as np
-
-from sfumato.questions.consistency import Measured
+from sfumato.questions.counted import counted_error, counted_figures, counted_words, left_in_a_cell
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import Corner
 from sfumato.questions.question import Numbers, Question
-from sfumato.questions.residual import Workload
 from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["Histogram"]
@@ -25,6 +22,7 @@ __all__ = ["Histogram"]
 class Histogram(Question):
     """Counts of the cells of `axes`; a row is in one cell.
 
+    >>> import numpy as np
     >>> from sfumato.questions.axis import Axis
     >>> counts = Histogram(axes=(Axis("x(P)", levels=("a", "b")),)).figures(np.array([40.0, 7.0]), NoiseLaw(4.0))
     >>> [(figure.value, figure.standard_error, round(figure.low, 2)) for figure in counts]
@@ -38,8 +36,6 @@ class Histogram(Question):
         "histogram",
     )
     of_expectations: ClassVar[bool] = False
-    counts_cells: ClassVar[bool] = True
-    draws_its_table: ClassVar[bool] = True
     at_centres: ClassVar[str | None] = "histogram"
 
     def entries(self) -> tuple[Entry, ...]:
@@ -54,32 +50,25 @@ class Histogram(Question):
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
     ) -> tuple[Figure, ...]:
-        """Where the number of rows is public, what the noise added to it is taken off again, from every cell alike."""
-        values, own = np.ravel(noisy).astype(np.float64), self._left(law)
-        if self.has_public_count:
-            values = values + ((count or 0.0) - values.sum()) / values.size
-        return tuple(Figure.around(value, own) for value in values.tolist())
+        return counted_figures(noisy, law, self.has_public_count, count)
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
-        own = self._left(law)
+        own = left_in_a_cell(law, self.size, self.has_public_count)
         return ((own.deviation, own.half_width),) * self.size
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return variance * (self.dimension - self.has_public_count)
-
-    def _left(self, law: NoiseLaw) -> NoiseLaw:
-        """Of the noise in a published cell, when each drawn number carries `law`."""
-        one = ((0,),)
-        return Measured(Workload((self.size,), one), one, (1.0,), self.has_public_count).law((0,), {(0,): law})
+        return counted_error(variance, self.dimension, self.has_public_count)
 
     def law_words(self, noise: str, drawn: float, error: float) -> str:
-        if not error < drawn * (1 - 1e-9):
-            return super().law_words(noise, drawn, error)
-        return (
-            f"Published = exact + noise. The noise is {noise} with mean 0 and standard deviation {drawn:.4g} for each "
-            f"number; cells were then made consistent with what is known of their sums, which leaves {error:.4g}. "
-            "Errors of different cells are correlated. Numbers may be negative or fractional: that is the noise."
-        )
+        return counted_words(noise, drawn, error) or super().law_words(noise, drawn, error)
+
+    @property
+    def counts_cells(self) -> bool:
+        return True
+
+    @property
+    def draws_its_table(self) -> bool:
+        return True
 
     def scale(self, size: float, people: float) -> float:
         return people

@@ -59,7 +59,6 @@ class Marginals(Question):
         "marginals",
     )
     of_expectations: ClassVar[bool] = False
-    counts_cells: ClassVar[bool] = True
 
     # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -97,6 +96,10 @@ class Marginals(Question):
     @property
     def _everything(self) -> Subset:
         return tuple(range(len(self.axes)))
+
+    @property
+    def counts_cells(self) -> bool:
+        return True
 
     @property
     def is_number(self) -> bool:

@@ -60,10 +60,6 @@ class Question(ABC):
     form: ClassVar[Form]
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
-    #: Whether its numbers are counts of cells, which are not below 0.
-    counts_cells: ClassVar[bool] = False
-    #: Whether what is drawn is the table of these counts itself (questions/family.py).
-    draws_its_table: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 
@@ -96,6 +92,16 @@ class Question(ABC):
     def is_public(self) -> bool:
         """Nobody can move it: the number of individuals under replace-one, or a sum of constants."""
         return self.moves().l2 == 0.0
+
+    @property
+    def counts_cells(self) -> bool:
+        """Whether its numbers are counts of cells, which are not below 0."""
+        return False
+
+    @property
+    def draws_its_table(self) -> bool:
+        """Whether what is drawn is one table of such counts itself (questions/family.py)."""
+        return False
 
     @property
     def is_number(self) -> bool:
