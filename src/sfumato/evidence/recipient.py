@@ -187,8 +187,9 @@ def _rules(plan: Plan) -> list[str]:
         "Report a number with its interval: low and high beside each value hold the truth in 95 of 100 cases; an end "
         "that is null in a .json file is unbounded. They are for the noise alone, about these people; add the sampling "
         "error of your own question: total variance = noise variance + sampling variance.",
-        "A difference of two numbers has the variance s1² + s2²; a sum of k numbers adds all their variances. A total "
-        "of many noisy parts is worse than the same total published once.",
+        "A difference of two numbers has the variance s1² + s2², a sum of k numbers the sum of all their variances. "
+        "Where a line above says that errors are correlated this is not so; the standard error of a sum or difference "
+        "is then at most the sum of theirs. A total of many noisy parts is worse than the same total published once.",
         "Do not set negative counts to zero, round, or drop cells that look odd before you add up or compare: the "
         "noise has mean 0, and whoever cuts one side of it off makes everything too large.",
         "Do not divide by a noisy number whose interval comes near 0.",

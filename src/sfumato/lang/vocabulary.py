@@ -57,6 +57,7 @@ STATIC = {
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
+    "nonnegative/1": "nonnegative(Publication)",
     "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
