@@ -143,12 +143,14 @@ def test_any_kind_of_frame_stands_for_a_file(kind, tmp_path):
 def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
     """Discovery: a form that is written here and does not work in the language fails."""
     columns = {"nothing": (), "number": "days", "any": "readmitted", "numbers": ["days", "drugs"]}
-    options = {"features": ["drugs"], "uses": ["identity"]}
-    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0).drop_duplicates("patient_nbr")
+    options = {"features": ["drugs"], "uses": ["identity"], "numbers": [0.25, 0.5]}
+    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f").drop_duplicates("patient_nbr")
     for place, form in enumerate(FORMS.values()):
         study = (
             Study("all")
-            .table("stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80)})
+            .table(
+                "stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80), "sex": ["f", "m"]}
+            )
             .promise("public", epsilon=2, delta=1e-6)
         )
         subject = columns.get(form.subject, ["age", "readmitted"])
@@ -161,6 +163,9 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
         assert reader == "public"
         assert len(release[name]) >= 1
         assert name.startswith(form.method)
+        if form.grouped:
+            groups = getattr(study, form.method)(*([subject] if subject else []), to="public", by="sex", **own)
+            assert len(groups.plan(size=300).dry_run()[f"{name} by sex"]) >= 2
 
 
 def test_a_model_predicts_from_the_columns_of_the_caller(tmp_path):

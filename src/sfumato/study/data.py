@@ -36,9 +36,7 @@ def column_names(data: Any) -> tuple[str, ...] | None:
     """The names of a frame's columns; None of a file, which is not opened before a run."""
     if data is None or is_path(data):
         return None
-    names = data.keys() if isinstance(data, Mapping) else getattr(data, "columns", None)
-    if names is None:
-        names = getattr(data, "column_names", None)
+    names: Any = data.keys() if isinstance(data, Mapping) else getattr(data, "columns", None)
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         names = data.schema.names
     if names is None and hasattr(data, "__arrow_c_stream__"):

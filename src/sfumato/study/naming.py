@@ -35,10 +35,18 @@ def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dic
     def named(variable: str) -> str:
         return names.get(f"{variable.partition('(')[0]}/1", variable)
 
-    return [
-        {**group, **{named(key): cells.get(key, {}).get(value, named(value)) for key, value in label.items()}}
-        for label in question.labels()
-    ]
+    def cell(key: str, value: str) -> Any:
+        return cells[key].get(value, value) if key in cells else _number(named(value))
+
+    return [{**group, **{named(key): cell(key, value) for key, value in label.items()}} for label in question.labels()]
+
+
+def _number(text: str) -> float | str:
+    """What stands beside a variable, such as the share of a quantile, as a number where it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _group(clause: Clause, node: AggregateNode, names: Mapping[str, str]) -> dict[str, Any] | None:
