@@ -100,7 +100,8 @@ class Questioned(Form):
     @classmethod
     def of(cls, written: Written) -> Questioned:
         places = [place for usage in written.usages for place in usage]
-        subject: Subject = next((_SUBJECTS[place] for place in places if place in _SUBJECTS), "nothing")
+        subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
+        subject: Subject = subjects[0] if subjects else "nothing"
         options = dict.fromkeys(_OPTIONS[place] for place in places if place in _OPTIONS)
         if subject == "columns":
             options.setdefault(_OPTIONS["edges"])
