@@ -362,12 +362,14 @@ def _one_error_for_all_moments(monkeypatch):
 def _half_the_people(monkeypatch):
     """The guess of a planner in place of the drawn count."""
 
-    def guessed(self: Mean, noisy: np.ndarray, law: NoiseLaw, pure: bool) -> Figure:
-        error, width = self.predicted(law, 150.0, pure)[0]
-        value = self.decode(noisy, None, pure)
-        return Figure(value, error, max(value - width, self.low), min(value + width, self.high))
+    honest = Mean.ratios
 
-    monkeypatch.setattr(Mean, "ratio", guessed)
+    def guessed(self: Mean, noisy: np.ndarray, law: NoiseLaw, pure: bool) -> tuple[Figure, ...]:
+        error, width = self.predicted(law, 150.0, pure)[0]
+        values = [figure.value for figure in honest(self, noisy, law, pure)]
+        return tuple(Figure(v, error, max(v - width, self.low), min(v + width, self.high)) for v in values)
+
+    monkeypatch.setattr(Mean, "ratios", guessed)
 
 
 @pytest.mark.parametrize("defect", [_halved, _one_error_for_all_moments, _half_the_people])

@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +28,9 @@ from sfumato.questions.moves import L1, L2, Moves
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS, question_from_dict
 from sfumato.questions.sum import Sum
-from tests.laws.question_rows import EXAMPLES, Row, people, sums_by_hand
+from tests.laws.question_rows import EXAMPLES, SEX, Row, people, sums_by_hand
 
+PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 CASES = [(kind, place) for kind, examples in EXAMPLES.items() for place in range(len(examples))]
 IDS = [f"{kind.__name__}-{place}" for kind, place in CASES]
 
@@ -42,6 +44,7 @@ def test_every_question_has_its_row():
     for kind in QUESTIONS.values():
         assert getattr(kind, "__final__", False), f"{kind.__name__} is not final"
         assert not inspect.isabstract(kind)
+        assert (PROOFS / f"{kind.proof}.md").is_file()
         assert all(examples for examples in EXAMPLES.values())
 
 
@@ -94,6 +97,16 @@ def test_the_law_finds_a_claim_that_is_too_small_or_too_large(monkeypatch):
         monkeypatch.setattr(Mean, "find_moves", scaled)
         question = Mean(values=("x(P)",), ranges=((0.0, 1.0),))
         assert len(wrong_moves(question)) == 2
+
+
+def test_the_law_finds_the_unit_of_one_group_used_for_several(monkeypatch):
+    """Calibrated with the width alone it would break the promise by √2."""
+    alone = Mean(values=("x(P)",), ranges=((0.0, 1.0),))
+    units, moves = {pure: alone.unit(pure) for pure in (False, True)}, alone.moves()
+    monkeypatch.setattr(Mean, "unit", lambda self, pure=False: units[pure])
+    monkeypatch.setattr(Mean, "find_moves", lambda self: moves)
+    question = dataclasses.replace(alone, axes=(SEX,))
+    assert len(wrong_moves(question)) == 2
 
 
 def test_norms_are_no_plain_numbers():
@@ -165,7 +178,7 @@ def test_without_noise_the_answer_is_the_truth(case):
     for pure in (False, True):
         figures = question.figures(question.encode(sums, pure), NoiseLaw(), float(sums.count), pure)
         values = [figure.value for figure in figures]
-        np.testing.assert_allclose(values, question.truth(sums), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(values, question.truth(sums), rtol=1e-9, atol=1e-7)  # a root of 1e-15
         assert all(figure.standard_error == 0 for figure in figures)
 
 

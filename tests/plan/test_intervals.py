@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.core import REPLACE_ONE
 from sfumato.plan.draw import law_of, refinements
-from sfumato.questions.intervals import Figure, NoiseLaw, body, figure_of, support
+from sfumato.questions.intervals import Figure, NoiseLaw, body, figure_of, ratio_figures, support
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
 
@@ -110,6 +110,21 @@ def test_a_group_that_may_be_empty_has_its_range():
     assert (lost.low, lost.high, lost.standard_error) == (0.0, 10.0, 5.0)
     (found,) = question.figures(np.array([3.0, law.half_width * 40]), law)
     assert 0 < found.low < found.value < found.high < 10
+
+
+@pytest.mark.parametrize("law", [NoiseLaw(9.0), NoiseLaw(laplace=(2.0,)), NoiseLaw(1.0, (1.5, 0.5))])
+def test_many_quotients_at_once_are_each_one_climbed(law):
+    generator = np.random.default_rng(2)
+    above, below = generator.normal(0, 60, 25), law.half_width * (1.02 + generator.exponential(3.0, 25))
+    for top, bottom, fast in zip(above, below, ratio_figures(above, below, law), strict=True):
+        slow = figure_of(lambda rows: rows[:, 0] / rows[:, 1], np.array([top, bottom]), (law, law))
+        assert fast.value == pytest.approx(slow.value)
+        assert fast.standard_error == pytest.approx(slow.standard_error)
+        # Climbing stops a little below the top, the more so where the quotient is steep.
+        assert fast.low <= slow.low + 1e-4 * (1 + abs(slow.low))
+        assert fast.high >= slow.high - 1e-4 * (1 + abs(slow.high))
+        if bottom > 2 * law.half_width:
+            assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), rel=2e-3, abs=2e-3)
 
 
 def test_moments_have_an_error_each():

@@ -345,7 +345,7 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(name):
 def test_every_strategy_is_registered_once():
     names = [(strategy.kind, strategy.name) for strategy in publish.STRATEGIES]
     assert len(set(names)) == len(names)
-    assert {kind for kind, _ in names} == {"table", "classifier", "regression", "outliers", "channel"}
+    assert {kind for kind, _ in names} == {"table", "synthetic", "classifier", "regression", "outliers", "channel"}
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):

@@ -20,6 +20,7 @@ from rich.text import Text
 from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
+from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
 
 __all__ = ["plan_table", "read_sizes", "show_plan", "watched", "write_new"]
@@ -68,6 +69,8 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
+    for sentence in verdicts(plan):
+        console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 

@@ -240,7 +240,7 @@ def _published_atoms(what: Term) -> list[Term]:
         return []  # what stands inside a probability is checked like a CPF
     if indicator(what) not in PUBLICATION_FORMS:
         return [what]
-    inner = what.arguments[:1] if what.functor in ("table", "channel") else what.arguments
+    inner = what.arguments[:1] if what.functor in ("table", "synthetic", "channel") else what.arguments
     return [atom for part in inner for atom in (part.items if hasattr(part, "items") else (part,))]  # type: ignore[union-attr]
 
 

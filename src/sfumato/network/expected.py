@@ -29,7 +29,7 @@ from sfumato.network.expression import Constant, Expression, Reference
 from sfumato.network.indicator import Indicator
 from sfumato.network.inference import Inference
 from sfumato.questions.axis import Axis
-from sfumato.questions.grid import Grid
+from sfumato.questions.grid import CHANCE, Grid
 from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["expected_entries", "expected_total"]
@@ -43,18 +43,28 @@ def expected_entries(node: AggregateNode, inference: Inference) -> tuple[Express
     """What one individual is expected to add to every cell of every entry; of what is centred to Σ (v - offset)."""
     question = node.question
     bodies: list[Expression] = []
-    for entry in question.entries():
+    for entry in _with_chances(question.entries()):
         for cell in _cells([question.axes[axis] for axis in entry.axes]):
             counted: Expression = Indicator(Every((node.condition, *cell)) if cell else node.condition)
             bodies.append(_product(node, entry) * counted if entry.factors else counted)
     return tuple(inference.expected(body) for body in bodies)
 
 
+def _with_chances(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries, and how likely a row is in each cell where something is multiplied there: a limit for it."""
+    known = {entry.axes for entry in entries if not entry.factors}
+    wanted = {entry.axes for entry in entries if entry.factors and entry.axes}
+    return (*entries, *(Entry(CHANCE, (), axes) for axes in sorted(wanted - known)))
+
+
 def _product(node: AggregateNode, entry: Entry) -> Expression:
-    values: list[Expression] = [Reference(node.question.values[factor]) for factor in entry.factors]
+    parts: list[Expression] = []
+    for factor, centre in entry.centred:
+        value = Reference(node.question.values[factor])
+        parts.append(value - Constant(centre) if centre else value)
     offset = entry.grid.offset if entry.grid is not None else 0.0
-    first = values[0] - Constant(offset) if offset else values[0]
-    return math.prod(values[1:], start=first)
+    found = math.prod(parts[1:], start=parts[0])
+    return found - Constant(offset) if offset else found
 
 
 def _cells(axes: Sequence[Axis]) -> list[tuple[Condition, ...]]:
@@ -79,11 +89,13 @@ def expected_total(
     names = frozenset().union(*(part.references() for part in parts))
     values = {name: table[columns[name]].to_numpy(zero_copy_only=False) for name in names}
     found = [_column(part, values, table.num_rows) for part in parts]
-    entries, columns_of, start = node.question.entries(), [], 0
-    for size in node.question.sizes():
+    question, columns_of, start = node.question, [], 0
+    entries, asked = question.entries(), _with_chances(question.entries())
+    for entry in asked:
+        size = math.prod(question.axes[axis].size for axis in entry.axes)
         columns_of.append(found[start : start + size])
         start += size
-    rounded = _rounded_entries(entries, columns_of)
+    rounded = _rounded_entries(asked, columns_of)[: len(entries)]
     units = tuple(
         np.array([float(np.sum(one)) for one in own]) if entry.grid is None else _whole(map(_exact_sum, own))
         for entry, own in zip(entries, rounded, strict=True)

@@ -96,22 +96,27 @@ def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) ->
         column = table[columns[axis.variable]]
         if axis.levels:
             levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
-            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy().astype(np.int64)
+            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy()
         else:
             # NaN counts as larger than everything, so that every individual falls into exactly one cell.
             numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             own = np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right")
         nowhere |= own < 0
-        place = place * axis.size + own
-    return pa.array(np.where(nowhere, _NOWHERE, place))
+        place *= axis.size
+        place += own
+    place[nowhere] = _NOWHERE
+    return pa.array(place)
 
 
 def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
     """SQL for the sum of an entry's whole numbers."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
         return "count(*)"
-    names = [f"{sql_name(columns[node.question.values[factor]])}::DOUBLE" for factor in entry.factors]
-    return f"sum({_units(entry.grid, '(' + ' * '.join(names or ['1.0e0']) + ')')})"
+    parts = []
+    for factor, centre in entry.centred:
+        value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
+        parts.append(f"({value} - {sql_number(centre)})" if centre else value)
+    return f"sum({_units(entry.grid, '(' + ' * '.join(parts or ['1.0e0']) + ')')})"
 
 
 def _units(grid: Grid | None, value: str) -> str:

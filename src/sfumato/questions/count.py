@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.questions.form import Form
-from sfumato.questions.grid import CHANCE, ONE
+from sfumato.questions.grid import CELL, CHANCE, ONE
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import Corner, Moves
 from sfumato.questions.question import Numbers, Question
@@ -27,17 +27,22 @@ class Count(Question):
     (3.0, True)
     """
 
-    form: ClassVar[Form] = Form("count", (("name", "goal"),), "how many individuals fulfil the goal", "count")
+    form: ClassVar[Form] = Form(
+        "count",
+        (("name", "goal"), ("name", "goal", "groups")),
+        "how many individuals fulfil the goal",
+        "count",
+    )
     at_centres: ClassVar[str | None] = "count"
 
     def entries(self) -> tuple[Entry, ...]:
-        return (Entry(CHANCE if self.expected else ONE),)
+        return (Entry(CHANCE if self.expected else CELL if self.axes else ONE, (), self.all_axes),)
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         return ((Fraction(1),),)
 
     def find_moves(self) -> Moves:
-        return Moves.none() if self.has_public_count else super().find_moves()
+        return Moves.none() if self.has_public_count and not self.axes else super().find_moves()
 
     def truth(self, sums: Sums) -> Numbers:
         return sums.moved(0)
@@ -60,4 +65,4 @@ class Count(Question):
         return 0.0, float("inf"), "the number of individuals has no public bound"
 
     def words(self) -> str:
-        return f"the number of {self.counted}"
+        return f"the number of {self.counted}{self.each}"

@@ -39,7 +39,7 @@ class Histogram(Question):
     at_centres: ClassVar[str | None] = "histogram"
 
     def entries(self) -> tuple[Entry, ...]:
-        return (Entry(CHANCE if self.expected else CELL, (), tuple(range(len(self.axes)))),)
+        return (Entry(CHANCE if self.expected else CELL, (), self.all_axes),)
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         return ((Fraction(1),),)

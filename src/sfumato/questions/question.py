@@ -58,6 +58,8 @@ class Question(ABC):
     expected: bool = False
 
     form: ClassVar[Form]
+    #: The note in docs/proofs/ that proves its moves.
+    proof: ClassVar[str] = "aggregates"
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
     #: What institutions sum up for it (centres/statistics.py), if they can.
@@ -236,6 +238,15 @@ class Question(ABC):
         cells = product(*(range(axis.size) for axis in self.axes))
         named = [[axis.label(place) for axis, place in zip(self.axes, cell, strict=True)] for cell in cells]
         return tuple(", ".join(texts) for texts in named)
+
+    @property
+    def all_axes(self) -> tuple[int, ...]:
+        return tuple(range(len(self.axes)))
+
+    @property
+    def each(self) -> str:
+        """For which groups, in words; empty where there are none."""
+        return f", for {' and '.join(axis.words for axis in self.axes)}" if self.axes else ""
 
     @property
     def counted(self) -> str:

@@ -31,19 +31,24 @@ class Sum(Question):
     2.0
     """
 
-    form: ClassVar[Form] = Form("sum", (("name", "value", "goal"),), "the sum of a variable", "sum")
+    form: ClassVar[Form] = Form(
+        "sum",
+        (("name", "value", "goal"), ("name", "value", "goal", "groups")),
+        "the sum of a variable",
+        "sum",
+    )
     at_centres: ClassVar[str | None] = "means"
 
     @cached_property
     def _grid(self) -> Grid | None:
-        return Grid.of(*self.ranges[0], centred=self.has_public_count) if self.bounded else None
+        return Grid.of(*self.ranges[0], centred=self.has_public_count and not self.axes) if self.bounded else None
 
     @property
     def _middle(self) -> float:
         return self._grid.offset if self._grid is not None else 0.0
 
     def entries(self) -> tuple[Entry, ...]:
-        return (Entry(self._grid, (0,)),)
+        return (Entry(self._grid, (0,), self.all_axes),)
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         assert self._grid is not None
@@ -83,4 +88,4 @@ class Sum(Question):
         return -math.inf, math.inf, "the number of individuals has no public bound"
 
     def words(self) -> str:
-        return f"the sum of {self.values[0]} over {self.counted}"
+        return f"the sum of {self.values[0]} over {self.counted}{self.each}"

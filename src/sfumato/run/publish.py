@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from sfumato.core import Categories, Interval, Schema, compose
 from sfumato.errors import InputError, UnprovedError
-from sfumato.network.evaluate import Values
+from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
 from sfumato.run.publish_base import Performed, Publisher, column_of
 from sfumato.run.publish_channel import TailoredChannel
 from sfumato.run.publish_learning import Equilibrium, Kernel, Objective, Outliers, Regression, Svm
+from sfumato.run.publish_synthetic import Pairs, Rounds, Tree
 from sfumato.run.publish_tables import GaussianTable, LaplaceTable, ObfuscatedTable
 
 __all__ = ["STRATEGIES", "Columns", "columns_for", "perform"]
@@ -31,6 +32,9 @@ STRATEGIES: tuple[Publisher, ...] = (
     GaussianTable(),
     LaplaceTable(),
     ObfuscatedTable(),
+    Pairs(),
+    Tree(),
+    Rounds(),
     Objective(),
     Svm(),
     Kernel(),
@@ -61,7 +65,8 @@ def _columns(act: Act, values: Values) -> Columns:
             f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
             "Nothing was drawn and nothing was spent."
         )
-    table = values.individuals[act.dataset]
+    rows = act.parameters.get("row_table")
+    table = values.individuals[act.dataset] if rows is None else values.rows[rows]
     if table.num_rows == 0:
         # Under replace-one the number of individuals is public.
         raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn and nothing was spent.")
@@ -69,7 +74,8 @@ def _columns(act: Act, values: Values) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
-    return Columns(act, pa.table(read), values.identifiers(act.dataset).tolist())
+    whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
+    return Columns(act, pa.table(read), whose.tolist())
 
 
 def perform(columns: Columns, random_state: int | None = None) -> Performed:

@@ -37,7 +37,7 @@ from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
 __all__ = ["COLUMNS", "Drawn", "View"]
 
-#: Of every table of aggregates.
+#: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
 #: Bounds of what is not noisy any more: published sums are read as they are.
 _ANYTHING = Bounds.unbounded("a published sum")
@@ -119,14 +119,18 @@ class View:
 
     def _aggregates(self, planned: Planned) -> pa.Table:
         sums = {node.name: node for node in self.network.aggregates}
-        rows: list[tuple[Any, ...]] = []
+        rows: list[dict[str, Any]] = []
         for name in dict.fromkeys(seen.node for seen in planned.seen):
             node = sums.get(name)
             figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
-            labels = node.question.parts() if node is not None else ("",)
-            for label, figure in zip(labels, figures, strict=True):
-                rows.append((name, label, figure.value, figure.standard_error, figure.low, figure.high))
-        return pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+            parts = node.question.parts() if node is not None else ("",)
+            labels = node.question.labels() if node is not None else ({},)
+            for part, label, figure in zip(parts, labels, figures, strict=True):
+                numbers = (figure.value, figure.standard_error, figure.low, figure.high)
+                rows.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+        # One column a variable, between the name and the number: a tidy table.
+        by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+        return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
 
     def _noisy(self, node: AggregateNode) -> _Noisy:
         question, sums = asked_of(node), self.values.aggregates[node.name]
