@@ -168,6 +168,23 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
             assert len(groups.plan(size=300).dry_run()[f"{name} by sex"]) >= 2
 
 
+def test_rows_have_the_columns_of_the_caller(tmp_path):
+    frame = stays(800).drop_duplicates("patient_nbr")
+    study = (
+        Study("m").table("stays", frame, person="patient_nbr", columns=COLUMNS).promise("public", epsilon=5, delta=1e-6)
+    )
+    study = study.synthetic(["age", "days", "readmitted"], label="readmitted", to="public")
+    made = (
+        study.plan(size=400)
+        .run(ledger=tmp_path / "ledger.db", grant=True)["synthetic age, days and readmitted"]
+        .to_pandas()
+    )
+    assert list(made.columns) == ["age", "days", "readmitted"]
+    assert set(made["age"]) <= {"young", "middle", "old"}
+    with pytest.raises(StudyError, match="must be one of the columns"):
+        base().synthetic(["age", "days"], label="readmitted", to="public")
+
+
 def test_a_model_predicts_from_the_columns_of_the_caller(tmp_path):
     frame = stays(800).drop_duplicates("patient_nbr").assign(drugs=lambda t: 5.0 * t["days"])
     study = Study("m").table("stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80)})

@@ -24,6 +24,14 @@ _UNKNOWN = {
     "unknown-variable": re.compile(r"([^\s/(]+)(?:/\d+|\(.*\))? is "),
 }
 _ALIKE = ("unknown-requirement", "unknown-observer")
+#: Who a row is about: without it every line that speaks of somebody is wrong, and one of them is enough to read.
+_IDENTITY = re.compile(
+    r"\s*column\s*\(\s*(?P<table>[\w']+)\s*,.*,\s*(?P<name>[a-zà-ÿ]\w*)\(\s*\w+\s*\)\s*\)", re.DOTALL
+)
+_NOBODY = {
+    "unknown-predicate": re.compile(r"([^\s/]+)/1 (?:is called here|says who is in|is not a comparison)"),
+    "table-variable": re.compile(r"nothing in the table (\S+) says who"),
+}
 
 
 def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -47,12 +55,19 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
         cause = causes.get(_missed(problem))
         if cause is not None and cause is not problem:
             followers[cause] = followers.get(cause, 0) + 1
-        elif problem.code in _ALIKE and (earlier := first.get((problem.code, problem.message))):
+        elif earlier := first.get(_sameness(problem)):
             again[earlier] = again.get(earlier, 0) + 1
         else:
-            first.setdefault((problem.code, problem.message), problem)
+            first[_sameness(problem)] = problem
             kept.append(problem)
     return tuple(_counting(problem, followers.get(problem, 0), again.get(problem, 0)) for problem in kept)
+
+
+def _sameness(problem: Problem) -> tuple[str, ...]:
+    """Equal for problems of which one is enough to read."""
+    if problem.code in _NOBODY and _missed(problem)[0]:
+        return _missed(problem)
+    return (problem.code, problem.message) if problem.code in _ALIKE else (str(problem.position), problem.message)
 
 
 def _declared(problem: Problem) -> Iterator[tuple[str, str]]:
@@ -64,11 +79,14 @@ def _declared(problem: Problem) -> Iterator[tuple[str, str]]:
         yield "unknown-observer", found["observer"] or ""
     elif found := _VARIABLE.match(problem.clause):
         yield "unknown-variable", found["name"]
+    elif problem.code == "declaration" and (found := _IDENTITY.match(problem.clause)):
+        yield "unknown-predicate", found["name"]
+        yield "table-variable", found["table"]
 
 
 def _missed(problem: Problem) -> tuple[str, str]:
     """The name that a problem says is missing."""
-    pattern = _UNKNOWN.get(problem.code)
+    pattern = _UNKNOWN.get(problem.code) or _NOBODY.get(problem.code)
     found = pattern.match(problem.message) if pattern else None
     return (problem.code, found[1]) if found else ("", "")
 
