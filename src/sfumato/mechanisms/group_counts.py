@@ -98,7 +98,8 @@ class GroupCounts(Mechanism):
         relation = adjacency.relation if isinstance(adjacency, Adjacency) else "replace-one"
         moved = int(most) * (2 if relation == "replace-one" else 1)
         epsilon = round_down(guarantee.eps / moved, 1e-14) if moved > 1 else guarantee.eps
-        delta = round_down(-math.expm1(math.log1p(-guarantee.delta_) / moved), 1e-12)
+        alone = guarantee.delta_ / moved  # beyond 64 groups the event adds up
+        delta = round_down(alone if moved > 64 else -math.expm1(math.log1p(-guarantee.delta_) / moved), 1e-12)
         made = cls(naming_weights(epsilon, delta), epsilon, int(most), adjacency, random_state)
         return kept(made, guarantee)
 

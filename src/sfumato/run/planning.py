@@ -45,8 +45,9 @@ def make_plan(
 
 def _strategies(network: Network) -> Sequence[Strategy]:
     """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
-    if not any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
-        return ()
-    from sfumato.run.publish import STRATEGIES
+    from sfumato.run import publish
 
-    return STRATEGIES
+    if any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
+        return publish.STRATEGIES
+    ways = {node.question.form.ways for node in network.aggregates}
+    return publish.strategies_of(*sorted(ways))
