@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import tomllib
 
 import numpy as np
@@ -242,6 +243,26 @@ def test_where_several_columns_could_be_the_person_nobody_guesses(stays, tmp_pat
     assert asked == [("Who is a row of stays.parquet about?", ("encounter_id", "patient_nbr"))]
     with pytest.raises(InputError, match="Did you mean patient_nbr"):
         run_new(stays, tmp_path / "c.pl", person="patientnbr")
+
+
+def test_where_no_column_could_be_the_person_it_is_asked_for(tmp_path):
+    path = tmp_path / "adult.parquet"
+    parquet.write_table(pa.table({"age": [1], "num_children": [2]}), path)
+    with pytest.raises(InputError, match=r"No column .* --person COLUMN, or --each-row"):
+        run_new(path, tmp_path / "a.pl")
+    assert not (tmp_path / "a.pl").exists()
+
+
+def test_a_forgotten_identity_is_one_problem_however_many_lines_need_it():
+    columns = [StarterColumn(f"x{number}", "number", "bool") for number in range(20)]
+    filled = starter_study("t", "t.parquet", columns)
+    filled = filled.replace("fill_in(epsilon)", "1").replace("fill_in(delta)", "0.000001")
+    _, problems = examine(filled)
+    assert len(problems) == 1
+    assert re.search(r"… and \d\d problems that follow from it", problems[0].message)
+    without = "\n".join(line for line in filled.splitlines() if not line.startswith("column(t, fill_in"))
+    _, problems = examine(without)
+    assert [problem.code for problem in problems] == ["table-variable", "unknown-predicate"]
 
 
 def test_only_the_columns_that_are_wanted(stays, tmp_path):

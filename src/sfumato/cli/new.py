@@ -79,14 +79,16 @@ def _person(
         _check_known(table, [person], names)
         return person
     could = could_be_person(names)
-    if each_row or len(could) < 2:
+    if each_row or len(could) == 1:
         return None
     if ask is None:
+        found_some = f"{len(could)} columns of {table.name} could say who a row is about: {', '.join(could)}"
         raise InputError(
-            f"{len(could)} columns of {table.name} could say who a row is about: {', '.join(could)}. Say which with "
-            f"--person {shlex.quote(could[0])}, or --each-row if every row is another person. Nothing was written."
+            f"{found_some if could else f'No column of {table.name} seems to say who a row is about'}. Say which with "
+            f"--person {shlex.quote(could[0]) if could else 'COLUMN'}, or --each-row if every row is another person. "
+            "Nothing was written."
         )
-    answer = ask(f"Who is a row of {table.name} about?", could)
+    answer = ask(f"Who is a row of {table.name} about?", could or names)
     _check_known(table, [answer], names)
     return answer
 

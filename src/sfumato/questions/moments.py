@@ -38,7 +38,7 @@ class SecondMoments(Question):
     """
 
     form: ClassVar[Form] = Form(
-        "moment2", (("name", "values", "goal"),), "the sums of all products of two of the variables", "moments"
+        "moment2", (("name", "values", "goal"),), "the sums of all products of two of the variables", "moment2"
     )
     of_expectations: ClassVar[bool] = False
     at_centres: ClassVar[str | None] = "second moments"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Interval
@@ -69,6 +69,16 @@ class Study(Shown):
     title: str = "study"
     hide_presence: bool = field(default=False, kw_only=True)
     _parts: Parts = field(default=Parts(), kw_only=True)
+
+    if TYPE_CHECKING:  # for editors; the methods are made below, one for each question there is
+        count: ClassVar[Callable[..., Study]]
+        sum: ClassVar[Callable[..., Study]]
+        mean: ClassVar[Callable[..., Study]]
+        moments: ClassVar[Callable[..., Study]]
+        histogram: ClassVar[Callable[..., Study]]
+        classifier: ClassVar[Callable[..., Study]]
+        regression: ClassVar[Callable[..., Study]]
+        outliers: ClassVar[Callable[..., Study]]
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -424,8 +434,8 @@ class Study(Shown):
 
     def _check_names(self, mark: Mark, data: Any, wanted: Sequence[str]) -> None:
         known = self._read(mark, lambda: column_names(data))
-        for name in wanted if known is not None else ():
-            if name not in known:
+        for name in wanted:
+            if known is not None and name not in known:
                 close = nearest(name, known)
                 raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
 

@@ -80,6 +80,8 @@ class Form(ABC):
 
 # ── questions about many people ──────────────────────────────────────────────────────────────────────────────────────
 
+#: Where several numbers come of one call, Python says so.
+_PLURAL = {"quantile": "quantiles", "moment2": "moments"}
 _SUBJECTS: dict[Place, Subject] = {"value": "number", "values": "numbers", "cells": "columns"}
 _OPTIONS: dict[Place, Option] = {
     "edges": Option("edges"),
@@ -98,12 +100,13 @@ class Questioned(Form):
     @classmethod
     def of(cls, written: Written) -> Questioned:
         places = [place for usage in written.usages for place in usage]
-        subject = next((_SUBJECTS[place] for place in places if place in _SUBJECTS), "nothing")
+        subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
+        subject: Subject = subjects[0] if subjects else "nothing"
         options = dict.fromkeys(_OPTIONS[place] for place in places if place in _OPTIONS)
         if subject == "columns":
             options.setdefault(_OPTIONS["edges"])
         help_text = written.help[:1].upper() + written.help[1:] + "."
-        return cls(written.method, help_text, subject, tuple(options), written)
+        return cls(method_of(written), help_text, subject, tuple(options), written)
 
     @property
     def grouped(self) -> bool:
@@ -150,6 +153,11 @@ class Questioned(Form):
 
     def shown(self, asking: Asking) -> str:
         return asking.atom
+
+
+def method_of(written: Written) -> str:
+    """The name of a question's method."""
+    return _PLURAL.get(written.method, written.method)
 
 
 def _cells(columns: Sequence[Declared], edges: Mapping[str, str]) -> str:
@@ -272,6 +280,6 @@ _PUBLISHED = (
 
 #: By the name of the method.
 FORMS: dict[str, Form] = {
-    **{kind.form.method: Questioned.of(kind.form) for kind in QUESTIONS.values()},
+    **{method_of(kind.form): Questioned.of(kind.form) for kind in QUESTIONS.values()},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }

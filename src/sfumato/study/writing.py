@@ -149,7 +149,7 @@ def domain_of(name: str, given: Any) -> Interval | Categories:
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
     elif isinstance(given, list | tuple):
-        domain = Categories(given)
+        domain = Categories(tuple(given))
     else:
         raise InputError(f"{name}: a domain is Interval(low, high) or Categories([…]), not {type(given).__name__}")
     if isinstance(domain, Categories) and domain.scalar == "bool":
