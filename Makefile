@@ -32,6 +32,7 @@ bench: $(STAMP)  ## side by side with peers; prints ratios
 	$(BIN)/python -m benchmarks
 
 browser: $(STAMP) ## the pages, in a real Chromium
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,browser]'
 	$(BIN)/python -m pytest -q -m browser
 
 federated:       ## rounds over Flower, in an environment of its own
