@@ -24,6 +24,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError, UnprovedError
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import refuse_extras
 
 __all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay"]
@@ -112,7 +113,7 @@ def is_charged(estimator: Any) -> bool:
     return charge is not None and charge.ledger is not None
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(FittedShown, BaseEstimator):
     """An estimator whose `fit` costs something once. Abstract: `_fit` trains, and calls `pay` before it draws."""
 
     def fit(
