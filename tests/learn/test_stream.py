@@ -90,7 +90,7 @@ def test_losses_on_a_device(loss, device):
 def test_newton_by_sums_finds_the_minimiser_of_memory(loss, strength):
     rows, size = UnitRows(X, 1.0, 0.2), len(X)
     tilts = [np.random.default_rng(seed).normal(size=rows.width) * 1e-3 for seed in (0, 1)]
-    tolerance = attainable_tolerance(size, rows.width, loss.largest_curvature, strength, 1e-3)
+    tolerance = attainable_tolerance(loss, rows.width, strength, 1e-2)
     objectives = [
         Objective(rows.width, size, size, loss.largest_curvature, strength, tilt, tolerance) for tilt in tilts
     ]

@@ -25,7 +25,7 @@ import numpy as np
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
 from sfumato.core.events.event import BoxEvent, Event, GaussianEvent, LaplaceEvent, Repeated
-from sfumato.core.events.learning import ObjectiveDP
+from sfumato.core.events.learning import ObjectiveDP, masked_delta, masked_epsilon
 from sfumato.core.guarantee import (
     ZCDP,
     ApproxDP,
@@ -83,17 +83,21 @@ class ComposedDP(Guarantee):
                 bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
             else:
                 bounds.append(round_up(law_delta(self.parts, epsilon), 1e-9) + _FOURIER)
-        plain = self._plain()
+        plain, run = self._plain(), self._one_run()
         if plain is not None and epsilon >= plain[0]:
             bounds.append(plain[1])
+        if run is not None:
+            bounds.append(masked_delta(*run, epsilon))
         return min(1.0, *bounds)
 
     def epsilon(self, delta: float) -> float:
         delta = probability(delta)
         bounds = [epsilon_from_curve(self._curve, delta)] if self._has_curve else [math.inf]
-        plain = self._plain()
+        plain, run = self._plain(), self._one_run()
         if plain is not None and delta >= plain[1]:
             bounds.append(plain[0])
+        if run is not None:
+            bounds.append(masked_epsilon(*run, delta))
         if delta > _FOURIER and self.has_loss_distribution:
             if self._has_box:
                 bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
@@ -124,6 +128,20 @@ class ComposedDP(Guarantee):
             add_exactly((part.value for part in self.parts), counts),
             min(1.0, add_exactly((part.extra for part in self.parts), counts)),
         )
+
+    def _one_run(self) -> tuple[float, float, float] | None:
+        """(μ, shift, μ of all Gaussian acts) of one training run, Gaussian acts and ε-DP acts, whose ε join the shift.
+
+        A law on a grid rounds the shift up to a step; this bound has no grid (docs/proofs/objective_perturbation.md).
+        """
+        runs = [part for part in self.parts if part.kind == "objective"]
+        pure = [part for part in self.parts if part.kind in ("laplace", "two-point")]
+        known = all(part.kind in ("objective", "gaussian", "laplace", "two-point") for part in self.parts)
+        if not known or len(runs) != 1 or runs[0].count != 1 or any(part.extra for part in pure):
+            return None
+        gaussian = [(part.value, part.count) for part in self.parts if part.kind == "gaussian"]
+        raised = add_exactly([part.value for part in pure], [part.count for part in pure])
+        return runs[0].value, round_up(runs[0].extra + raised, 1e-15), _root_of_sum(gaussian) if gaussian else 0.0
 
     def _implies(self, other: Guarantee) -> bool | None:
         match other:

@@ -232,7 +232,11 @@ class Law(NamedTuple):
 
     def delta(self, epsilon: float) -> float:
         """The least δ any road finds for this ε."""
-        bounds = [1.0, self._renyi_delta(epsilon), *([self._one_objective(epsilon)] if self._is_one_objective else [])]
+        bounds = [1.0, self._renyi_delta(epsilon)]
+        if self._is_one_objective:
+            bounds.append(self._one_objective(epsilon))
+        elif (run := self._only_run()) is not None:
+            bounds.append(self._masked(*run, epsilon))
         plain = pure_sum(self.parts)
         if plain is not None and written(epsilon) >= plain[0]:
             bounds.append(float(plain[1]))
@@ -288,6 +292,23 @@ class Law(NamedTuple):
         if rest >= 0:
             return float(_gaussian_profile(mu, np.array([rest]))[0])
         return 1 - 2 * math.exp(rest) * float(ndtr(-mu / 2))
+
+    def _only_run(self) -> tuple[float, float] | None:
+        """μ and shift of the one training run among Gaussian and ε-DP acts; what those lose joins the shift."""
+        runs = [part for part in self.parts if part.kind == "objective"]
+        others = [part for part in self.parts if part.kind not in ("objective", "gaussian")]
+        plain = pure_sum(others)
+        if len(runs) != 1 or runs[0].times != 1 or plain is None or plain[1]:
+            return None
+        return runs[0].size, math.nextafter(runs[0].delta + float(plain[0]), math.inf)
+
+    def _masked(self, mu: float, shift: float, epsilon: float) -> float:
+        """With a Gaussian loss G beside the run: as one Gaussian of both, and P(G > ε - shift). No grid."""
+        rest = epsilon - shift
+        if rest < 0:
+            return 1.0
+        beyond = float(ndtr(self.mu / 2 - rest / self.mu)) if self.mu else 0.0
+        return beyond + float(_gaussian_profile(math.hypot(mu, self.mu), np.array([rest]))[0])
 
 
 _SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {

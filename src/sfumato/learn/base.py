@@ -32,6 +32,7 @@ from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, minimise
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
 
 
+#: A mask wider than this shows in the predictions.
+_WIDE_MASK = 0.1
+
+
 class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
 
-class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
     """A linear classifier trained once under a privacy budget. Abstract.
 
     The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed
@@ -207,6 +212,15 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                 f"{noise:.2g} times as long as the strongest signal can be, and the expected excess loss reaches "
                 f"{excess:.2g}. Next to nothing can be learned. More records, fewer features, a larger epsilon or a "
                 "small delta help; nothing is spent yet.",
+                NothingLearnedWarning,
+                stacklevel=3,
+            )
+        deviation = math.sqrt(plan.mask.error())
+        if plan.method == "objective" and deviation > _WIDE_MASK:
+            warnings.warn(
+                f"regularization={plan.regularization:.3g} is so little that what floating point leaves unsolved must "
+                f"be hidden by noise of standard deviation {deviation:.2g} in every coefficient. More regularization, "
+                "or 'auto', makes it narrow; nothing is spent yet.",
                 NothingLearnedWarning,
                 stacklevel=3,
             )

@@ -24,9 +24,10 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core.special import ndtr
 from sfumato.errors import PrivacyParameterError
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import attainable_tolerance, farthest_solution
+from sfumato.learn.newton import MOST_ROWS_PER_SIZE, attainable_tolerance, farthest_solution
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma
 
 __all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "plan_training"]
@@ -34,8 +35,19 @@ __all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "pla
 Method = Literal["objective", "output"]
 Law = Literal["gaussian", "norm-gamma", "laplace"]
 
-#: What is kept back for the noise that hides the solver's residual.
+#: The mask's share of the Gaussian parameter: μ² adds, so a tenth of μ costs half a percent of the rest.
+_MASK_SHARE = 1 / 10
+#: What the masks' far tail and the noise too long for the solver's tolerance may take of δ, each.
+_TAIL_SHARE = 5e-7
+#: The mask's share of ε where δ = 0, and where it would otherwise ask for more regularisation.
+_PURE_SHARE, _LARGER_PURE_SHARE = 1 / 200, 1 / 50
+#: What is kept back for the masks of several models.
 _RESIDUAL_EPSILON, _RESIDUAL_DELTA = 1 / 200, 1 / 100
+#: The standard deviation of the mask in every coefficient that `regularization="auto"` allows: it moves the margin of
+#: a row of norm 1 by as much and costs at most half its square times the curvature in loss.
+_WIDEST_MASK = 0.02
+#: Norms of noise beyond the planned longest have at most the probability e^-84.5.
+_FAR, _FAR_EXPONENT = 13.0, 85.0
 #: Length of useful coefficients for rows of norm 1 is this times noise^(-1/3); see `automatic_strength`.
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
@@ -75,6 +87,18 @@ class Budget:
         """Expected length of a noise vector."""
         growth = {"gaussian": math.sqrt(self.width), "norm-gamma": self.width, "laplace": math.sqrt(2 * self.width)}
         return scale * growth[self.law]
+
+    def longest_noise(self, scale: float) -> float:
+        """A length that a noise vector exceeds with probability at most e^-84.5 and, where δ > 0, 5·10⁻⁷δ."""
+        if self.law == "gaussian":
+            return scale * (math.sqrt(self.width) + max(_FAR, math.sqrt(-2 * math.log(_TAIL_SHARE * self.delta))))
+        # The length of a norm-gamma vector, and the L1 norm of a Laplace one, are Gamma(width).
+        return scale * (self.width + math.sqrt(2 * _FAR_EXPONENT * self.width) + _FAR_EXPONENT)
+
+    @property
+    def most_rows(self) -> float:
+        """How many rows there can be, in multiples of the size: it is their number under replace-one."""
+        return 1.0 if self.adjacency.relation == "replace-one" else MOST_ROWS_PER_SIZE
 
     @property
     def moved(self) -> int:
@@ -132,7 +156,10 @@ def plan_training(
         strength = float(regularization)
     else:
         raise PrivacyParameterError("regularization must be 'auto' or a number greater than 0. Nothing was spent.")
-    plan = (_objective if method == "objective" else _output)(budget, loss, strength)
+    if method == "objective":
+        plan = _objective(budget, loss, strength, automatic=regularization == "auto")
+    else:
+        plan = _output(budget, loss, strength)
     return plan if regularization == "auto" else replace(plan, given=strength)
 
 
@@ -147,7 +174,8 @@ def automatic_strength(budget: Budget, loss: Loss, method: Method = "objective")
     Hinge-like losses want margins of 1 where the logistic one wants several: F is smaller by √(¼/curvature).
     Output perturbation: noise of length v/Λ costs (tr H/d)·v²/(2Λ²) with tr H ≤ curvature; the sum is least at
     Λ³ = 2·curvature·v²/(d·F²), with F = 16.
-    Two floors: ln(1 + curvature/(N·Λ)) stays below a tenth of ε, and Λ above 1/(10·N).
+    Two floors: ln(1 + curvature/(N·Λ)) stays below a tenth of ε, and Λ above 1/(10·N). `plan_training` adds a third:
+    the noise that hides the solver's residual stays below 0.02 in every coefficient.
     """
     if method == "output":
         budget = replace(budget, nonzeros=None)
@@ -174,45 +202,116 @@ def _unit_noise(budget: Budget) -> float:
     return budget.noise_length(budget.moved * budget.slope / ratio)
 
 
-def _objective(budget: Budget, loss: Loss, strength: float) -> TrainingPlan:
-    epsilon, delta = budget.epsilon * (1 - _RESIDUAL_EPSILON), budget.delta * (1 - _RESIDUAL_DELTA)
-    curvature, models = loss.largest_curvature, budget.models
-    # Alg. 2 with the single factor: add what is missing for the change of variables to cost at most half of ε.
-    least = curvature / (budget.size * _expm1(_LARGEST_SHIFT * epsilon / models)) * (1 + 1e-12)
-    strength = max(strength, least)
-    shift = math.log1p(curvature / (budget.size * strength)) * (1 + 1e-12)
-    pure = (epsilon / models - shift) * (1 - 1e-12)
-    moved = _largest_mu(epsilon, delta, shift, models) if budget.delta else pure
-    scale = budget.moved * budget.slope / moved * (1 + 1e-12)
-    event = ObjectivePerturbationEvent(
-        budget.law, budget.slope, curvature, budget.size * strength, scale, adjacency=budget.adjacency
-    )
+@dataclass(frozen=True)
+class _Shares:
+    """How the budget is divided at a strength: what the change of variables takes, the rest between tilt and mask.
+
+    `tilt` and `mask` are μ for Gaussian noise (`mask` for all models together) and ε for each model otherwise.
+    """
+
+    shift: float
+    tilt: float
+    mask: float
+
+
+def _least_strength(budget: Budget, loss: Loss) -> float:
+    """Alg. 2 with the single factor: the change of variables costs at most half of ε."""
+    epsilon = budget.epsilon * (1 - _RESIDUAL_EPSILON)
+    return loss.largest_curvature / (budget.size * _expm1(_LARGEST_SHIFT * epsilon / budget.models)) * (1 + 1e-12)
+
+
+def _shares(budget: Budget, loss: Loss, strength: float, pure_share: float) -> _Shares:
+    shift = math.log1p(loss.largest_curvature / (budget.size * strength)) * (1 + 1e-12)
+    if not budget.delta:
+        mask = budget.epsilon / budget.models * pure_share
+        return _Shares(shift, (budget.epsilon / budget.models - mask - shift) * (1 - 1e-12), mask * (1 - 1e-12))
+    if budget.models > 1:
+        epsilon, delta = budget.epsilon * (1 - _RESIDUAL_EPSILON), budget.delta * (1 - _RESIDUAL_DELTA)
+        kept = gaussian_mu(budget.epsilon * _RESIDUAL_EPSILON, budget.delta * _RESIDUAL_DELTA)
+        return _Shares(shift, _largest_mu(epsilon, delta, shift, budget.models), kept)
+    rest = budget.epsilon - shift
+    together = gaussian_mu(rest, budget.delta * (1 - 2 * _TAIL_SHARE)) * (1 - 1e-12)
+    share = _MASK_SHARE
+    while ndtr(share * together / 2 - rest / (share * together)) > _TAIL_SHARE * budget.delta / 2:
+        share /= 2
+    return _Shares(shift, together * math.sqrt(1 - share * share) * (1 - 1e-12), share * together)
+
+
+def _residual(budget: Budget, loss: Loss, strength: float, scale: float) -> tuple[float, float, float]:
+    """The solver's tolerance, by how much a solution can be off with it, and how long it can be."""
+    longest = budget.longest_noise(scale) / budget.size
+    tolerance = attainable_tolerance(loss, budget.width, strength, longest, budget.most_rows)
+    rounding = _tilt(budget, scale).grid / 2 * math.sqrt(budget.width) / budget.size  # b on the grid, as a gradient
+    reach = farthest_solution(loss, strength, longest, budget.most_rows)
+    return tolerance, (tolerance + rounding) / strength, reach
+
+
+def _tilt(budget: Budget, scale: float) -> Gaussian | NormGamma | Laplace:
     kind = {"gaussian": Gaussian, "norm-gamma": NormGamma, "laplace": Laplace}[budget.law]
-    tilt = kind(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.width)
-    length = budget.noise_length(scale)
-    tolerance = attainable_tolerance(budget.size, budget.width, curvature, strength, length / budget.size)
-    rounding = tilt.grid / 2 * math.sqrt(budget.width) / budget.size  # b on the grid, as a gradient
-    residual = (tolerance + rounding) / strength
-    reach = farthest_solution(strength, length / budget.size)
-    mask = _mask(budget, 2 * residual, reach, _RESIDUAL_EPSILON, _RESIDUAL_DELTA)
+    return kind(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.width)
+
+
+def _scale(budget: Budget, shares: _Shares) -> float:
+    return budget.moved * budget.slope / shares.tilt * (1 + 1e-12)
+
+
+def _quiet_strength(budget: Budget, loss: Loss, strength: float) -> tuple[float, float]:
+    """The least strength from here on at which the mask is narrow enough, and the mask's share of a pure ε.
+
+    The mask falls with the strength, and more so as the change of variables leaves more of ε: to keep the shares of
+    the start is to be careful.
+    """
+
+    def deviation(at: float, shares: _Shares) -> float:
+        _, residual, reach = _residual(budget, loss, at, _scale(budget, shares))
+        return math.sqrt(_mask(budget, 2 * residual, reach, shares.mask).error())
+
+    pure_share = _PURE_SHARE
+    shares = _shares(budget, loss, strength, pure_share)
+    if deviation(strength, shares) <= _WIDEST_MASK:
+        return strength, pure_share
+    if not budget.delta:
+        pure_share = _LARGER_PURE_SHARE
+        shares = _shares(budget, loss, strength, pure_share)
+    low = high = strength
+    while deviation(high, shares) > _WIDEST_MASK:
+        low, high = high, 2 * high
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if deviation(middle, shares) <= _WIDEST_MASK else (middle, high)
+    return high, pure_share
+
+
+def _objective(budget: Budget, loss: Loss, strength: float, *, automatic: bool) -> TrainingPlan:
+    strength, pure_share = max(strength, _least_strength(budget, loss)), _PURE_SHARE
+    if automatic:
+        strength, pure_share = _quiet_strength(budget, loss, strength)
+    shares = _shares(budget, loss, strength, pure_share)
+    scale = _scale(budget, shares)
+    event = ObjectivePerturbationEvent(
+        budget.law, budget.slope, loss.largest_curvature, budget.size * strength, scale, adjacency=budget.adjacency
+    )
+    tolerance, residual, reach = _residual(budget, loss, strength, scale)
+    mask = _mask(budget, 2 * residual, reach, shares.mask)
     return TrainingPlan(
         "objective",
         budget,
         strength,
         tolerance,
-        tilt,
+        _tilt(budget, scale),
         mask,
-        (_times(event, models), *_mask_events(mask, models)),
+        (_times(event, budget.models), *_mask_events(mask, budget.models)),
         ("objective_perturbation", mask.proof),
-        length / (budget.size * strength),
+        budget.noise_length(scale) / (budget.size * strength),
     )
 
 
 def _output(budget: Budget, loss: Loss, strength: float) -> TrainingPlan:
     budget = replace(budget, nonzeros=None)  # the solution moves in any direction
-    tolerance = attainable_tolerance(budget.size, budget.width, loss.largest_curvature, strength, 0.0)
+    tolerance = attainable_tolerance(loss, budget.width, strength, 0.0, budget.most_rows)
     sensitivity = budget.moved / (budget.size * strength) + 2 * tolerance / strength
-    mask = _mask(budget, sensitivity, farthest_solution(strength, 0.0), 1.0, 1.0)
+    cost = gaussian_mu(budget.epsilon, budget.delta) if budget.delta else budget.epsilon / budget.models * (1 - 1e-12)
+    mask = _mask(budget, sensitivity, farthest_solution(loss, strength, 0.0, budget.most_rows), cost)
     return TrainingPlan(
         "output",
         budget,
@@ -242,21 +341,18 @@ def _largest_mu(epsilon: float, delta: float, shift: float, models: int) -> floa
     return low
 
 
-def _mask(
-    budget: Budget, sensitivity: float, reach: float, epsilon_share: float, delta_share: float
-) -> Gaussian | NormGamma:
-    """Noise for solutions that neighbours move by at most `sensitivity` each, at a share of the budget.
+def _mask(budget: Budget, sensitivity: float, reach: float, cost: float) -> Gaussian | NormGamma:
+    """Noise for solutions that neighbours move by at most `sensitivity` each: μ = `cost` for all, or ε = `cost` each.
 
     Solutions up to `reach` must fit the 62 bits of the noise's grid, so neither sensitivity nor scale is negligible.
     """
     sensitivity = max(sensitivity, reach * 2.0**-34)
     if budget.delta:
-        mu = gaussian_mu(budget.epsilon * epsilon_share, budget.delta * delta_share)
         joint = sensitivity * math.sqrt(budget.models) * (1 + 1e-14)
-        noise = Gaussian.for_guarantee(GaussianDP(mu), joint, budget.adjacency, dimension=budget.models * budget.width)
+        dimension = budget.models * budget.width
+        noise = Gaussian.for_guarantee(GaussianDP(cost), joint, budget.adjacency, dimension=dimension)
         return replace(noise, scale=max(noise.scale * (1 + 1e-12), reach * 2.0**-30))
-    promise = PureDP(budget.epsilon * epsilon_share / budget.models * (1 - 1e-12))
-    noise = NormGamma.for_guarantee(promise, sensitivity, budget.adjacency, dimension=budget.width)
+    noise = NormGamma.for_guarantee(PureDP(cost), sensitivity, budget.adjacency, dimension=budget.width)
     return replace(noise, scale=max(noise.scale, reach * 2.0**-30))
 
 

@@ -4,8 +4,9 @@ In:   a device matrix of double precision, a public norm bound, the share of the
 Out:  DeviceRows: products stay on the device, sums come to the host.
 Not here: tables of the host (learn/rows.py), whose text says what is done to a row and why.
 
-A device adds in an order of its own. Blocks of the size learn/rows.py uses are multiplied by themselves and their sums
-added, so the same bounds on rounding hold in whatever order either is done.
+A device adds in an order of its own. Blocks of the size learn/rows.py uses are multiplied by themselves, the sums of up
+to DEVICE_BLOCKS of them are added by the device, and those of such parts with their errors, one elementwise call after
+the other: so the bound SUMMING holds in whatever order a device adds.
 """
 
 from __future__ import annotations
@@ -17,12 +18,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_device, to_host, turned
-from sfumato.learn.rows import _FAR, _SHORTEST, BLOCK
+from sfumato.learn.rows import _FAR, _SHORTEST, BLOCK, DEVICE_BLOCKS, RunningSum
 
 __all__ = ["DeviceRows"]
-
-#: Blocks multiplied at a time: bounds the device's scratch memory.
-_BLOCKS = 128
 
 
 class DeviceRows:
@@ -111,12 +109,12 @@ class DeviceRows:
         return self.gram(self.library.ones_like(self.factor))
 
     def _pull_given(self, weights: Any) -> np.ndarray:
-        """Σ weight·x over the rows as they were given."""
-        total: Any = 0.0
+        """Σ weight·x over the rows as they were given; parts are added on the device, with their errors kept."""
+        total = RunningSum()
         for part in self._parts():
             stack, blocks = self._stacked(part)
-            total = total + summed(shaped(weights[part], blocks, 1, -1) @ stack, 0)[0, :]
-        return to_host(total)
+            total.add(summed(shaped(weights[part], blocks, 1, -1) @ stack, 0)[0, :])
+        return to_host(total.value())
 
     def _stacked(self, part: slice) -> tuple[Any, int]:
         """The rows of a part as whole blocks, or as one if they are fewer than a block."""
@@ -134,8 +132,8 @@ class DeviceRows:
     def _parts(self) -> Iterator[slice]:
         """Runs of whole blocks, then the rest."""
         whole = self.rows // BLOCK * BLOCK
-        for start in range(0, whole, BLOCK * _BLOCKS):
-            yield slice(start, min(whole, start + BLOCK * _BLOCKS))
+        for start in range(0, whole, BLOCK * DEVICE_BLOCKS):
+            yield slice(start, min(whole, start + BLOCK * DEVICE_BLOCKS))
         if whole < self.rows:
             yield slice(whole, self.rows)
 

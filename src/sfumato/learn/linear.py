@@ -5,8 +5,10 @@ Out:  PrivateLinearRegression, a scikit-learn regressor with a guarantee and a c
 Not here: classifiers (learn/base.py), noise (mechanisms/).
 Proof: docs/proofs/sufficient_statistics.md
 
-One release: the upper triangle of XᵀX (off-diagonals times √2, so that its length is the Frobenius norm) and Xᵀy for
-rows of norm at most 1 and targets in [-1, 1]. Everything after it is post-processing.
+First a mean and a variance of the target (learn/target_moments.py), from which the residuals get their bounds. Then one
+release: the upper triangle of XᵀX (off-diagonals times √2, so that its length is the Frobenius norm) and Xᵀr for rows
+of norm at most 1 and residuals r in [-1, 1]. Everything after it is post-processing. Where the budget is so small that
+the mean wants all of it, there is no second release and the mean is the prediction.
 """
 
 from __future__ import annotations
@@ -15,29 +17,34 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
-from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.bounds import Bounds
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.kernel_base import check_row_count
+from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
+from sfumato.learn.ridge_choice import chosen_ridge, ridge_solution
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.shown import FittedShown
+from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import checked_matrix, refuse_extras, without_values
+from sfumato.learn.target_moments import FIRST_SHARE, Look, Purse, Release, look, share_of_mean, together
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["PrivateLinearRegression"]
+__all__ = ["PrivateLinearRegression", "checked_targets"]
 
 #: Squared distance of neighbours' statistics (x xᵀ, x·y) for ‖x‖ ≤ 1 and |y| ≤ 1: two orthogonal-looking records are
 #: 4 apart, and the inner product (x·x')² + yy'(x·x') can be as low as -1/4.
@@ -46,12 +53,13 @@ _REPLACED, _ADDED = 4.5, 2.0
 _ARITHMETIC = 2e-5
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
     """Ridge regression that costs `epsilon` and `delta` once, at `fit`.
 
     `target` is the public interval of y; values outside are clipped. The other parameters are those of
-    PrivateLogisticRegression. With "auto" the strength is the noise's spectral size, which keeps the noisy matrix
-    positive; a public rule.
+    PrivateLogisticRegression. A private mean comes first, and features are used as far as the noisy sums show that they
+    help ("auto"), so the prediction is hardly ever worse than a private mean; `regularization=0.5` and the like set the
+    ridge instead. `mean_` is the mean, `share_` which share of the budget it took.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (20000, 2))
@@ -95,45 +103,74 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearRegression:
         """Release noisy sufficient statistics once and solve; raises with nothing spent if anything does not fit."""
         refuse_extras(refused)
-        if is_device_array(X):
-            from sfumato.learn.stream import fit_on_device
+        positive(self.epsilon, "epsilon")
+        probability(self.delta)
+        self._target_bounds()
+        there = is_device_array(X)
+        matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
+        targets = checked_targets(to_host(y) if is_device_array(y) else y, int(matrix.shape[0]))
+        return self.fit_by_sums(ArrayPasses(matrix, to_device(targets, matrix)))
 
-            return fit_on_device(self, X, y)
-        epsilon, _ = positive(self.epsilon, "epsilon"), probability(self.delta)
-        low, high = self._target_bounds()
-        matrix = checked_matrix(self, X, reset=True)
-        targets = _checked_targets(y, matrix.shape[0])
-        check_row_count(matrix.shape[0])
-        seeds = seed_from(self.random_state)
-        bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
-        rows = UnitRows(matrix, bounds.norm, intercept_share(self.fit_intercept, self.schema))
-        middle, half = (low + high) / 2, (high - low) / 2
-        scaled = (np.clip(targets, low, high) - middle) / half
-        np.clip(scaled, -1.0, 1.0, out=scaled)
-        return self._release(rows, bounds, (rows.exact_gram(), rows.pull(scaled)), seeds)
-
-    def _release(
-        self, rows: Any, bounds: Bounds, sums: tuple[np.ndarray, np.ndarray], seeds: Seeds
-    ) -> PrivateLinearRegression:
-        """Noise on the exact sums of products, once, and the solution from them; `rows` says how rows were shaped."""
+    def fit_by_sums(self, passes: Passes) -> PrivateLinearRegression:
+        """The one fit, for rows that lie anywhere and can be summed; `n_features_in_` must have been set."""
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
         low, high = self._target_bounds()
-        middle, half = (low + high) / 2, (high - low) / 2
-        noise = self._noise(epsilon - bounds.epsilon, delta, rows.width)
+        if not isinstance(self.adjacency, Adjacency):
+            raise PrivacyParameterError("adjacency must be REPLACE_ONE, ADD_REMOVE or an Adjacency. Nothing was spent.")
+        check_row_count(passes.rows)
+        seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        gram, product = _unpacked(seeds.seeded(noise)(_packed(*sums)), rows.width)
-        self.regularization_ = self._strength(noise, rows.width)
-        weights = _solve(gram, product, self.regularization_)
+        bounds = bounds_by_sums(self, passes, epsilon, seeds)
+        shape = RowShape(bounds.norm, intercept_share(self.fit_intercept, self.schema))
+        rows = UnitRows(np.zeros((1, self.n_features_in_)), shape.norm, shape.constant)
+        strength = None if self.regularization == "auto" else positive(self.regularization, "regularization")
+        purse = Purse(epsilon - bounds.epsilon, delta, self.adjacency)
+        sums = [float(total) for total in passes.total(TargetSums(low, high))]
+        passes.check_unchanged()
+        releases, seen = self._mean_first(purse, sums, seeds)
+        events: list[Event] = [release.noise.event() for release in releases]
+        weights, reach, self.noise_, self.regularization_ = np.zeros(rows.width), 1.0, None, math.inf
+        if self.share_ < 1:
+            reach = seen.reach
+            exact = passes.total(ProductSums(shape, low, high, seen.mean, reach))
+            passes.check_unchanged()
+            self.noise_ = self._noise(purse.epsilon, delta, rows.width, 1 - self.share_)
+            events.append(self.noise_.event())
+            gram, product = _unpacked(seeds.seeded(self.noise_)(_packed(*exact)), rows.width)
+            if strength is None:
+                weights, self.regularization_ = chosen_ridge(gram, product, math.sqrt(self.noise_.error()))
+            else:
+                weights, self.regularization_ = ridge_solution(gram, product, strength), strength
+        self._keep(rows, bounds, seen, reach, weights, events)
+        return self
+
+    def _mean_first(self, purse: Purse, sums: list[float], seeds: Seeds) -> tuple[list[Release], Look]:
+        """A look at the target with a tenth of the budget, and a second one where the mean wants more."""
+        releases = [look(purse, sums, FIRST_SHARE, _ARITHMETIC, seeds)]
+        seen = together(purse, releases)
+        self.share_ = share_of_mean(purse, seen, _ARITHMETIC)
+        if self.share_ > FIRST_SHARE:
+            releases.append(look(purse, sums, self.share_ - FIRST_SHARE, _ARITHMETIC, seeds))
+            seen = together(purse, releases)
+        return releases, seen
+
+    def _keep(
+        self, rows: UnitRows, bounds: Bounds, seen: Look, reach: float, weights: np.ndarray, events: list[Event]
+    ) -> None:
+        low, high = self._target_bounds()
+        half = (high - low) / 2
+        middle, half = low + half + half * seen.mean, half * reach
+        self.mean_ = middle
         self._norm, self._constant, self._shape = bounds.norm, rows.constant, (middle, half)
         self.coef_ = weights[: rows.columns] * rows.largest * half
         self.intercept_ = middle + (weights[-1] * rows.constant * half if rows.constant else 0.0)
         self._weights = weights
         self.n_iter_ = 1
-        self.bounds_, self.noise_ = bounds, noise
+        self.bounds_, self._events = bounds, tuple(events)
+        epsilon, delta = float(self.epsilon), float(self.delta)
         self.guarantee_ = (
             ApproxDP(epsilon, delta, adjacency=self.adjacency) if delta else PureDP(epsilon, adjacency=self.adjacency)
         )
-        return self
 
     def _target_bounds(self) -> tuple[float, float]:
         try:
@@ -147,31 +184,26 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         return low, high
 
-    def _noise(self, epsilon: float, delta: float, width: int) -> Gaussian | NormGamma:
-        if not isinstance(self.adjacency, Adjacency):
-            raise PrivacyParameterError("adjacency must be REPLACE_ONE, ADD_REMOVE or an Adjacency. Nothing was spent.")
+    def _noise(self, epsilon: float, delta: float, width: int, share: float = 1 - FIRST_SHARE) -> Gaussian | NormGamma:
+        """Noise on the sums of products at a share of the budget."""
         sensitivity = math.sqrt(_REPLACED if self.adjacency.relation == "replace-one" else _ADDED)
         size = width * (width + 1) // 2 + width
-        promise = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+        promise = Purse(epsilon, delta, self.adjacency).part(share)
         kind = Gaussian if delta else NormGamma
         return kind.for_guarantee(promise, sensitivity * (1 + _ARITHMETIC), self.adjacency, dimension=size)
-
-    def _strength(self, noise: Gaussian | NormGamma, width: int) -> float:
-        """Strong convexity of the sum of squares: given, or the size of the noise matrix's largest eigenvalue."""
-        if self.regularization == "auto":
-            return math.sqrt(2 * width) * math.sqrt(noise.error())
-        return positive(self.regularization, "regularization")
 
     @property
     def certificate_(self) -> Certificate:
         """The machine-checkable record of what was drawn, without the data. Made on demand."""
-        check_is_fitted(self, "noise_")
+        check_is_fitted(self, "coef_")
         from sfumato.core.certificate import Certificate
 
         return Certificate.issue(
             subject="PrivateLinearRegression by perturbed sufficient statistics",
-            events=[*self.bounds_.events, self.noise_.event()],
-            proofs=sorted({*self.bounds_.proofs, "sufficient_statistics", self.noise_.proof}),
+            events=[*self.bounds_.events, *self._events],
+            proofs=sorted(
+                {*self.bounds_.proofs, "sufficient_statistics", *(event.proof_id() for event in self._events)}
+            ),
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
@@ -187,16 +219,29 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def explain(self) -> str:
         """What was done and what it promises, in words."""
-        check_is_fitted(self, "noise_")
-        return (
-            f"PrivateLinearRegression: {self.guarantee_}.\n"
-            f"The sums of products of features and target were published once with noise of standard deviation "
-            f"{math.sqrt(self.noise_.error()):.3g} each, for rows of norm 1 and targets scaled to [-1, 1].\n"
-            f"Ridge strength {self.regularization_:.3g}; {self.bounds_.origin}."
-        )
+        check_is_fitted(self, "coef_")
+        lines = [
+            f"PrivateLinearRegression: {self.guarantee_}.",
+            f"A private mean and variance of the target came first, for {100 * self.share_:.0f} % of the budget.",
+        ]
+        if self.noise_ is None:
+            lines.append("With so little budget the mean wants all of it: features were not looked at.")
+        else:
+            lines.append(
+                "The sums of products of features and residuals were published once with noise of standard deviation "
+                f"{math.sqrt(self.noise_.error()):.3g} each, for rows of norm 1 and residuals up to "
+                f"{self._shape[1]:.3g}; larger ones were clipped to it."
+            )
+            lines.append(
+                "They do not show beyond doubt that the features help, so the mean is the prediction."
+                if math.isinf(self.regularization_)
+                else f"Ridge strength {self.regularization_:.3g}."
+            )
+        lines.append(f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}.")
+        return "\n".join(lines)
 
 
-def _checked_targets(y: Any, rows: int) -> np.ndarray:
+def checked_targets(y: Any, rows: int) -> np.ndarray:
     if y is None:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
 
@@ -223,9 +268,3 @@ def _unpacked(packed: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
     gram += gram.T
     gram[np.diag_indices(width)] = packed[:width]
     return gram, packed[-width:]
-
-
-def _solve(gram: np.ndarray, product: np.ndarray, strength: float) -> np.ndarray:
-    """(gram₊ + strength)⁻¹ product, with negative eigenvalues of the noisy matrix put to zero."""
-    values, vectors = eigh(gram)
-    return vectors @ ((vectors.T @ product) / (np.maximum(values, 0.0) + strength))

@@ -31,6 +31,11 @@ class Loss(ABC):
     def largest_curvature(self) -> float:
         """An upper bound of the second derivative."""
 
+    @property
+    def at_zero(self) -> float:
+        """The loss of the margin 0: what a model without coefficients pays for every record."""
+        return float(self.value(np.zeros(1))[0])
+
     @abstractmethod
     def value(self, margins: np.ndarray) -> np.ndarray: ...
 

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from sfumato.errors import DataError
 from sfumato.learn.losses import Loss
-from sfumato.learn.rows import BLOCK, UnitRows
+from sfumato.learn.rows import SUMMING, UnitRows
 
 __all__ = [
     "MOST_ROWS_PER_SIZE",
@@ -38,10 +38,12 @@ _UNIT = 2.0**-53
 _DENSE_FEATURES = 3000
 #: A kept Hessian serves as long as each step divides the gradient by at least this.
 _GOOD_STEP = 8.0
+#: Strengths below this need Hessians in double precision.
+_FINE_STRENGTH = 1e-6
 #: Newton steps after which a run ends without a model.
 MOST_STEPS = 500
-#: The longest tilt and the most rows that `attainable_tolerance` provides for, in expected lengths and in `size`.
-_LONGEST_TILT, MOST_ROWS_PER_SIZE = 100.0, 10.0
+#: The most rows that are provided for where their number is private, in multiples of the public `size`.
+MOST_ROWS_PER_SIZE = 10.0
 
 
 @dataclass(frozen=True)
@@ -54,33 +56,34 @@ class Minimiser:
 
 
 def _rounding(
-    rows: int, size: float, width: int, curvature: float, strength: float, point: float, tilt: float
+    rows: float, size: float, width: int, curvature: float, strength: float, point: float, tilt: float
 ) -> float:
     """How far the computed gradient can be from the exact one, for a point and tilt of these norms.
 
-    Sums over rows go by blocks (rows of norm ≤ 1, slopes ≤ 1), margins are dot products of `width` terms, slopes move
-    by `curvature` times the margin's error and a few units of their own.
+    Sums over rows err by SUMMING units (rows of norm ≤ 1, slopes ≤ 1), margins are dot products of `width` terms,
+    slopes move by `curvature` times the margin's error and a few units of their own.
     """
-    summing = BLOCK + rows / BLOCK + 12
     margins = curvature * (width + 12) * (1 + point)
-    return 1.1 * _UNIT * (rows / size * (summing + margins + 12) + 6 * strength * point + 6 * tilt)
+    return 1.1 * _UNIT * (rows / size * (SUMMING + margins + 12) + 6 * strength * point + 6 * tilt)
 
 
-def attainable_tolerance(size: float, width: int, curvature: float, strength: float, tilt: float) -> float:
-    """A public gradient tolerance that floating point reaches for every tilt up to 100 expected lengths `tilt`.
+def attainable_tolerance(
+    loss: Loss, width: int, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE
+) -> float:
+    """A public gradient tolerance that floating point reaches for every tilt up to `tilt` and `most_rows`·size rows.
 
-    Comparing with the origin, ½·strength·‖f‖² ≤ loss(0)·rows/size + ‖tilt‖‖f‖ at the minimum, and loss(0) ≤ 1 + h. Four
-    times the rounding error there leaves room to arrive. Under add-remove `size` is a public guess of the number of
-    rows; ten times as many are provided for.
+    Four times the rounding error at the farthest solution leaves room to arrive.
     """
-    rows = round(MOST_ROWS_PER_SIZE * size)
-    reach = farthest_solution(strength, tilt)
-    return 4 * _rounding(rows, size, width, curvature, strength, reach, _LONGEST_TILT * tilt)
+    reach = farthest_solution(loss, strength, tilt, most_rows)
+    return 4 * _rounding(most_rows, 1.0, width, loss.largest_curvature, strength, reach, tilt)
 
 
-def farthest_solution(strength: float, tilt: float) -> float:
-    """A public bound of the norm of every solution whose tilt is at most 100 expected lengths."""
-    return math.sqrt(4 * MOST_ROWS_PER_SIZE / strength) + 2 * _LONGEST_TILT * tilt / strength
+def farthest_solution(loss: Loss, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE) -> float:
+    """A public bound of the norm of every solution whose tilt is at most `tilt`.
+
+    Comparing with the origin, ½·strength·‖f‖² ≤ loss(0)·rows/size + ‖tilt‖‖f‖ at the minimum.
+    """
+    return (math.sqrt(2 * loss.at_zero * most_rows / strength) + 2 * tilt / strength) * (1 + 1e-12)
 
 
 def minimise(
@@ -178,7 +181,8 @@ class _Problem:
         weights = self.loss.curvature(margins) / self.size
         if self.rows.width > _DENSE_FEATURES:
             return lambda vector: self._conjugate_gradients(weights, vector)
-        hessian = self.rows.gram(weights)
+        # A Gram matrix in single precision errs by about a millionth, which must not exceed the strength.
+        hessian = self.rows.gram(weights, np.float64 if self.strength < _FINE_STRENGTH else np.float32)
         hessian[np.diag_indices_from(hessian)] += self.strength
         factor = _factor(hessian)
         return lambda vector: cho_solve(factor, vector, check_finite=False)
@@ -200,10 +204,11 @@ class _Problem:
         change: np.ndarray,
         gradient: np.ndarray,
     ) -> float:
-        """A step length at which the derivative along the direction has shrunk; 1 wherever that does.
+        """A step length at which the derivative along the direction is a tenth of what it was at the start, or less.
 
-        The derivative is increasing in the length (convexity), so bisection finds one. Values of the objective are not
-        compared: near the minimum they differ by less than their rounding.
+        The derivative is increasing in the length (convexity), so doubling and bisection find one. Values of the
+        objective are not compared: near the minimum they differ by less than their rounding. A full step that merely
+        shrinks the derivative is not enough: hinge losses with little strength then take hundreds of steps.
         """
         start = float(gradient @ direction)
         linear = float(self.tilt @ direction) + self.strength * float(point @ direction)
@@ -213,11 +218,13 @@ class _Problem:
             slopes = self.loss.slope(margins + length * change)
             return float(slopes @ change) / self.size + linear + length * square
 
-        low, high, length = 0.0, 1.0, 1.0
+        low, high, length = 0.0, math.inf, 1.0
         for _ in range(60):
             slope = derivative(length)
-            if slope <= 0.5 * abs(start):
-                return length if slope >= -0.9 * abs(start) or length == 1.0 else (length + high) / 2
-            high = length
-            length = (low + high) / 2
+            if abs(slope) <= 0.1 * abs(start):
+                break
+            low, high = (low, length) if slope > 0 else (length, high)
+            length = 2 * length if math.isinf(high) else (low + high) / 2
+            if high - low < 0.02 * length:  # what is left of the slope is rounding
+                break
         return length

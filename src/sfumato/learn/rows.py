@@ -20,13 +20,46 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "UnitRows", "canonical", "row_norms", "tamed"]
+__all__ = ["BLOCK", "DEVICE_BLOCKS", "SUMMING", "RunningSum", "UnitRows", "canonical", "row_norms", "tamed"]
 
 #: Rows summed at a time: bounds rounding error and scratch memory.
 BLOCK = 2048
+#: Blocks that a device may add in an order of its own.
+DEVICE_BLOCKS = 128
+#: How far a sum over rows can be off, in units in the last place of the sum of its terms' sizes, however many rows:
+#: terms inside a block, blocks of a device, and totals of blocks with their errors kept (RunningSum, engine totals).
+SUMMING = BLOCK + DEVICE_BLOCKS + 14
 _SHORTEST = 2.0**-40
 #: Rows longer than this are shortened before anything is multiplied with them.
 _FAR = 1e100
+
+
+class RunningSum:
+    """A sum of arrays with its rounding errors beside it: two-sum, elementwise, on the host or a device.
+
+    >>> total = RunningSum()
+    >>> for term in (1e16, 1.0, -1e16):
+    ...     total.add(np.array([term]))
+    >>> float(total.value()[0])
+    1.0
+    """
+
+    def __init__(self) -> None:
+        self._high: Any = None
+        self._low: Any = None
+
+    def add(self, term: Any) -> None:
+        if self._high is None:
+            self._high, self._low = term, 0.0 * term
+            return
+        total = self._high + term
+        of_term = total - self._high
+        self._low = self._low + ((self._high - (total - of_term)) + (term - of_term))
+        self._high = total
+
+    def value(self) -> Any:
+        """The sum; zero, the number, if nothing was added."""
+        return 0.0 if self._high is None else self._high + self._low
 
 
 def canonical(matrix: Any) -> Any:
@@ -149,13 +182,14 @@ class UnitRows:
         return product
 
     def pull(self, weights: np.ndarray) -> np.ndarray:
-        """Σ weight·row, added block by block: the rounding error grows with BLOCK + rows/BLOCK, not with rows."""
+        """Σ weight·row, block by block and their totals with the errors kept: off by SUMMING units, not by rows."""
         if self._stretch is not None:
             weights = weights * self._stretch
-        scaled = weights * self.factor
-        total = np.zeros(self.width)
+        scaled, inner = weights * self.factor, RunningSum()
         for part in self._blocks():
-            total[: self.columns] += self.matrix[part].T @ scaled[part]
+            inner.add(self.matrix[part].T @ scaled[part])
+        total = np.zeros(self.width)
+        total[: self.columns] = inner.value()
         if self.constant:
             total[-1] = self.constant * self._sum(weights)
         return total

@@ -14,31 +14,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sfumato.core.checks import positive, probability
 from sfumato.errors import DataError, InputError
-from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
-from sfumato.learn.base import PrivateLinearClassifier, intercept_share, positive_codes
-from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.arrays import is_device_array, to_device, to_host
+from sfumato.learn.base import PrivateLinearClassifier, positive_codes
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.kernel_base import check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
-from sfumato.learn.linear import PrivateLinearRegression, _checked_targets
+from sfumato.learn.linear import PrivateLinearRegression
+from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix, remember_columns
 from sfumato.learn.rows import UnitRows
-from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.seeds import seed_from
 from sfumato.learn.stream_newton import Answer, Minimiser, Objective, Question, minimise_together
-from sfumato.learn.stream_sums import (
-    ClassSums,
-    MarginSums,
-    NormCounts,
-    Passes,
-    ProductSums,
-    RowShape,
-    Statistic,
-    answers_from,
-)
+from sfumato.learn.stream_sums import ClassSums, MarginSums, RowShape, answers_from
 from sfumato.learn.table import checked_labels, declared_classes
 
-__all__ = ["DevicePasses", "fit_by_sums", "fit_on_device", "streamed_classes"]
+__all__ = ["fit_by_sums", "fit_on_device", "streamed_classes"]
 
 Estimator = TypeVar("Estimator")
 
@@ -52,7 +42,8 @@ def fit_by_sums(estimator: Estimator, passes: Passes) -> Estimator:
         estimator._begin()
         return _fit_classifier(estimator, passes)
     if isinstance(estimator, PrivateLinearRegression):
-        return _fit_regression(estimator, passes)
+        remember_columns(estimator, passes)
+        return estimator.fit_by_sums(passes)
     if isinstance(estimator, KernelMeanClassifier):
         return _fit_kernel_mean(estimator, passes)
     raise InputError(
@@ -79,10 +70,10 @@ def _fit_classifier(estimator: Any, passes: Passes) -> Any:
     classes = streamed_classes(estimator)
     assert classes is not None
     estimator.classes_ = np.asarray(classes)
-    columns = _remember_columns(estimator, passes)
+    columns = remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
     estimator._size(passes.rows)  # refuses before a norm is bought
-    bounds = _bounds(estimator, passes, epsilon, seeds)
+    bounds = bounds_by_sums(estimator, passes, epsilon, seeds)
     plan = estimator._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
     estimator._warn_if_hopeless(plan)
     budget, loss = plan.budget, estimator._loss()
@@ -119,20 +110,6 @@ def _fit_classifier(estimator: Any, passes: Passes) -> Any:
     return estimator
 
 
-def _fit_regression(estimator: Any, passes: Passes) -> Any:
-    epsilon, _ = positive(estimator.epsilon, "epsilon"), probability(estimator.delta)
-    low, high = estimator._target_bounds()
-    check_row_count(passes.rows)
-    columns = _remember_columns(estimator, passes)
-    seeds = seed_from(estimator.random_state)
-    bounds = _bounds(estimator, passes, epsilon, seeds)
-    shape = RowShape(bounds.norm, intercept_share(estimator.fit_intercept, estimator.schema))
-    rows = UnitRows(np.zeros((1, columns)), shape.norm, shape.constant)
-    gram, product = passes.total(ProductSums(shape, low, high))
-    passes.check_unchanged()
-    return estimator._release(rows, bounds, (gram, product), seeds)
-
-
 def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     promise = estimator._budget()
     estimator._check()
@@ -145,7 +122,7 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     classes = streamed_classes(estimator)
     assert classes is not None
     estimator.classes_ = np.asarray(classes)
-    columns = _remember_columns(estimator, passes)
+    columns = remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
     estimator._publishable = seeds.publishable
     estimator._settle(promise, (passes.rows, columns), len(classes))
@@ -162,68 +139,13 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     return estimator
 
 
-def _bounds(estimator: Any, passes: Passes, epsilon: float, seeds: Seeds) -> Bounds:
-    def counts() -> tuple[np.ndarray, int]:
-        covered, rows = passes.total(NormCounts())
-        passes.check_unchanged()
-        return covered, int(rows)
-
-    return settle_bounds(
-        counts, estimator.norm, estimator.schema, epsilon, estimator.spend_on_bounds, estimator.adjacency, seeds
-    )
-
-
-def _remember_columns(estimator: Any, passes: Passes) -> int:
-    """How many numbers a row has; and their names, where training saw a table of plain numbers."""
-    schema, columns = getattr(estimator, "schema", None), passes.columns
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    if schema is not None:
-        estimator.n_features_in_ = schema.width
-    elif isinstance(columns, int):
-        estimator.n_features_in_ = columns
-    else:
-        estimator.n_features_in_ = len(columns)
-        estimator.feature_names_in_ = np.asarray(columns, dtype=object)
-    return estimator.n_features_in_
-
-
-class DevicePasses:
-    """A matrix on a device and its labels or targets, gone through at once."""
-
-    def __init__(self, matrix: Any, target: Any) -> None:
-        self._matrix, self._target = matrix, target
-
-    @property
-    def rows(self) -> int:
-        return int(self._matrix.shape[0])
-
-    @property
-    def columns(self) -> int:
-        return int(self._matrix.shape[1])
-
-    def total(self, statistic: Statistic) -> list[np.ndarray]:
-        return statistic(self._matrix, self._target)
-
-    def check_unchanged(self) -> None:
-        """Whoever holds the matrix does not change it during a fit, as for any array."""
-
-
 def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
     """Fit on a torch tensor or CuPy array where it lies; noise is drawn on the host, `coef_` is there too."""
-    if getattr(estimator, "schema", None) is not None:
-        raise InputError(
-            "A schema describes tables with names, and an array on a device has none. Encode first (SchemaEncoder), "
-            "then pass norm= and the encoded array. Nothing was spent."
-        )
-    matrix = as_matrix(X)
+    matrix = device_matrix(estimator, X)
     labels = to_host(y) if is_device_array(y) else y
-    if isinstance(estimator, PrivateLinearRegression):
-        target = _checked_targets(labels, int(matrix.shape[0]))
-        return fit_by_sums(estimator, DevicePasses(matrix, to_device(target, matrix)))
     given = estimator.classes
     codes, classes = checked_labels(labels, int(matrix.shape[0]), declared_classes(given))
-    passes = DevicePasses(matrix, to_device(codes, matrix))
+    passes = ArrayPasses(matrix, to_device(codes, matrix))
     estimator.classes = classes
     try:
         return fit_by_sums(estimator, passes)

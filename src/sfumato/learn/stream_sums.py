@@ -7,6 +7,7 @@ Not here: reading batches (run/engine/fit.py), what is asked (learn/stream_newto
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,7 +23,7 @@ from sfumato.learn.device_features import device_class_sums
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.losses import Loss
-from sfumato.learn.rows import UnitRows
+from sfumato.learn.rows import BLOCK, UnitRows
 from sfumato.learn.stream_newton import LENGTHS, Answer, Question
 from sfumato.learn.table import label_places, unknown_labels
 
@@ -35,6 +36,7 @@ __all__ = [
     "ProductSums",
     "RowShape",
     "Statistic",
+    "TargetSums",
     "answers_from",
 ]
 
@@ -125,19 +127,41 @@ def answers_from(questions: Sequence[Question], sums: Sequence[np.ndarray]) -> l
     return [Answer(next(waiting), next(waiting) if question.hessian else None) for question in questions]
 
 
-@dataclass(frozen=True)
-class ProductSums:
-    """Σ row·rowᵀ and Σ target·row for targets scaled to [-1, 1]."""
+def _scaled_target(target: Any, low: float, high: float) -> Any:
+    """Targets clipped to their public interval and scaled to [-1, 1]."""
+    library, half = namespace(target), (high - low) / 2
+    return library.clip((library.clip(target, low, high) - (low + half)) / half, -1.0, 1.0)
 
-    shape: RowShape
+
+@dataclass(frozen=True)
+class TargetSums:
+    """Σt, Σt² and the number of records, for targets scaled to [-1, 1]; added in blocks, their totals exactly."""
+
     low: float
     high: float
 
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        scaled = to_host(_scaled_target(target, self.low, self.high))
+        blocks = [scaled[start : start + BLOCK] for start in range(0, len(scaled), BLOCK)]
+        first, second = (math.fsum(float((block**power).sum()) for block in blocks) for power in (1, 2))
+        return [np.array(first), np.array(second), np.array(float(len(scaled)))]
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Σ row·rowᵀ and Σ residual·row: targets in [-1, 1] less `centre`, in units of `reach`, clipped to [-1, 1]."""
+
+    shape: RowShape
+    low: float
+    high: float
+    centre: float = 0.0
+    reach: float = 1.0
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
         rows, library = self.shape.rows(matrix), namespace(matrix)
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        scaled = library.clip((library.clip(target, self.low, self.high) - middle) / half, -1.0, 1.0)
-        return [rows.exact_gram(), rows.pull(scaled)]
+        scaled = _scaled_target(target, self.low, self.high)
+        residuals = library.clip((scaled - self.centre) / self.reach, -1.0, 1.0)
+        return [rows.exact_gram(), rows.pull(residuals)]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,15 @@ from sfumato.core.guarantee import Guarantee, PureDP, checked_order
 from sfumato.core.special import log_ndtr, ndtr
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["LossGrid", "ObjectiveDP", "ObjectivePerturbationEvent", "objective_curve", "objective_loss"]
+__all__ = [
+    "LossGrid",
+    "ObjectiveDP",
+    "ObjectivePerturbationEvent",
+    "masked_delta",
+    "masked_epsilon",
+    "objective_curve",
+    "objective_loss",
+]
 
 #: Cells per μ of the grid on which several losses are added; the error is quadratic in their width.
 _CELLS = 256
@@ -92,6 +100,39 @@ def _several(mu: float, count: int) -> LossGrid:
     total = np.asarray(fft.irfft(np.asarray(fft.rfft(one.masses, length)) ** count, length))
     kept, lost = np.maximum(total[:cells], 0.0), float(np.maximum(total[cells:], 0.0).sum())
     return LossGrid(0.0, one.width, kept, count * one.infinite + lost + _ARITHMETIC)
+
+
+def masked_delta(mu: float, shift: float, mask: float, epsilon: float) -> float:
+    """δ(ε) of one run together with Gaussian acts of total parameter `mask`: proof note, section 4.
+
+    HS(√(μ² + mask²), ε - shift) + P(N(mask²/2, mask²) > ε - shift), for ε ≥ shift; below, nothing is claimed.
+
+    >>> from sfumato.core.gaussian import gaussian_delta
+    >>> abs(masked_delta(0.4, 0.1, 0.003, 1.1) / gaussian_delta((0.4**2 + 0.003**2) ** 0.5, 1.0) - 1) < 1e-8
+    True
+    """
+    rest = epsilon - shift
+    if rest < 0:
+        return 1.0
+    beyond = round_up(float(ndtr(-(rest / mask - mask / 2))), 1e-12) if mask else 0.0
+    together = round_up(math.hypot(mu, mask), 1e-15)
+    # A Gaussian loss has no end: a δ that underflows to 0 would claim a pure ε.
+    return min(1.0, max(math.ulp(0.0), round_up(gaussian_delta(together, rest) + beyond)))
+
+
+def masked_epsilon(mu: float, shift: float, mask: float, delta: float) -> float:
+    """The smallest ε at which `masked_delta` is at most δ, rounded up; infinite for δ = 0."""
+    if not delta:
+        return math.inf
+    low = high = shift
+    while masked_delta(mu, shift, mask, high) > delta:
+        if high > 1e6:
+            return math.inf
+        low, high = high, 2 * high + 1.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if masked_delta(mu, shift, mask, middle) <= delta else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.card import Card, Shown
 from sfumato.core.certificate import Certificate
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError
@@ -50,7 +51,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticTable:
+class SyntheticTable(Shown):
     """Invented rows and the public facts about them. No row stands for a person."""
 
     table: Any
@@ -64,6 +65,12 @@ class SyntheticTable:
     @property
     def plan(self) -> str:
         return self.forecast.plan.words
+
+    def _card(self) -> Card:
+        rows = [[", ".join(one.columns), one.counts.size, one.standard_error] for one in self.measured]
+        facts = {"promise": str(self.guarantee), "made by": self.plan}
+        head = ["measured together", "cells", "standard error"]
+        return Card("Invented rows", facts, head, rows, list(self.notes))
 
     def __str__(self) -> str:
         return "\n".join([f"Guarantee: {self.guarantee}", f"Plan: {self.plan}", *self.notes])
