@@ -125,7 +125,7 @@ def groups() -> None:
         formula = best_rule(epsilon, delta, sizes)
         expected = float(counter.chances[np.minimum(sizes, len(counter.weights))].sum())
         print(
-            f"({epsilon}, {delta:g}): {labels.size} texts, {named:.1f} named in 20 draws, {expected:.3f} expected "
+            f"({epsilon}, {delta:g}): {labels.size} texts, named {named:.1f} in 20 draws, {expected:.3f} expected "
             f"and {formula:.3f} by formula; counts within {off:.1f} people, {seconds:.1f} s for all draws"
         )
 

@@ -35,6 +35,7 @@ from sfumato.lang.spec import (
     Keep,
     Missing,
     MissingRule,
+    Nonnegative,
     Preference,
     Range,
     Relation,
@@ -79,6 +80,7 @@ class Declared:
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    nonnegative: list[Nonnegative] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
@@ -430,6 +432,11 @@ def _weight(declared: Declared, clause: Clause) -> None:
     declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
 
 
+def _nonnegative(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
+
+
 def _within(declared: Declared, clause: Clause) -> None:
     publication, number = clause.head.arguments
     value = float(_number(number, "the error one can live with"))
@@ -482,6 +489,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
+    "nonnegative": _nonnegative,
     "within": _within,
     "collude": _collude,
     "centre": _centre,

@@ -49,6 +49,7 @@ __all__ = [
     "Keep",
     "Missing",
     "MissingRule",
+    "Nonnegative",
     "Observation",
     "Preference",
     "Publication",
@@ -199,6 +200,14 @@ class Weight:
 
     publication: str
     value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nonnegative:
+    """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
+
+    publication: str
     position: Position | None = field(default=None, compare=False)
 
 
@@ -361,6 +370,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    nonnegative: tuple[Nonnegative, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()

@@ -58,6 +58,7 @@ STATIC = {
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
+    "nonnegative/1": "nonnegative(Publication)",
     "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
@@ -140,6 +141,8 @@ PUBLICATION_FORMS = {
     "sample/1": "sample(rv(P))",
     "table/1": "table([rv(P), rv(P)])",
     "table/2": "table([rv(P), rv(P)], for(Use))",
+    "synthetic/1": "synthetic([rv(P), rv(P)])",
+    "synthetic/2": "synthetic([rv(P), label(P)], for(label(P)))",
     "classifier/2": "classifier(label(P), [feature(P)])",
     "regression/2": "regression(target(P), [feature(P)])",
     "outliers/1": "outliers([feature(P)])",
@@ -166,6 +169,11 @@ WAYS: dict[str, dict[str, str]] = {
     "groups": {"named": "values that enough people have, with noisy counts"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
+    "synthetic": {
+        "pairs": "every column beside the label",
+        "tree": "the same and a tree of pairs",
+        "rounds": "the same and the pairs that are still missed",
+    },
     "classifier": {
         "objective": "objective perturbation",
         "svm": "a support vector machine",

@@ -259,6 +259,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
     direct = known.get(show(what))
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
     plain = direct is not None
+    _check_counts(network, entry, nodes)
     levels = {_level(known[name], network) for name in nodes}
     level = levels.pop() if plain and len(levels) == 1 else "other"
     return Request(
@@ -273,6 +274,20 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
         sampled or (isinstance(direct, Node) and direct.level == "individual" and is_finite(direct)),
     )
+
+
+def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
+    """nonnegative(Name) is about counts of cells alone."""
+    said = next((one for one in network.spec.nonnegative if one.publication == entry.name), None)
+    tables = {node.name for node in network.aggregates if node.question.counts_cells}
+    others = [name for name in nodes if name not in tables] or ([] if nodes else [entry.name])
+    if said is not None and others:
+        place = f"{said.position.file}:{said.position.line} " if said.position else ""
+        raise PlanError(
+            f"{place}nonnegative({entry.name}): {', '.join(others)} is no table of counts, and only those can be moved "
+            "to numbers that are not below 0. Publish the tables under a name of their own, or take the line out. "
+            "Nothing was planned and nothing was spent."
+        )
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:

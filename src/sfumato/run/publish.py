@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from sfumato.core import Categories, Interval, Schema, compose
 from sfumato.errors import InputError, UnprovedError
-from sfumato.network.evaluate import Values
+from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
 from sfumato.questions.quantile import Quantiles
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 #: Where the strategies for each kind live; they are imported when one is planned or carried out.
 _HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
+    "synthetic": ("publish_synthetic", ("Pairs", "Tree", "Rounds")),
     "classifier": ("publish_learning", ("Objective", "Svm", "Kernel", "Equilibrium")),
     "regression": ("publish_learning", ("Regression",)),
     "outliers": ("publish_learning", ("Outliers",)),
@@ -78,7 +79,8 @@ def _columns(act: Act, values: Values) -> Columns:
         )
     if "question" in act.parameters:
         return _counted(act, values)
-    table = values.individuals[act.dataset]
+    rows = act.parameters.get("row_table")
+    table = values.individuals[act.dataset] if rows is None else values.rows[rows]
     if table.num_rows == 0:
         # Under replace-one the number of individuals is public.
         raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn and nothing was spent.")
@@ -86,7 +88,8 @@ def _columns(act: Act, values: Values) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
-    return Columns(act, pa.table(read), values.identifiers(act.dataset).tolist())
+    whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
+    return Columns(act, pa.table(read), whose.tolist())
 
 
 def _counted(act: Act, values: Values) -> Columns:

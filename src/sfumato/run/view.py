@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
-from sfumato.network.aggregate import AggregateNode
+from sfumato.network.aggregate import AggregateNode, tables_together
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
@@ -30,6 +30,7 @@ from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import asked_of, shared_template, template_of
 from sfumato.plan.template import Template
+from sfumato.questions.consistency import nonnegative_figures
 from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
 from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
@@ -137,13 +138,30 @@ class View:
     def _aggregates(self, planned: Planned) -> pa.Table:
         sums = {node.name: node for node in self.network.aggregates}
         rows: list[dict[str, Any]] = []
-        for name in dict.fromkeys(seen.node for seen in planned.seen):
+        names = list(dict.fromkeys(seen.node for seen in planned.seen))
+        consistent = self._consistent([sums[name] for name in names if name in sums])
+        for name in names:
             node = sums.get(name)
-            figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
+            figures = consistent.get(name) or (
+                self._noisy(node).figures() if node is not None else (self._shared(name),)
+            )
+            if node is not None and any(one.publication == planned.name for one in self.network.spec.nonnegative):
+                figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
             rows += tidy_rows(name, parts, labels, figures)
         return tidy_table(rows)
+
+    def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
+        """Tables of the same rows, made consistent with each other: post-processing."""
+        own = {node.name: node for node in nodes}
+        found: dict[str, tuple[Figure, ...]] = {}
+        for family in tables_together(nodes):
+            noisy = {name: self._noisy(own[name]) for name, _ in family.members}
+            numbers = {name: one.numbers for name, one in noisy.items()}
+            laws = {name: one.law for name, one in noisy.items()}
+            found |= family.figures(numbers, laws, next(iter(noisy.values())).count)
+        return found
 
     def _noisy(self, node: AggregateNode) -> _Noisy:
         question, sums = asked_of(node), self.values.aggregates[node.name]
