@@ -359,3 +359,17 @@ def test_nothing_said_is_said():
         Study("empty").plan()
     with pytest.raises(StudyError, match="error"):
         Study.from_text("mean(m, x(P), y(P)).")
+
+
+def test_medians_and_quantiles_are_those_of_the_table(tmp_path):
+    frame = stays().drop_duplicates("patient_nbr")
+    study = (
+        Study("Stays in hospital")
+        .table("stays", frame, person="patient_nbr", columns=COLUMNS)
+        .promise("public", epsilon=1_000_000)
+        .quantiles("days", numbers=[0.251, 0.901], to="public")
+    )
+    release = study.plan(size=len(frame)).run(ledger=tmp_path / "ledger.db", grant=True)
+    ((name, _),) = list(release)
+    exact = frame["days"].quantile([0.251, 0.901], interpolation="higher")
+    assert release[name].to_pandas()["value"].tolist() == pytest.approx(exact.tolist(), abs=1.01)

@@ -280,6 +280,7 @@ _PUBLISHED = (
 
 #: By the name of the method.
 FORMS: dict[str, Form] = {
-    **{method_of(kind.form): Questioned.of(kind.form) for kind in QUESTIONS.values()},
+    # A column whose values nobody lists has no domain here: groups/3 is for studies in text.
+    **{method_of(kind.form): Questioned.of(kind.form) for kind in QUESTIONS.values() if not kind.only_drawn},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }
