@@ -144,16 +144,19 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
     """Discovery: a form that is written here and does not work in the language fails."""
     columns = {"nothing": (), "number": "days", "any": "readmitted", "numbers": ["days", "drugs"]}
     options = {"features": ["drugs"], "uses": ["identity"], "numbers": [0.25, 0.5]}
-    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f").drop_duplicates("patient_nbr")
+    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f", city="Ulm").drop_duplicates("patient_nbr")
     for place, form in enumerate(FORMS.values()):
         study = (
             Study("all")
             .table(
-                "stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80), "sex": ["f", "m"]}
+                "stays",
+                frame,
+                person="patient_nbr",
+                columns={**COLUMNS, "drugs": (0, 80), "sex": ["f", "m"], "city": str},
             )
             .promise("public", epsilon=2, delta=1e-6)
         )
-        subject = columns.get(form.subject, ["age", "readmitted"])
+        subject = ["city"] if form.method == "groups" else columns.get(form.subject, ["age", "readmitted"])
         own = {one.name: options[one.name] for one in form.options if one.required}
         question = getattr(study, form.method)(*([subject] if subject else []), to="public", **own)
         plan = question.plan(size=300)
@@ -231,7 +234,7 @@ def wrong() -> list[tuple[str, object]]:
         ("give both ends", lambda: base().derive("weeks", "days / 7", low=0)),
         ("reads no column", lambda: base().derive("weeks", "1 + 1")),
         ("it takes two readers", lambda: base().together("public")),
-        ("is about everybody", lambda: base().ask("regression", "days", by="age", features=["age"], to="public")),
+        ("by= is no part", lambda: base().ask("regression", "days", by="age", features=["age"], to="public")),
         ("features", lambda: base().ask("regression", "days", to="public")),
         ("nothing refers to the promise towards 'researcher'", lambda: base().mean("days", to="public").plan()),
         ("a int is no table", lambda: base(3)),
