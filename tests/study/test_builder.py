@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import Categories, Interval, Ledger, Study, load, make_plan, verify
+from sfumato import Adjacency, ApproxDP, Categories, Interval, Ledger, Study, load, make_plan, verify
 from sfumato.errors import InputError, OverspendError, PlanError, SfumatoError, StudyError, UnknownDatasetError
 from sfumato.study.forms import FORMS
 
@@ -67,6 +67,30 @@ def test_from_a_table_to_published_numbers(tmp_path):
     assert both.columns[:2] == ["age", "readmitted"]
     assert both.height == 6
     assert all(verify(certificate).ok for certificate in release.certificates.values())
+
+
+def test_the_promised_example(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    stays(1200).to_parquet(tmp_path / "data" / "stays.parquet")
+    monkeypatch.chdir(tmp_path)
+    study = (
+        Study("Stays in hospital")
+        .table("stays", "stays.parquet", person="patient_nbr", rows_per_person=3,
+               columns={"days": Interval(1, 14), "age": Categories(["young", "middle", "old"]),
+                        "readmitted": Categories(["no", "yes"])})
+        .promise("public", epsilon=1, delta=1e-6)
+        .promise("researcher", epsilon=4, delta=1e-6)
+        .mean("days", by="age", to="public")
+        .histogram(["age", "readmitted"], to="public")
+        .quantiles("days", [0.5, 0.9], to="public")
+        .synthetic(["age", "days", "readmitted"], label="readmitted", to="researcher")
+    )  # fmt: skip
+    plan = study.plan(size=70_000)
+    assert len(plan.compare(epsilon=[0.5, 1, 2])) == 12
+    Ledger("ledger.db").grant("stays", ApproxDP(6, 1e-5, adjacency=Adjacency("person", "replace-one")))
+    release = plan.run("data/", ledger="ledger.db")
+    assert len(release["mean days by age"].to_pandas()) == 3
+    assert Study.from_text(study.to_text()).to_text() == study.to_text()
 
 
 def test_the_published_numbers_are_those_of_the_table(tmp_path):
