@@ -114,6 +114,15 @@ def test_replacing_moves_two_groups():
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 64, 65, 200])
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_every_promise_in_reach_is_kept(groups, adjacency):
+    for epsilon in (0.05, 1.0, 10.0, 100.0, 1e6):
+        for delta in (0.5, 1e-3, 1e-9):
+            made = GroupCounts.for_guarantee(ApproxDP(epsilon * groups, delta), groups, adjacency)
+            assert made.guarantee().implies(ApproxDP(epsilon * groups, delta)) is True
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 64, 65, 200])
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
 def test_both_roads_charge_the_same_for_several_groups(groups, adjacency):
     made = GroupCounts.for_guarantee(ApproxDP(4.0, 1e-4), groups, adjacency)
     certificate = Certificate.issue(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
@@ -57,11 +58,13 @@ FAIR = 1.2
 class Settled:
     """What the draws of one dataset are, and what everybody will see of them."""
 
-    noise: Noise
+    noise: Noise | Literal["side by side"]
     draws: tuple[AnyDraw, ...]
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
+    #: The kind of noise of each observer.
+    noises: Mapping[str, Noise]
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Settling:
     noise: Noise
     size: float
     sizes: Mapping[str, float]
+    #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
+    scales: Mapping[str, float] = field(default_factory=dict)
     #: One individual's part by group and what is seen of it; the same for every kind of noise.
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
         default_factory=dict, repr=False, compare=False
@@ -109,11 +114,12 @@ class Settling:
 
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
+            scale = self.scales.get(observer, 1.0)
             if self.noise == "gaussian":
-                return largest_mu(guarantee) ** 2
+                return largest_mu(guarantee) ** 2 * scale
             # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
             stated = isinstance(guarantee, PureDP | ApproxDP)
-            return guarantee.eps if stated else largest_pure_epsilon(guarantee)
+            return (guarantee.eps if stated else largest_pure_epsilon(guarantee)) * math.sqrt(scale)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
@@ -387,7 +393,7 @@ class Settling:
         planned = tuple(self._planned(request, draws) for request in self.requests)
         promises = self._promises(draws)
         loss = math.fsum(one.weight * self.loss_of(one) for one in planned)
-        return Settled(self.noise, draws, planned, promises, loss)
+        return Settled(self.noise, draws, planned, promises, loss, dict.fromkeys(self.guarantees, self.noise))
 
     def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency

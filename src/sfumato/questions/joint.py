@@ -16,15 +16,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato import mechanisms
 from sfumato.core import Adjacency, LaplaceEvent, PureDP, QuantilesEvent
 from sfumato.core.events.quantiles import MOST_QUANTILES, gaps_of, quantiles_sensitivity
-from sfumato.mechanisms import JointQuantiles, Laplace
-from sfumato.mechanisms.joint_quantiles import rank_variances
 from sfumato.questions.intervals import Figure
 from sfumato.questions.quantile import LAPLACE_95, Quantiles
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms import JointQuantiles, Laplace
 
 __all__ = ["JointQuestion"]
 
@@ -64,6 +67,8 @@ class JointQuestion:
     def rank_error(question: Quantiles, epsilon: float) -> float:
         """Mean squared error in ranks that is to be expected of the drawn places."""
         move = quantiles_sensitivity(question.wanted, question.rows, question.relation)
+        from sfumato.mechanisms.joint_quantiles import rank_variances  # with its sampler: only where one is wanted
+
         return float(np.mean(rank_variances(len(question.wanted), float(2 * move / _PLACES) / epsilon)))
 
     # ── what is drawn ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +78,7 @@ class JointQuestion:
         asked = self.question
         low, high = asked.ranges[0]
         share = PureDP(float(_PLACES) * self.epsilon * (1 - 1e-12))
-        return JointQuantiles.for_guarantee(
+        return mechanisms.JointQuantiles.for_guarantee(
             share, asked.rows, self.adjacency, quantiles=asked.wanted, low=low, high=high, step=asked.step
         )
 
@@ -105,7 +110,7 @@ class JointQuestion:
     def _counter(self, bins: int) -> Laplace:
         move = self.question.rows * (2.0 if self.question.replaces else 1.0)
         share = PureDP((1 - float(_PLACES)) * self.epsilon * (1 - 1e-12))
-        return Laplace.for_guarantee(share, move, self.adjacency, dimension=bins)
+        return mechanisms.Laplace.for_guarantee(share, move, self.adjacency, dimension=bins)
 
     @property
     def events(self) -> tuple[QuantilesEvent, LaplaceEvent]:
@@ -115,6 +120,8 @@ class JointQuestion:
 
     def predicted(self) -> tuple[tuple[float, float], ...]:
         """(standard error, half width) of every wanted quantile, for rows spread evenly over the range."""
+        from sfumato.mechanisms.joint_quantiles import rank_variances
+
         width = self.question.width
         spreads = np.sqrt(rank_variances(len(self.question.wanted), self.chooser.scale)) / max(self.size, 1.0)
         ways = [float(gap) * self._told(place) for place, gap in enumerate(gaps_of(self.question.wanted))]

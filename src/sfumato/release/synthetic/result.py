@@ -70,7 +70,7 @@ class SyntheticTable(Shown):
         rows = [[", ".join(one.columns), one.counts.size, one.standard_error] for one in self.measured]
         facts = {"promise": str(self.guarantee), "made by": self.plan}
         head = ["measured together", "cells", "standard error"]
-        return Card("Invented rows", facts, head, rows, [*self.notes, "No row stands for a person."])
+        return Card("Invented rows", facts, head, rows, list(self.notes))
 
     def __str__(self) -> str:
         return "\n".join([f"Guarantee: {self.guarantee}", f"Plan: {self.plan}", *self.notes])
