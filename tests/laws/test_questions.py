@@ -56,7 +56,7 @@ def largest_move(question: Question, seed: int, pure: bool) -> float:
     """The farthest that two contents of one person's rows are apart, as drawn; everybody else stays as they are."""
     generator = np.random.default_rng(seed)
     contents = people(question, generator)
-    drawn = np.array([question.encode(sums_by_hand(question, rows), pure) for rows in contents])
+    drawn = np.array([question.encode(sums_by_hand(question, rows), pure) for rows in contents], dtype=float)
     if question.replaces:
         gaps = drawn[:, None, :] - drawn[None, :, :]
     else:
@@ -174,7 +174,7 @@ def test_what_is_drawn_is_linear_in_the_sums(case):
     parts = [sums_by_hand(question, rows) for rows in (first, second)]
     for pure in (False, True):
         whole = question.encode(question.total(parts), pure)
-        assert whole.shape == (question.dimension,)
+        assert whole.shape == (question.drawn_size(pure),)
         added = sum(question.encode(part, pure) for part in parts) - question.encode(question.total([]), pure)
         np.testing.assert_allclose(whole, added, rtol=1e-12, atol=1e-12 * max(1.0, float(np.abs(whole).max())))
 

@@ -408,7 +408,8 @@ class Settling:
             own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
             if own:
                 sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
-                yield from refinements(name, self.noise, sensitivity, question.dimension, own, adjacency, self.dataset)
+                size = question.drawn_size(self.noise == "laplace")
+                yield from refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
