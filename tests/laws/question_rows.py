@@ -16,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.questions.axis import Axis
+from sfumato.questions.correlation import Correlation
 from sfumato.questions.count import Count
+from sfumato.questions.covariance import Covariance
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.marginals import Marginals
 from sfumato.questions.mean import Mean
@@ -24,6 +26,7 @@ from sfumato.questions.moments import SecondMoments
 from sfumato.questions.question import Question
 from sfumato.questions.sum import Sum
 from sfumato.questions.sums import Sums
+from sfumato.questions.variance import Variance
 
 RELATIONS = ("replace-one", "add-remove")
 SEX, AGE = Axis("sex(P)", ("f", "m", "x")), Axis("age(P)", (), (20.0, 65.0), 0.0, 110.0)
@@ -67,6 +70,16 @@ _PAIRS = (
     ((-1.0, 1.0),),
 )
 
+
+def _of_pairs(kind: type[Question]) -> list[Question]:
+    return [
+        kind(values=tuple(f"x{i}(P)" for i in range(len(ends))), ranges=ends, axes=axes, **about)
+        for about in _about()
+        for ends in (_PAIRS[1], _PAIRS[4])
+        for axes in ((), (SEX,))
+    ]
+
+
 EXAMPLES: dict[type[Question], list[Question]] = {
     Count: [Count(axes=axes, **about) for about in _about() for axes in ((), (SEX,), (SEX, AGE))],
     Sum: _of_one(Sum) + _by_groups(Sum),
@@ -82,6 +95,9 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         for axes in ((SEX, AGE), (SEX, AGE, CAR), (ONE, SEX, CAR))
         for ways in range(1, len(axes) + 1)
     ],
+    Variance: _of_one(Variance) + _by_groups(Variance),
+    Covariance: _of_pairs(Covariance),
+    Correlation: _of_pairs(Correlation),
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }
 
@@ -97,8 +113,8 @@ def sums_by_hand(question: Question, rows: Sequence[Row]) -> Sums:
             place = 0
             for axis, length in zip(entry.axes, shape, strict=True):
                 place = place * length + row.cells[axis]
-            value = math.prod((row.values[factor] for factor in entry.factors), start=1.0)
-            exact = (Fraction(value) - Fraction(entry.grid.offset)) / Fraction(entry.grid.step)
+            value = math.prod((Fraction(row.values[i]) - Fraction(c) for i, c in entry.centred), start=Fraction(1))
+            exact = (value - Fraction(entry.grid.offset)) / Fraction(entry.grid.step)
             own[place] += min(max(round(exact), entry.grid.low), entry.grid.high)
             number[place] += 1
         units.append(own)
@@ -109,7 +125,7 @@ def sums_by_hand(question: Question, rows: Sequence[Row]) -> Sums:
 def people(question: Question, generator: np.random.Generator, extra: int = 40) -> list[list[Row]]:
     """Contents of one person's rows: all corners, nothing at all where that may be, and some in between."""
     cells = list(itertools.product(*(range(axis.size) for axis in question.axes)))
-    ends = [(low, high, *((0.0,) if low < 0 < high else ())) for low, high in question.ranges]
+    ends = [(low, high, (low + high) / 2, *((0.0,) if low < 0 < high else ())) for low, high in question.ranges]
     corners = [Row(values, cell) for values in itertools.product(*ends) for cell in cells[:4]]
     found = [[row] * question.rows for row in corners]
     if not question.everybody:

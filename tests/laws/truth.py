@@ -410,7 +410,7 @@ class _Study:
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
         goal = self.condition(random)
-        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups"])
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups", "spread"])
         # What is multiplied, also by the chance of a condition, needs a largest value; an expectation alone does not.
         products = kind == "moment2" or goal.drawn is not None
         one = self.pick([one for one in self.numbers if one.bounded or not products])
@@ -422,6 +422,8 @@ class _Study:
             self._add_total(name, kind, one, goal)
         elif kind == "moment2":
             self._add_products(name, one, goal, random)
+        elif kind == "spread":
+            self._add_spread(name, goal)
         elif kind == "groups" and self.levels:
             self._add_groups(name, one, goal)
         elif self.levels and self.chance.random() < 0.5:
@@ -498,6 +500,45 @@ class _Study:
         ]
         scale = float(max(weight.sum(), 1.0))
         self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
+
+    def _add_spread(self, name: str, goal: _Goal) -> None:
+        """A variance with its root, covariances, or a correlation, of numbers that are known of everybody."""
+        one, two = self.pick(self._fixed()), self.pick(self._fixed())
+        kind = self.pick(["variance", "covariance", "correlation"]) if one.text != two.text else "variance"
+        pair = [one] if kind == "variance" else [one, two]
+        texts = ", ".join(part.text for part in pair)
+        self.say(f"{kind}({name}, {texts if kind == 'variance' else f'[{texts}]'}, {goal.text}).")
+        weight = self._counted(goal.expected(), goal.text, *(part.text for part in pair))
+        count = float(weight.sum())
+        known = count >= 1
+        means = [float((weight * part.values).sum()) / max(count, 1.0) for part in pair]
+        matrix = [
+            [
+                max(
+                    float((weight * (x.values - a) * (y.values - b)).sum()) / max(count, 1.0),
+                    0.0 if x is y else -np.inf,
+                )
+                for y, b in zip(pair, means, strict=True)
+            ]
+            for x, a in zip(pair, means, strict=True)
+        ]
+        if kind == "variance":
+            spread, scale = matrix[0][0], one.span
+            found = [
+                Number(name, "variance", spread, scale**2, kind, known),
+                Number(name, "standard deviation", spread**0.5, scale, kind, known and spread > 1e-4 * scale**2),
+            ]
+        elif kind == "covariance":
+            found = [
+                Number(name, f"{x.text} with {y.text}", matrix[i][j], max(x.span, y.span) ** 2, kind, known)
+                for i, x in enumerate(pair)
+                for j, y in enumerate(pair)
+            ]
+        else:
+            scale = (matrix[0][0] * matrix[1][1]) ** 0.5
+            known = known and all(matrix[i][i] > 1e-4 * part.span**2 for i, part in enumerate(pair))
+            found = [Number(name, "", matrix[0][1] / scale if known else 0.0, 1.0, kind, known)]
+        self._keep(name, found, False)
 
     def _add_levels(self, name: str, goal: _Goal) -> None:
         by = self.pick(self.levels)

@@ -167,6 +167,7 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
     for column in spec.columns:
         if indicator(column.atom) not in random:
             identities.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
+    whose = next((name.split("/")[0] for name in domain_predicates(spec)), "patient")
     users: list[Column | Relation] = [column for column in spec.columns if indicator(column.atom) in random]
     for one in (*users, *spec.relations):
         for variable in variables(one.atom):
@@ -176,7 +177,8 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
                     f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
                     one.position,
                     text.get(one.position, "") if one.position else "",
-                    f"Name the identity column: column({one.table}, id, patient({variable.name})).",
+                    f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is "
+                    f"one individual and no column says who: each_row({one.table}, {whose}({variable.name})).",
                 )
 
 

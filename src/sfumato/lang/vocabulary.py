@@ -23,6 +23,7 @@ __all__ = [
     "FUNCTIONS",
     "METRICS",
     "PUBLICATION_FORMS",
+    "SHORT",
     "STATEMENT",
     "STATIC",
     "STRUCTURAL",
@@ -83,7 +84,10 @@ STRUCTURAL = {
 #: Questions over individuals, as their own forms say (questions/).
 AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
-DECLARATIONS = {**STATIC, **STRUCTURAL, **AGGREGATES}
+#: One line that stands for several (lang/short.py).
+SHORT = {"table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])"}
+
+DECLARATIONS = {**SHORT, **STATIC, **STRUCTURAL, **AGGREGATES}
 
 METRICS = {
     "dp/1": "dp(Epsilon)",

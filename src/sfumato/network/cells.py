@@ -31,7 +31,9 @@ from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
 __all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
-_WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
+_WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
+#: What a column of booleans holds as words, however a file of text writes them.
+_BOOLEANS = frozenset(("false", "true"))
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
 _EXACT = 2**53
 
@@ -153,6 +155,8 @@ def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
 def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str:
     _check_type(node, raw, kind, _WORDS if domain.scalar == "str" else _NUMBERS, f"categories of type {domain.scalar}")
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
+    if set(domain.values) <= _BOOLEANS:
+        compared = f"lower({compared})"
     cases = []
     for place, level in enumerate(domain.values):
         literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))

@@ -154,8 +154,11 @@ def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str
     """SQL for the sum of an entry's whole numbers."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
         return "count(*)"
-    names = [f"{sql_name(columns[node.question.values[factor]])}::DOUBLE" for factor in entry.factors]
-    return f"sum({_units(entry.grid, '(' + ' * '.join(names or ['1.0e0']) + ')')})"
+    parts = []
+    for factor, centre in entry.centred:
+        value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
+        parts.append(f"({value} - {sql_number(centre)})" if centre else value)
+    return f"sum({_units(entry.grid, '(' + ' * '.join(parts or ['1.0e0']) + ')')})"
 
 
 def _units(grid: Grid | None, value: str) -> str:

@@ -58,6 +58,8 @@ class Question(ABC):
     expected: bool = False
 
     form: ClassVar[Form]
+    #: The note in docs/proofs/ that proves its moves.
+    proof: ClassVar[str] = "aggregates"
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
     #: What institutions sum up for it (centres/statistics.py), if they can.

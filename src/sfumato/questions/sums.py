@@ -26,13 +26,20 @@ Numbers = NDArray[np.float64]
 class Entry:
     """In every cell of some axes the sum, over the rows there, of a product of values; of no values: how many rows.
 
-    `factors` and `axes` are places among the question's values and axes. Without a `grid` a value has no bounds: the
+    `factors` and `axes` are places among the question's values and axes; from each factor its number of `centres` is
+    taken off, where there are some, before it is multiplied. Without a `grid` a value has no bounds: the
     sum is then a plain float, and nothing of it can be published.
     """
 
     grid: Grid | None
     factors: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()
+    centres: tuple[float, ...] = ()
+
+    @property
+    def centred(self) -> tuple[tuple[int, float], ...]:
+        """Every factor with what is taken off it."""
+        return tuple(zip(self.factors, self.centres or (0.0,) * len(self.factors), strict=True))
 
 
 @dataclass(frozen=True)
