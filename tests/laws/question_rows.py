@@ -19,10 +19,12 @@ from sfumato.questions.axis import Axis
 from sfumato.questions.correlation import Correlation
 from sfumato.questions.count import Count
 from sfumato.questions.covariance import Covariance
+from sfumato.questions.groups import Groups
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.marginals import Marginals
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
+from sfumato.questions.quantile import Median, Quantile
 from sfumato.questions.question import Question
 from sfumato.questions.sum import Sum
 from sfumato.questions.sums import Sums
@@ -89,15 +91,22 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         for about in _about()
         for ends in _PAIRS
     ],
+    Variance: _of_one(Variance) + _by_groups(Variance),
+    Covariance: _of_pairs(Covariance),
+    Correlation: _of_pairs(Correlation),
+    Quantile: [
+        Quantile(values=("x(P)",), ranges=((-2.0, 5.0),), numbers=(0.1, 0.5), step=0.1, **about)
+        for about in _about()
+        if about["rows"] == 1 or about["relation"] == "replace-one"
+    ],
+    Median: [Median(values=("x(P)",), ranges=((0.0, 9.0),), axes=(SEX,), step=1.0, relation=one) for one in RELATIONS],
+    Groups: [Groups(axes=(Axis("city(P)"),), **about) for about in _about()],
     Marginals: [
         Marginals(axes=axes, whole=ways, **about)
         for about in _about()
         for axes in ((SEX, AGE), (SEX, AGE, CAR), (ONE, SEX, CAR))
         for ways in range(1, len(axes) + 1)
     ],
-    Variance: _of_one(Variance) + _by_groups(Variance),
-    Covariance: _of_pairs(Covariance),
-    Correlation: _of_pairs(Correlation),
     Histogram: [Histogram(axes=axes, **about) for about in _about() for axes in ((SEX,), (AGE,), (SEX, AGE))],
 }
 

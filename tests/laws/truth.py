@@ -410,11 +410,14 @@ class _Study:
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
         goal = self.condition(random)
-        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups", "spread"])
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups", "spread", "quantile"])
         # What is multiplied, also by the chance of a condition, needs a largest value; an expectation alone does not.
         products = kind == "moment2" or goal.drawn is not None
         one = self.pick([one for one in self.numbers if one.bounded or not products])
-        if kind == "count":
+        if kind == "quantile" and goal.drawn is None:
+            self._add_quantiles(name, goal)
+        elif kind in ("count", "quantile"):
+            kind = "count"
             self.say(f"count({name}, {goal.text}).")
             weight = self._counted(goal.expected(), goal.text)
             self._keep(name, [Number(name, "", float(weight.sum()), float(max(weight.sum(), 1.0)), kind)], True)
@@ -450,6 +453,25 @@ class _Study:
         known = kind == "sum" or bool(weight.sum() >= 1)
         scale = max(abs(value), one.span) if known else 1.0
         self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
+
+    def _add_quantiles(self, name: str, goal: _Goal) -> None:
+        """Shares that no number of rows divides, so that there is one quantile; it is told to within a bin."""
+        one = self.pick([v for v in self._fixed() if v.bounded])
+        shares = sorted({round(float(share), 2) + 0.00137 for share in self.chance.uniform(0.05, 0.95, 3)})
+        if self.chance.random() < 0.3:
+            shares = [0.5]
+            self.say(f"median({name}, {one.text}, {goal.text}).")
+        else:
+            self.say(f"quantile({name}, {one.text}, {goal.text}, [{', '.join(f'{share:.5f}' for share in shares)}]).")
+        rows = np.sort(one.values[self._counted(goal.expected(), goal.text, one.text) > 0].to_numpy(dtype=float))
+        numbers = []
+        for share in shares:
+            place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
+            known = len(rows) > 0 and (share != 0.5 or len(rows) % 2 == 1)
+            value = float(rows[place]) if known else np.nan
+            part = "" if len(shares) == 1 else f"{round(share, 5):g}"
+            numbers.append(Number(name, part, value, 3 * one.span, "quantile", known))
+        self._keep(name, numbers, False)
 
     def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:
         two = self.pick(self._fixed())

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -230,10 +231,12 @@ def _public(declared: Declared, clause: Clause) -> None:
 
 def _range(declared: Declared, clause: Clause) -> None:
     atom = _atom(clause.head.arguments[0], "a random variable")
-    domain: Interval | Categories
+    domain: Interval | Categories | AnyText
     if len(clause.head.arguments) == 3:
         low, high = (_number(end, "an end of a range") for end in clause.head.arguments[1:])
         domain = Interval(low, high)
+    elif indicator(clause.head.arguments[1]) == "text/0":
+        domain = AnyText()
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
@@ -516,6 +519,7 @@ def _unknown_missing(declared: Declared) -> Iterable[Problem]:
             and isinstance(one.value, (int, float))
             and domain.low <= one.value <= domain.high
         ) or (isinstance(domain, Categories) and one.value in domain.values)
+        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
         if not inside and one.position is not None:
             yield Problem(
                 "error",

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
+from sfumato.core.guarantee import Guarantee
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -62,6 +63,8 @@ class Question(ABC):
     proof: ClassVar[str] = "aggregates"
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
+    #: Whether its answer must be drawn itself: noise on its sums would not be enough.
+    only_drawn: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 
@@ -113,6 +116,13 @@ class Question(ABC):
     def refusal(self) -> str:
         """Why nothing of it can be planned, beyond values without bounds; empty where there is no reason."""
         return ""
+
+    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
+        """Whether its answer is better drawn than read off noisy sums, when `beside` further ones are drawn as well.
+
+        0 further ones: nothing else shares the promise. -1: noisy sums share it.
+        """
+        return False
 
     # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
 

@@ -54,6 +54,8 @@ class Sums:
     units: tuple[NDArray[Any], ...] = field(repr=False)
     counts: tuple[NDArray[Any], ...] = field(repr=False)
     count: int | Fraction = field(default=0, repr=False)
+    #: What the cells are called, where no list of them is public: private too.
+    texts: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def total(cls, entries: tuple[Entry, ...], sizes: Sequence[int], parts: Sequence[Sums]) -> Sums:
@@ -93,4 +95,5 @@ class Sums:
 
     def same(self, other: Sums) -> bool:
         """Whether these are the same whole numbers."""
-        return all(np.array_equal(a, b) for a, b in zip(self.units, other.units, strict=True))
+        alike = all(np.array_equal(a, b) for a, b in zip(self.units, other.units, strict=True))
+        return alike and self.texts == other.texts

@@ -9,7 +9,7 @@ Not here: charging and writing (run/study.py), the errors of a number (questions
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,29 @@ from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Drawn", "View"]
+__all__ = ["COLUMNS", "Drawn", "View", "tidy_rows", "tidy_table"]
 
 #: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
 #: Bounds of what is not noisy any more: published sums are read as they are.
 _ANYTHING = Bounds.unbounded("a published sum")
+
+
+def tidy_rows(
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure]
+) -> list[dict[str, Any]]:
+    """One line a published number of a node."""
+    found = []
+    for part, label, figure in zip(parts, labels, figures, strict=True):
+        numbers = (figure.value, figure.standard_error, figure.low, figure.high)
+        found.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+    return found
+
+
+def tidy_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """One column a variable, between the name and the number."""
+    by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+    return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
 
 
 @dataclass
@@ -132,12 +149,8 @@ class View:
                 figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
-            for part, label, figure in zip(parts, labels, figures, strict=True):
-                numbers = (figure.value, figure.standard_error, figure.low, figure.high)
-                rows.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
-        # One column a variable, between the name and the number: a tidy table.
-        by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
-        return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
+            rows += tidy_rows(name, parts, labels, figures)
+        return tidy_table(rows)
 
     def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
         """Tables of the same rows, made consistent with each other: post-processing."""
