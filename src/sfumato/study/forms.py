@@ -95,6 +95,10 @@ def _words(given: Any, asking: Asking) -> str:
     return ", ".join(show(Compound(word)) for word in ([given] if isinstance(given, str) else given))
 
 
+def _label(given: Any, asking: Asking) -> str:
+    return "" if given is None else f", for({_column(given, asking)})"
+
+
 _FEATURES = Option("features", _columns, required=True)
 
 _ALL: Sequence[Form] = (
@@ -114,6 +118,8 @@ _ALL: Sequence[Form] = (
          "outliers([{columns}])"),
     Form("rows", "table/1", "Every person's row with noise in each cell, without identifiers.", "columns",
          "table([{columns}])"),
+    Form("synthetic", "synthetic/1", "Invented rows made from noisy counts; label= is what others want to predict.",
+         "columns", "synthetic([{columns}]{label})", options=(Option("label", _label),)),
     Form("channel", "channel/2", "Every person's value through one channel designed for these uses.", "number",
          "channel({column}, [{uses}])", options=(Option("uses", _words, default=("identity",)),)),
 )  # fmt: skip
