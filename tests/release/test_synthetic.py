@@ -119,6 +119,11 @@ def attacker_distance(monkeypatch, runs: int, factor: float) -> float:
         return type(noise)(noise.scale * factor, noise.sensitivity, noise.adjacency, noise.dimension, None)
 
     monkeypatch.setattr(Measurer, "_noise", weaker)
+    # What is fitted to the drawn tables is post-processing and costs most of the time: one law stands for all.
+    law = Fitted.to(
+        (2, 2, 2), [CountTable((0, 1), np.ones((2, 2)), 1.0), CountTable((1, 2), np.ones((2, 2)), 1.0)], 40.0
+    )
+    monkeypatch.setattr(Fitted, "to", classmethod(lambda cls, *given, **named: law))
     schema = Schema({"a": Categories(["x", "y"]), "b": Categories(["x", "y"]), "c": Categories(["x", "y"])})
     release = SyntheticRelease(schema, 8.0, 1e-6, label="c", rows=3)
     first = {"a": ["x"] * 40, "b": ["x"] * 40, "c": ["x"] * 40}
@@ -154,7 +159,7 @@ def test_an_attacker_stays_below_the_claim_and_refutes_weaker_noise(monkeypatch)
 
 @pytest.mark.slow
 def test_two_thirds_of_the_noise_are_refuted(monkeypatch):
-    limit, honest, broken = distances(monkeypatch, 1500, 2 / 3)
+    limit, honest, broken = distances(monkeypatch, 400, 2 / 3)
     assert 1.2 < honest < limit < broken
 
 

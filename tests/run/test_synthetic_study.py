@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from sfumato import Ledger
+from sfumato import Categories, Interval, Ledger, Study
 from sfumato.cli.app import app
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
@@ -242,3 +242,24 @@ def test_a_table_whose_noise_is_wider_than_its_columns_is_told_before_anything_i
     assert "synthetic" in said
     assert "total variation about" in narrow.publications[0].reason
     assert not verdicts(planned(study("table([age(P), drug(P), ill(P)])", **{"dp(2.0,": "dp(20.0,"})))
+
+
+def test_the_same_from_python():
+    asked = (
+        Study("Patients")
+        .table(
+            "patients",
+            patients(),
+            person="id",
+            columns={
+                "age": Interval(0, 110),
+                "drug": Categories(["a", "b", "c", "other"], unknown="other"),
+                "ill": Categories(["no", "yes"]),
+            },
+        )
+        .promise("public", epsilon=2.0, delta=1e-6)
+        .synthetic(["age", "drug", "ill"], label="ill", to="public", name="rows")
+    )
+    assert "synthetic([" in asked.to_text()
+    assert "for(" in asked.to_text()
+    assert "rows" in str(asked.plan(size=4000))

@@ -131,7 +131,7 @@ def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[
     tree = Plan("tree", "columns beside the label, then a tree of pairs", 0.6, (Round(0.05, 0.35, forest),))
     if columns > _MANY_COLUMNS:
         return [pairs, tree]
-    more = Choice(others, 600_000 if typical < 0.01 else 150_000, forest=False)
+    more = Choice(others, 600_000 if typical < 0.03 else 150_000, forest=False)
     rounds = Plan(
         "rounds",
         "columns beside the label, a tree of pairs, then the pairs it misses",
