@@ -85,3 +85,16 @@ def test_keeping_the_best_costs_more_than_one_run():
     from sfumato.core import GaussianDP
 
     assert poisson_epsilon(RunCost(0.3), 1e-6, 2.0) > 1.1 * GaussianDP(0.3).epsilon(1e-6)
+
+
+def test_the_best_of_many_runs_states_the_cost_of_all_and_is_not_saved(tmp_path):
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (3000, 2))
+    model = PrivateLogisticRegression(1.0, norm=1.0, classes=[False, True])
+    search = PrivateSearch(
+        model, {"regularization": [1e-3, 1e-2]}, epsilon=2.0, delta=1e-6, scheme="random_stopping", random_state=1
+    )
+    search.fit(X, X[:, 0] > 0)
+    assert search.best_estimator_.guarantee_ == search.guarantee_
+    with pytest.raises(UnprovedError, match="best of several runs"):
+        search.best_estimator_.save(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())

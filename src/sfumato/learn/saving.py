@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Interval
 from sfumato.core.whole_file import write_whole_file
-from sfumato.errors import CertificateError, SfumatoError
+from sfumato.errors import CertificateError, SfumatoError, UnprovedError
 from sfumato.learn.plain_values import ValueReader, as_plain
 from sfumato.learn.published import published_names, refuse_unpublishable
 
@@ -46,6 +46,12 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write what may be published of a fitted estimator, with its certificate; a crash leaves no half file."""
     check_is_fitted(estimator, "guarantee_")
     refuse_unpublishable(estimator, "saved")
+    if getattr(estimator, "_chosen_among_many", False):
+        raise UnprovedError(
+            "This model is the best of several runs by random stopping. Its certificate would state the cost of one "
+            "run, and the verifier cannot re-derive the cost of all: it is not saved. Use "
+            "PrivateSearch(scheme='split'). Nothing was written."
+        )
     record = _record(estimator)
     record["certificate"] = json.loads(estimator.certificate_.to_json())
     record = {"sfumato_model": _VERSION, **record}

@@ -261,6 +261,10 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
     def _keep(self, model: Any, candidate: dict[str, Any], tried: int, scoring: Any) -> None:
         self.best_estimator_, self.best_params_ = model, candidate
         self.n_tried_, self._scoring = tried, scoring
+        if self.scheme != "split":
+            # One run costs less than the best of many: what is handed out states the cost of all.
+            core = private_core(model)[0]
+            core.guarantee_, core._chosen_among_many = self.guarantee_, True
 
     @property
     def certificate_(self) -> Certificate:
