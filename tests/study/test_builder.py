@@ -262,10 +262,11 @@ def wrong() -> list[tuple[str, object]]:
         ("features", lambda: base().ask("regression", "days", to="public")),
         ("nothing refers to the promise towards 'researcher'", lambda: base().mean("days", to="public").plan()),
         ("a int is no table", lambda: base(3)),
+        ("null= into the domain of days", lambda: base(missing="skip").synthetic(["days", "age"], to="public").plan()),
     ]  # fmt: skip
 
 
-PROLOG = re.compile(r"\w\(P\)|:-|\w/\d|\btext:\d")
+PROLOG = re.compile(r"\w\(P\)|\$|:-|\w/\d|\btext:\d")
 
 
 @pytest.mark.parametrize(("words", "call"), wrong(), ids=[words for words, _ in wrong()])
