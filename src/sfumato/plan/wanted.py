@@ -17,7 +17,8 @@ from sfumato.errors import PlanError
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
-from sfumato.plan.request import Request, requests_of
+from sfumato.plan.request import Request, asked_of, requests_of
+from sfumato.questions.question import Question
 
 __all__ = ["KINDS", "Wanted", "follows_study", "wanted_of"]
 
@@ -49,6 +50,7 @@ class Wanted:
     uses: tuple[str, ...] = ()
     rows: int = 1
     row_table: str | None = None
+    question: Question | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +64,8 @@ class Wanted:
     @property
     def stated(self) -> dict[str, Any]:
         """What an act says about the columns it reads: their names, ranges and which of them is the target."""
+        if self.question is not None:
+            return {"question": self.question.to_dict(), "columns": list(self.columns), "target": None}
         read = dict(zip(self.columns, self.domains, strict=True))
         if self.target is not None and self.target_domain is not None:
             read.setdefault(self.target, self.target_domain)
@@ -77,6 +81,10 @@ class Wanted:
 def wanted_of(request: Request, network: Network) -> Wanted:
     """Read the term and check what every kind needs: one bounded value per individual, and nobody's presence hidden."""
     term = request.term
+    asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
+    if asked is not None and show(term) == asked.name:
+        question = asked_of(asked)
+        return Wanted(request, question.form.ways, (asked.name,), (), question=question)
     if not isinstance(term, Compound) or term.functor not in KINDS:
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "

@@ -114,6 +114,8 @@ def _drawn(
     done = [performed[act.name, act.observer] for act in acts]
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
     proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
+    drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
+    proofs |= {question.proof for name, question in plan.questions.items() if name in drawn}
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
