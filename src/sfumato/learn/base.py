@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import Adjacency
@@ -28,12 +28,12 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import Bounds, price_of_bounds, settle_bounds
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, minimise
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
-from sfumato.learn.shown import FittedShown
-from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
@@ -49,7 +49,7 @@ class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
 
-class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     """A linear classifier trained once under a privacy budget. Abstract.
 
     The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed
@@ -98,19 +98,18 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearClassifier:
-        """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         self._begin()
         if is_device_array(X):
             from sfumato.learn.stream import fit_on_device
 
-            return fit_on_device(self, X, y)
+            fit_on_device(self, X, y)
+            return
         epsilon, delta = self._checked_budget()
         matrix = checked_matrix(self, X, reset=True)
         labels, self.classes_ = checked_labels(y, matrix.shape[0], declared_classes(self.classes))
         seeds = seed_from(self.random_state)
-        self._size(matrix.shape[0])  # refuses before a norm is bought
+        self._pay(matrix.shape[0], matrix.shape[1])
         bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
         plan = self._plan(epsilon - bounds.epsilon, delta, matrix.shape[0], matrix.shape[1], len(self.classes_))
         self._warn_if_hopeless(plan)
@@ -126,7 +125,17 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
         with calm_threads(matrix.shape[0] * matrix.shape[1]):
             self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
         self._store(plan, rows, bounds)
-        return self
+        self._finish(X, labels, seeds)
+
+    def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
+        """Called last by a fit in memory; a curve of probabilities that is paid for is drawn here."""
+
+    def _pay(self, rows: int, columns: int) -> None:
+        """Reserve all that will be drawn, a bought norm included; refuses before anything is."""
+        self._size(rows)
+        size = np.broadcast_to(0.0, (rows, columns))
+        promise = Budget(*self._checked_budget(), self.adjacency, 1, 1).promise()
+        pay(self, lambda: self.plan_for(size, self.classes_).events, promise)
 
     def _checked_budget(self) -> tuple[float, float]:
         epsilon = positive(self.epsilon, "epsilon")
