@@ -155,7 +155,8 @@ def test_the_limits_are_documented():
         ("below/../../items.parquet", "outside the data folder"),
         ("items*.parquet", "several files"),
         ("item?.csv", "several files"),
-        ("items.duckdb", "neither Parquet nor CSV"),
+        ("items.duckdb", "does not say which of its tables"),
+        ("items.xlsx", "neither Parquet nor CSV"),
         ("items", "neither Parquet nor CSV"),
     ],
 )
