@@ -1,6 +1,6 @@
 """Quantiles beside OpenDP, and named groups beside the best rule there is.
 
-Run: python benchmarks/questions_quantiles.py [quantiles] [groups] [--draws 6].
+Run: python benchmarks/questions_quantiles.py [quantiles] [groups] [--draws 6] [--rows 1000 100000].
 Quantiles 0.05, 0.10, …, 0.95 of whole numbers between 0 and 100,000 at a pure ε, replacing one row, the number of rows
 public. Both choose among the same 100,001 places. OpenDP (`make_private_quantile`) gets ε/19 for each quantile; ours
 draws all together with seven tenths of ε and pays the intervals from the rest. Rank error: how far the wanted share of
@@ -71,13 +71,13 @@ def opendp(rows: np.ndarray, epsilon: float) -> np.ndarray:
     return np.array([one(share) for share in WANTED])
 
 
-def quantiles(draws: int) -> None:
+def quantiles(draws: int, sizes: list[int]) -> None:
     random = np.random.default_rng(7)
     print(
         f"{'rows':>8} {'ε':>4} {'shape':<11} {'ours':>8} {'OpenDP':>8} {'ratio':>6} {'inside':>7} {'s':>6} {'peer':>6}"
     )
     below = half = cells = 0
-    for size in (1_000, 100_000):
+    for size in sizes:
         for epsilon in (0.1, 1.0):
             for shape in SHAPES:
                 rows = rows_of(shape, size, random)
@@ -134,9 +134,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=["quantiles", "groups"])
     parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 100_000])
     given, _ = parser.parse_known_args()
     if "quantiles" in given.sections:
-        quantiles(given.draws)
+        quantiles(given.draws, given.rows)
     if "groups" in given.sections:
         groups()
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +41,17 @@ KINDS = {
     "ends": "filtered mean",
     "nobody": "empty group",
     "groups": "histogram",
+    "both": "histograms together",
+    "tables": "marginals",
     "moments": "moment2",
     "share": "computed",
     "each": "computed",
     "gap": "computed",
 }
+
+
+#: Kinds of counts of cells.
+TABLES = ("histogram", "histograms together", "marginals")
 
 
 def study(promise: str, adjacency: str) -> str:
@@ -53,6 +60,7 @@ def study(promise: str, adjacency: str) -> str:
     clauses = "".join(
         f"publish({name}, {name}Node, openness({who})).\n" for name in KINDS for who in ("public", "doctor")
     )
+    clauses += "".join(f"publish(both, sideNode, openness({who})).\n" for who in ("public", "doctor"))
     bans = "".join(f"forbid({name}, {forbidden}).\n" for name in KINDS) if forbidden else ""
     return f"""
 source(people, 'people.parquet').
@@ -79,6 +87,9 @@ mean(heightsNode, b(P), (person(P), a(P) > 10)).
 mean(endsNode, b(P), (person(P), a(P) < 30)).
 mean(nobodyNode, b(P), (person(P), a(P) > 79.9)).
 histogram(groupsNode, g(P), person(P)).
+histogram(bothNode, [g(P), a(P): [20, 40]], person(P)).
+histogram(sideNode, a(P), person(P), [20, 40]).
+marginals(tablesNode, [g(P), a(P): [20, 40], b(P): [0.5]], 2, person(P)).
 moment2(momentsNode, [a(P), b(P)], person(P)).
 random(shareNode).
 depends(shareNode, [oldNode, wealthNode], wealthNode / oldNode).
@@ -107,6 +118,12 @@ def truths(table: dict[str, np.ndarray]) -> dict[str, list[float]]:
 
     old, total, wealth = float((a > 40).sum()), float(a.sum()), float(b[a > 20].sum())
     average, heights = mean(a), mean(b[a > 10])
+    by_a = [a < 20, (a >= 20) & (a < 40), a >= 40]
+    by_b, by_g = [b < 0.5, b >= 0.5], [g == level for level in "xyz"]
+
+    def crossed(*axes: list[np.ndarray]) -> list[float]:
+        return [float(np.logical_and.reduce(cell).sum()) for cell in product(*axes)]
+
     return {
         "old": [old],
         "total": [total],
@@ -117,6 +134,8 @@ def truths(table: dict[str, np.ndarray]) -> dict[str, list[float]]:
         "ends": [mean(b[a < 30])],
         "nobody": [mean(b[a > 79.9])],
         "groups": [float((g == level).sum()) for level in "xyz"],
+        "both": [*crossed(by_g, by_a), *crossed(by_a)],
+        "tables": [*crossed(by_g, by_a), *crossed(by_g, by_b), *crossed(by_a, by_b)],
         "moments": [float((p * q).sum()) for p in (a, b) for q in (a, b)],
         "share": [wealth / old if old else math.nan],
         "each": [total * 0.01 + old],
@@ -200,7 +219,7 @@ def failures(numbers: list[Number], low: float, high: float, fewest: int, by: st
     for name, (share, count) in shares(numbers, by).items():
         if count >= fewest and not low <= share <= (1.0 if name.endswith("cut ones") else high):
             wrong.append(f"{name}: {share:.4f} of {count}")
-    plain = [number for number in numbers if number.kind in ("count", "sum", "histogram", "moment2")]
+    plain = [number for number in numbers if number.kind in ("count", "sum", *TABLES, "moment2")]
     for name in sorted({number.name for number in plain}):
         scaled = [number.error / number.standard_error for number in plain if number.name == name]
         spread = float(np.mean(np.square(scaled)))
@@ -298,7 +317,7 @@ def test_of_an_empty_group_nothing_is_known():
 
 def doubled(promise: str) -> str:
     """Every question with one number, and twice that number and one more."""
-    single = [name for name in KINDS if name not in ("groups", "moments", "share", "each", "gap")]
+    single = [name for name in KINDS if name not in ("groups", "both", "tables", "moments", "share", "each", "gap")]
     text = study(promise, "replace-one")
     for name in single:
         text += f"random({name}Twice).\ndepends({name}Twice, [{name}Node], 2 * {name}Node + 1).\n"
@@ -374,7 +393,11 @@ def _half_the_people(monkeypatch):
 
 @pytest.mark.parametrize("defect", [_halved, _one_error_for_all_moments, _half_the_people])
 def test_the_law_finds(defect, monkeypatch):
-    honest = published((300,), 10, ("pure",))
-    assert failures(honest, 0.8, 1.0, 20, "name") == []
+    assert _honest_failures() == []
     defect(monkeypatch)
-    assert failures(published((300,), 10, ("pure",)), 0.8, 1.0, 20, "name")
+    assert failures(published((300,), 18, ("pure",)), 0.8, 1.0, 20, "name")
+
+
+@lru_cache
+def _honest_failures() -> list[str]:
+    return failures(published((300,), 18, ("pure",)), 0.8, 1.0, 20, "name")

@@ -18,6 +18,7 @@ from sfumato.lang import load
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.network.network import Network
 from sfumato.plan.request import asked_of
+from sfumato.questions.axis import Axis
 from sfumato.questions.count import Count
 from sfumato.questions.grid import Grid
 from sfumato.questions.histogram import Histogram
@@ -107,6 +108,13 @@ def test_the_law_finds_the_unit_of_one_group_used_for_several(monkeypatch):
     monkeypatch.setattr(Mean, "find_moves", lambda self: moves)
     question = dataclasses.replace(alone, axes=(SEX,))
     assert len(wrong_moves(question)) == 2
+
+
+def test_chances_of_one_cell_are_not_public():
+    """Probabilities add up to one but for rounding, which would tell who is who."""
+    one = Histogram(axes=(Axis("x(P)", ("a",)),), everybody=True)
+    assert one.is_public
+    assert not dataclasses.replace(one, expected=True).is_public
 
 
 def test_norms_are_no_plain_numbers():

@@ -470,7 +470,7 @@ class _Study:
             known = len(rows) > 0 and (share != 0.5 or len(rows) % 2 == 1)
             value = float(rows[place]) if known else np.nan
             part = "" if len(shares) == 1 else f"{round(share, 5):g}"
-            numbers.append(Number(name, part, value, 3 * one.span, "quantile", known))
+            numbers.append(Number(name, part, value, 10 * one.span, "quantile", known))  # its range may be wider
         self._keep(name, numbers, False)
 
     def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:

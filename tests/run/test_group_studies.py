@@ -68,7 +68,9 @@ def test_at_a_large_epsilon_it_is_what_pandas_says():
     _, found = published(study(*ASKED, metric="dp(1000000, 0.001)"), given, None)
     frame = given.to_pandas()
     exact = frame[(frame["a"] > 10) & frame["city"].notna()].groupby("city").size()
-    assert dict(zip(found["city(P)"], found["value"], strict=True)).items() <= dict(exact).items()
+    off = np.abs(found["value"] - exact[found["city(P)"]].to_numpy())  # with a chance of δ a group is off by one
+    assert off.max() <= 1
+    assert np.mean(off == 0) > 0.95
     assert set(exact[exact > 2].index) <= set(found["city(P)"])
 
 
@@ -98,6 +100,16 @@ def test_of_nobody_no_group_is_named():
     _, found = published(study(*ASKED, "adjacency(people, add_remove)."), empty)
     assert len(found) == 0
     assert "city(P)" in found.columns
+
+
+def test_the_plan_says_what_absence_means():
+    """By the author's word there is none; one that is there all the same is in no group, and nothing fails."""
+    text = study(*ASKED).replace("missing(city(P), skip).", "missing(people, never).")
+    plan = make_plan(text, sizes={"people": 4000})
+    about = " ".join(plan.publications[0].about)
+    assert "one would be in no group" in about
+    assert "None" not in about
+    assert run_plan(plan, {"people": table()}, None, random_state=1).published[0].values.num_rows > 2
 
 
 def test_rare_names_stay_unsaid():

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import Categories, Interval, Ledger, Study, load, make_plan, verify
+from sfumato import Adjacency, ApproxDP, Categories, Interval, Ledger, Study, load, make_plan, verify
 from sfumato.errors import InputError, OverspendError, PlanError, SfumatoError, StudyError, UnknownDatasetError
 from sfumato.study.forms import FORMS
 
@@ -67,6 +67,30 @@ def test_from_a_table_to_published_numbers(tmp_path):
     assert both.columns[:2] == ["age", "readmitted"]
     assert both.height == 6
     assert all(verify(certificate).ok for certificate in release.certificates.values())
+
+
+def test_the_promised_example(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    stays(1200).to_parquet(tmp_path / "data" / "stays.parquet")
+    monkeypatch.chdir(tmp_path)
+    study = (
+        Study("Stays in hospital")
+        .table("stays", "stays.parquet", person="patient_nbr", rows_per_person=3,
+               columns={"days": Interval(1, 14), "age": Categories(["young", "middle", "old"]),
+                        "readmitted": Categories(["no", "yes"])})
+        .promise("public", epsilon=1, delta=1e-6)
+        .promise("researcher", epsilon=4, delta=1e-6)
+        .mean("days", by="age", to="public")
+        .histogram(["age", "readmitted"], to="public")
+        .quantiles("days", [0.5, 0.9], to="public")
+        .synthetic(["age", "days", "readmitted"], label="readmitted", to="researcher")
+    )  # fmt: skip
+    plan = study.plan(size=70_000)
+    assert len(plan.compare(epsilon=[0.5, 1, 2])) == 12
+    Ledger("ledger.db").grant("stays", ApproxDP(6, 1e-5, adjacency=Adjacency("person", "replace-one")))
+    release = plan.run("data/", ledger="ledger.db")
+    assert len(release["mean days by age"].to_pandas()) == 3
+    assert Study.from_text(study.to_text()).to_text() == study.to_text()
 
 
 def test_the_published_numbers_are_those_of_the_table(tmp_path):
@@ -144,16 +168,19 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
     """Discovery: a form that is written here and does not work in the language fails."""
     columns = {"nothing": (), "number": "days", "any": "readmitted", "numbers": ["days", "drugs"]}
     options = {"features": ["drugs"], "uses": ["identity"], "numbers": [0.25, 0.5]}
-    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f").drop_duplicates("patient_nbr")
+    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f", city="Ulm").drop_duplicates("patient_nbr")
     for place, form in enumerate(FORMS.values()):
         study = (
             Study("all")
             .table(
-                "stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80), "sex": ["f", "m"]}
+                "stays",
+                frame,
+                person="patient_nbr",
+                columns={**COLUMNS, "drugs": (0, 80), "sex": ["f", "m"], "city": str},
             )
             .promise("public", epsilon=2, delta=1e-6)
         )
-        subject = columns.get(form.subject, ["age", "readmitted"])
+        subject = ["city"] if form.method == "groups" else columns.get(form.subject, ["age", "readmitted"])
         own = {one.name: options[one.name] for one in form.options if one.required}
         question = getattr(study, form.method)(*([subject] if subject else []), to="public", **own)
         plan = question.plan(size=300)
@@ -231,7 +258,7 @@ def wrong() -> list[tuple[str, object]]:
         ("give both ends", lambda: base().derive("weeks", "days / 7", low=0)),
         ("reads no column", lambda: base().derive("weeks", "1 + 1")),
         ("it takes two readers", lambda: base().together("public")),
-        ("is about everybody", lambda: base().ask("regression", "days", by="age", features=["age"], to="public")),
+        ("by= is no part", lambda: base().ask("regression", "days", by="age", features=["age"], to="public")),
         ("features", lambda: base().ask("regression", "days", to="public")),
         ("nothing refers to the promise towards 'researcher'", lambda: base().mean("days", to="public").plan()),
         ("a int is no table", lambda: base(3)),
@@ -359,3 +386,17 @@ def test_nothing_said_is_said():
         Study("empty").plan()
     with pytest.raises(StudyError, match="error"):
         Study.from_text("mean(m, x(P), y(P)).")
+
+
+def test_medians_and_quantiles_are_those_of_the_table(tmp_path):
+    frame = stays().drop_duplicates("patient_nbr")
+    study = (
+        Study("Stays in hospital")
+        .table("stays", frame, person="patient_nbr", columns=COLUMNS)
+        .promise("public", epsilon=1_000_000)
+        .quantiles("days", numbers=[0.251, 0.901], to="public")
+    )
+    release = study.plan(size=len(frame)).run(ledger=tmp_path / "ledger.db", grant=True)
+    ((name, _),) = list(release)
+    exact = frame["days"].quantile([0.251, 0.901], interpolation="higher")
+    assert release[name].to_pandas()["value"].tolist() == pytest.approx(exact.tolist(), abs=1.01)

@@ -100,11 +100,12 @@ def pay(estimator: Any, cost: Callable[[], Cost], promise: Guarantee) -> None:
 
 def fit_inside(outer: Any, inner: Any, X: Any, y: Any) -> Any:
     """Fit an estimator that another one consists of: what it draws is reserved where the outer fit's cost is."""
-    inner._charge = outer._charge
+    inner._charge, inner._inside = outer._charge, True
     try:
         return inner.fit(X, y)
     finally:
-        vars(inner).pop("_charge", None)
+        for name in ("_charge", "_inside"):
+            vars(inner).pop(name, None)
 
 
 def is_charged(estimator: Any) -> bool:

@@ -51,7 +51,7 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
     matrix = canonical(without_values("X", read))
     if sparse.issparse(matrix) and matrix.nnz and not np.isfinite(matrix.data).all():
         raise DataError("X contains NaN or infinity. Nothing was spent.")
-    if reset:
+    if reset and not vars(estimator).get("_inside"):  # features that another estimator made are no columns
         warn_of_scaling(matrix)
     return matrix
 

@@ -57,15 +57,15 @@ def scaled_by_itself(matrix: Any) -> bool:
         many = np.array([np.unique(column[:100]).size >= _LEAST_VALUES for column in first.T])
         deviation = first.std(axis=0)
         near = many & (np.abs(first.mean(axis=0)) <= _SIGMAS * deviation / np.sqrt(len(first))) & (deviation > 0)
-        for column in np.flatnonzero(near):
-            values = matrix[:, column]
-            if abs(float(values.mean())) <= _EXACT * float(np.abs(values).mean()):
-                return True
-        if many.sum() < 2:
+        if near.any() and _centred(matrix, first, near):
+            return True
+        if many.sum() < 2 or first[:, many].min() < -1 - _CLOSE or first[:, many].max() > 1 + _CLOSE:
             return False
-        if first[:, many].min() < -1 - _CLOSE or first[:, many].max() > 1 + _CLOSE:
-            return False
-        whole = matrix[:, many]
-        lows, highs = whole.min(axis=0), whole.max(axis=0)
+        lows, highs = matrix.min(axis=0)[many], matrix.max(axis=0)[many]
         low = 0.0 if abs(lows[0]) < _CLOSE else -1.0
         return bool((np.abs(highs - 1) < _CLOSE).all() and (np.abs(lows - low) < _CLOSE).all())
+
+
+def _centred(matrix: np.ndarray, first: np.ndarray, near: np.ndarray) -> bool:
+    """Whether the mean of one of these columns is zero to the last digits; one pass over the rows as they lie."""
+    return bool((np.abs(matrix.mean(axis=0)) <= _EXACT * np.abs(first).mean(axis=0))[near].any())

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Condition, Every, Member, Present
 
@@ -174,7 +175,7 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     from sfumato.network.tables import layout_of
 
     layout = layout_of(network.spec, cell.source.table)  # type: ignore[union-attr]
-    averaged = layout.each_person and not isinstance(cell.domain, Categories)
+    averaged = layout.each_person and not isinstance(cell.domain, Categories | AnyText)
     if cell.skip:
         if averaged:
             return "such cells take no part in a person's mean; a person is left out only if all of hers are so"
@@ -184,7 +185,8 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
         return f"{part}counted as {cell.missing}"
-    return f"there are none by the author's word (one would count as {cell.missing})"
+    place = "be in no group" if isinstance(cell.domain, AnyText) else f"count as {cell.missing}"
+    return f"there are none by the author's word (one would {place})"
 
 
 def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:

@@ -188,10 +188,14 @@ def _dataset(
     size: float,
     strategies: Sequence[Strategy],
 ) -> Mixed:
-    def statistics(asked: tuple[Request, ...]) -> Settled:
-        return _cheapest(network, dataset, asked, sizes, size)
+    # Beside tables and models, colluders' statistics are counted as versions of each other: one kind of noise for all.
+    acting = any(request.level == "other" for request in requests)
+    apart = not (acting and network.spec.collusions)
 
-    if any(request.level == "other" for request in requests):
+    def statistics(asked: tuple[Request, ...]) -> Settled:
+        return _cheapest(network, dataset, asked, sizes, size, apart)
+
+    if acting:
         return Mixing(network, dataset, requests, strategies, size, sizes, statistics).settle()
     found = statistics(requests)
     losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
@@ -204,7 +208,12 @@ def _dataset(
 
 
 def _cheapest(
-    network: Network, dataset: str, requests: tuple[Request, ...], sizes: Mapping[str, float], size: float
+    network: Network,
+    dataset: str,
+    requests: tuple[Request, ...],
+    sizes: Mapping[str, float],
+    size: float,
+    apart: bool,
 ) -> Settled:
     found, refusals = [], []
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
@@ -214,10 +223,10 @@ def _cheapest(
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
 
-    def apart(own: tuple[Request, ...], noise: Noise, scales: Mapping[str, float]) -> Settled:
+    def settled(own: tuple[Request, ...], noise: Noise, scales: Mapping[str, float]) -> Settled:
         return Settling(network, dataset, own, noise, size, sizes, scales, templates).settle()
 
-    both = settle_side_by_side(network, dataset, requests, apart)
+    both = settle_side_by_side(network, dataset, requests, settled) if apart else None
     found += [both] if both is not None else []
     if not found:
         raise refusals[0]

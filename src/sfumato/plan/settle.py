@@ -83,6 +83,7 @@ class Settling:
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
         default_factory=dict, repr=False, compare=False
     )
+    _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -283,6 +284,12 @@ class Settling:
             )
 
     def _reads_of(self, request: Request) -> dict[str, float]:
+        key = request.observer, request.name
+        if key not in self._reads:
+            self._reads[key] = self._find_reads(request)
+        return self._reads[key]
+
+    def _find_reads(self, request: Request) -> dict[str, float]:
         """For every sum behind a request what it adds, per unit of variance, to its mean relative squared error.
 
         The mean over its numbers: a publication counts once, however many numbers it shows.

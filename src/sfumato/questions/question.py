@@ -156,7 +156,8 @@ class Question(ABC):
 
     def find_moves(self) -> Moves:
         """The moves, computed once for each question."""
-        certain = self.everybody and self.rows == 1
+        # Chances add up to one but for rounding: there nobody's row counts for certain.
+        certain = self.everybody and self.rows == 1 and not self.expected
         corners = self.corners(True), self.corners(False)
         return moves_of_corners(*corners, self.cells, self.rows, self.relation, certain)
 

@@ -189,7 +189,7 @@ class Spread(Question):
                 most = away
             else:
                 across = (2 * away if pure else math.sqrt(2) * away) if self.cells > 1 else 0.0
-                certain = self.everybody and self.rows == 1
+                certain = self.everybody and self.rows == 1 and not self.expected
                 most = max(self._inside(pure), across, 0.0 if certain else away)
             found[pure] = self.rows * most * (1 + 2.0**-40)  # floats of square roots, rounded against us
         return Moves(L1(found[True]), L2(found[False]))

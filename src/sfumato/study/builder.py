@@ -75,7 +75,15 @@ class Study(Shown):
         sum: ClassVar[Callable[..., Study]]
         mean: ClassVar[Callable[..., Study]]
         moments: ClassVar[Callable[..., Study]]
+        variance: ClassVar[Callable[..., Study]]
+        covariance: ClassVar[Callable[..., Study]]
+        correlation: ClassVar[Callable[..., Study]]
         histogram: ClassVar[Callable[..., Study]]
+        marginals: ClassVar[Callable[..., Study]]
+        groups: ClassVar[Callable[..., Study]]
+        quantiles: ClassVar[Callable[..., Study]]
+        median: ClassVar[Callable[..., Study]]
+        synthetic: ClassVar[Callable[..., Study]]
         classifier: ClassVar[Callable[..., Study]]
         regression: ClassVar[Callable[..., Study]]
         outliers: ClassVar[Callable[..., Study]]
@@ -88,7 +96,7 @@ class Study(Shown):
         data: Any = None,
         *,
         person: str | None,
-        columns: Mapping[str, Interval | Categories | Sequence[Any]],
+        columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str]],
         rows_per_person: int = 1,
         missing: str | None = None,
     ) -> Study:
@@ -96,8 +104,9 @@ class Study(Shown):
 
         `person=None` is your word that every row is another person: then no row can be named, and statistics and
         models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
-        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them. Its `null` and
-        `unknown` stand for absent and unlisted cells; without them it is your word that there are none.
+        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them; `str` is text
+        of which no list is public, to be asked for by .groups. Its `null` and `unknown` stand for absent and unlisted
+        cells; without them it is your word that there are none.
         `missing="skip"` leaves people without a cell out of what reads it instead.
         """
         mark = here(f".table({name!r})")
@@ -245,8 +254,8 @@ class Study(Shown):
             unknown = min(options.keys() - {option.name for option in form.options})
             raise refused(mark, f"{unknown} is no part of this question.")
         groups = (by,) if isinstance(by, str) else tuple(by)
-        if not form.grouped and (groups or where):
-            raise refused(mark, "it is about everybody: by= and where= belong to counts, sums, means and histograms.")
+        if (groups and not form.grouped) or (where and not form.chosen):
+            raise refused(mark, f"{'by=' if groups else 'where='} is no part of this question.")
         asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
         wishes = {"weight": weight, "within": within}
         return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
@@ -450,7 +459,7 @@ class Study(Shown):
         if len(set(names)) < len(names):
             raise refused(mark, "a column is named twice.")
         for column in found if form.subject in ("number", "numbers") else ():
-            if isinstance(column.domain, Categories) and column.domain.scalar != "int":
+            if not column.holds_numbers:
                 raise refused(
                     mark, f"{column.name} has categories and no numbers; ask for a .histogram({column.name!r})."
                 )
@@ -507,8 +516,8 @@ def _signature(form: Form) -> inspect.Signature:
     empty = inspect.Parameter.empty
     parts += [inspect.Parameter(o.name, both, default=empty if o.required else o.default) for o in form.options]
     parts.append(inspect.Parameter("to", named))
-    if form.grouped:
-        parts += [inspect.Parameter("by", named, default=()), inspect.Parameter("where", named, default=None)]
+    parts += [inspect.Parameter("by", named, default=())] if form.grouped else []
+    parts += [inspect.Parameter("where", named, default=None)] if form.chosen else []
     parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
     return inspect.Signature(parts)
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, final
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.term import Compound, ListTerm, Number, show
 from sfumato.lang.vocabulary import PUBLICATION_FORMS
 from sfumato.questions.form import Form as Written
 from sfumato.questions.form import Place
+from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import Declared
 
@@ -61,8 +63,13 @@ class Form(ABC):
 
     @property
     @abstractmethod
+    def chosen(self) -> bool:
+        """Whether where= chooses who counts."""
+
+    @property
+    @abstractmethod
     def grouped(self) -> bool:
-        """Whether by= and where= choose who counts."""
+        """Whether by= may ask for each group."""
 
     @property
     @abstractmethod
@@ -93,12 +100,18 @@ _OPTIONS: dict[Place, Option] = {
 @final
 @dataclass(frozen=True)
 class Questioned(Form):
-    """A question of questions/, written as its own form says."""
+    """A question of questions/, written as its own form says.
+
+    `crossed`: groups are further columns of its table. `alone`: the language knows no groups of it.
+    """
 
     written: Written | None = None
+    crossed: bool = False
+    alone: bool = False
 
     @classmethod
-    def of(cls, written: Written) -> Questioned:
+    def of(cls, kind: type[Question]) -> Questioned:
+        written = kind.form
         places = [place for usage in written.usages for place in usage]
         subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
         subject: Subject = subjects[0] if subjects else "nothing"
@@ -106,11 +119,18 @@ class Questioned(Form):
         if subject == "columns":
             options.setdefault(_OPTIONS["edges"])
         help_text = written.help[:1].upper() + written.help[1:] + "."
-        return cls(method_of(written), help_text, subject, tuple(options), written)
+        grouped = any("groups" in usage for usage in written.usages)
+        table = subject == "columns" and not grouped
+        alone = table and (kind.only_drawn or "whole" in places)
+        return cls(method_of(written), help_text, subject, tuple(options), written, table and not alone, alone)
+
+    @property
+    def chosen(self) -> bool:
+        return True
 
     @property
     def grouped(self) -> bool:
-        return True
+        return not self.alone
 
     @property
     def _usages(self) -> tuple[tuple[Place, ...], ...]:
@@ -119,9 +139,11 @@ class Questioned(Form):
 
     @property
     def by_itself(self) -> bool:
-        return any("groups" in usage for usage in self._usages)
+        return self.crossed or any("groups" in usage for usage in self._usages)
 
     def clause(self, asking: Asking) -> str:
+        if self.crossed:
+            asking = replace(asking, columns=(*asking.groups, *asking.columns), groups=())
         edges = _all_edges(asking)
         one_axis = len(asking.columns) == 1 and bool(edges) and any("edges" in usage for usage in self._usages)
         wanted = {"groups": bool(asking.groups), "edges": one_axis}
@@ -171,20 +193,25 @@ def _all_edges(asking: Asking) -> dict[str, str]:
         return {}
     given = asking.options["edges"]
     if given is not None and not isinstance(given, Mapping):
-        numbers = [column for column in asking.columns if not isinstance(column.domain, Categories)]
+        numbers = [column for column in asking.columns if not _is_listed(column)]
         if len(numbers) != 1:
             what = "no column of numbers" if not numbers else f"several ({', '.join(one.name for one in numbers)})"
             raise InputError(f"edges= are those of one column of numbers, and there is {what}; edges={{'name': […]}}")
         given = {numbers[0].name: given}
     known = {column.name for column in asking.columns}
     for name in given or {}:
-        if name not in known or isinstance(asking.find(name).domain, Categories):
+        if name not in known or _is_listed(asking.find(name)):
             raise InputError(f"{name} has no numbers here, and needs no edges")
     return {
         column.name: _edges(column, (given or {}).get(column.name))
         for column in asking.columns
-        if not isinstance(column.domain, Categories)
+        if not _is_listed(column)
     }
+
+
+def _is_listed(column: Declared) -> bool:
+    """Whether its cells are values and no classes of numbers."""
+    return isinstance(column.domain, Categories | AnyText)
 
 
 def _edges(column: Declared, given: Any) -> str:
@@ -223,6 +250,10 @@ class Published(Form):
     words: tuple[str, ...] = ()  # functor/arity that the language must have
     template: str = ""
     writers: tuple[tuple[str, Callable[[Any, Asking], str]], ...] = ()
+
+    @property
+    def chosen(self) -> bool:
+        return False
 
     @property
     def grouped(self) -> bool:
@@ -280,6 +311,6 @@ _PUBLISHED = (
 
 #: By the name of the method.
 FORMS: dict[str, Form] = {
-    **{method_of(kind.form): Questioned.of(kind.form) for kind in QUESTIONS.values()},
+    **{method_of(kind.form): Questioned.of(kind) for kind in QUESTIONS.values()},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sfumato.core.domain import Categories, Interval, Scalar
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.term import Compound, Number, Term, Variable
@@ -37,7 +38,14 @@ class Declared:
 
     name: str
     functor: str
-    domain: Interval | Categories | None
+    domain: Interval | Categories | AnyText | None
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether it can be added up."""
+        if isinstance(self.domain, Categories):
+            return self.domain.scalar == "int"
+        return not isinstance(self.domain, AnyText)
 
     @property
     def variable(self) -> Compound:
@@ -145,8 +153,8 @@ class _Reading:
                 return Number(number)
             case ast.Name():
                 column = self._column(node)
-                if isinstance(column.domain, Categories) and column.domain.scalar != "int":
-                    raise self._no(node, "has categories and is no number")
+                if not column.holds_numbers:
+                    raise self._no(node, "has categories or text and is no number")
                 return column.variable
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return Compound("-", (self._number(operand),))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.card import Card, Shown, cell
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.run.aims import Aimed, aims_of, planned_with
+from sfumato.study.caller import in_callers_words
 from sfumato.study.data import data_of_run
 from sfumato.study.naming import keys_of
 from sfumato.study.tidy import Tidy
@@ -51,8 +52,6 @@ class StudyPlan(Shown):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the predictions take for granted, such as the number of people."""
-        from sfumato.study.caller import in_callers_words
-
         return tuple(in_callers_words(one) for one in self.plan.assumptions)
 
     def compare(self, *, epsilon: Sequence[float], reader: str | None = None) -> Tidy:
@@ -90,6 +89,18 @@ class StudyPlan(Shown):
     @cached_property
     def _aimed(self) -> tuple[Aimed, ...]:
         return aims_of(self.plan, self._sizes)
+
+    @property
+    def _told(self) -> list[str]:
+        """What the errors of models and tables are about, in words: they are no intervals."""
+        acts = {(act.name, act.observer) for act in self.plan.acts}
+        told = [
+            f"{planned.name}: {in_callers_words(seen.note)}"
+            for planned in self.plan.publications
+            for seen in planned.seen
+            if (planned.name, planned.observer) in acts and seen.note
+        ]
+        return list(dict.fromkeys(told))
 
     @property
     def _sizes(self) -> dict[str, float]:
@@ -180,13 +191,13 @@ class StudyPlan(Shown):
         ]
         head = ["publication", "reader", "about", "95 % within", "standard error"]
         kind = "a plan; no data were read, nothing was spent"
-        notes = [*(one.sentence for one in self._aimed), *self.assumptions]
+        notes = [*(one.sentence for one in self._aimed), *self._told, *self.assumptions]
         return Card(self.study.title, kept, head, rows, notes, kind, self.study.to_text())
 
     def __str__(self) -> str:
         kept = [f"promise to {' and '.join(one.observers)}: {one.asked}" for one in self.plan.promises]
         assumed = [f"assumed: {one}" for one in self.assumptions]
-        return "\n".join([str(self.lines), *kept, *(one.sentence for one in self._aimed), *assumed])
+        return "\n".join([str(self.lines), *kept, *(one.sentence for one in self._aimed), *self._told, *assumed])
 
     __repr__ = __str__
 

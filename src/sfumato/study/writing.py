@@ -14,7 +14,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories, Interval, Scalar
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.reader import goals, read
 from sfumato.lang.spec import EVERYONE, Spec
@@ -142,16 +143,19 @@ def number_of(value: Any) -> Number:
     return Number(int(number)) if number.is_integer() and abs(number) < 1e15 else Number(number)
 
 
-def domain_of(name: str, given: Any) -> Interval | Categories:
-    """An Interval or Categories, also written (low, high) and [a, b, c]."""
-    if isinstance(given, Interval | Categories):
+def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
+    """An Interval or Categories, also written (low, high) and [a, b, c]; str for text of which no list is public."""
+    domain: Interval | Categories | AnyText
+    if given is str:
+        domain = AnyText()
+    elif isinstance(given, Interval | Categories):
         domain = given
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
     elif isinstance(given, list | tuple):
         domain = Categories(tuple(given))
     else:
-        raise InputError(f"{name}: a domain is Interval(low, high) or Categories([…]), not {type(given).__name__}")
+        raise InputError(f"{name}: a domain is Interval(low, high), Categories([…]) or str, not {type(given).__name__}")
     if isinstance(domain, Categories) and domain.scalar == "bool":
         raise InputError(f"{name}: truth values are numbers here: Interval(0, 1)")
     return domain
@@ -160,7 +164,10 @@ def domain_of(name: str, given: Any) -> Interval | Categories:
 def column_lines(source: str, who: str, column: Declared, missing: str | None, mark: Mark) -> list[str]:
     variable, domain = show(column.variable), column.domain
     assert domain is not None
-    if isinstance(domain, Interval):
+    stands: Scalar | float | None = None
+    if isinstance(domain, AnyText):
+        bounds = "text"
+    elif isinstance(domain, Interval):
         bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
         stands = domain.null
     else:
