@@ -37,6 +37,7 @@ from sfumato.core.certificate import Certificate, Claims
 from sfumato.core.compose import ComposedDP
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.guarantee import Guarantee, mu_of_pure
@@ -77,6 +78,17 @@ def _objective(rng: random.Random, who: Adjacency) -> Event:
     return ObjectivePerturbationEvent(noise, 1.0, 0.25, rng.uniform(1.0, 50.0), _scale(rng), adjacency=who)
 
 
+def _joint(rng: random.Random, who: Adjacency) -> Event:
+    facts = (rng.randint(2, 12), 1.0, rng.choice([1.0, 2.0]), rng.uniform(1.0, 200.0), rng.uniform(2.0, 30.0))
+    if rng.random() < 0.5:
+        return JointObjectiveEvent(rng.choice(["norm-gamma", "laplace"]), *facts, adjacency=who)
+    mask = rng.choice([0.0, 0.01])
+    free = JointObjectiveEvent("gaussian", *facts, mask, 50.0, 0.999, adjacency=who)
+    at = free.shift + rng.uniform(0.3, 2.0)
+    stated = (at, free.profile(at)) if free.profile(at) < 0.9 else (50.0, 0.999)
+    return JointObjectiveEvent("gaussian", *facts, mask, *stated, adjacency=who)
+
+
 def _linear(rng: random.Random, who: Adjacency) -> Event:
     columns = tuple(tuple(rng.uniform(-1, 1) for _ in range(3)) for _ in range(2))
     return LinearGaussianEvent(((5, (1.0, 2.0), columns),), 10, _scale(rng), _grid(rng), adjacency=who)
@@ -107,6 +119,7 @@ MAKERS: dict[type[Event], Make] = {
     BoxEvent: _box,
     ChannelEvent: _channel,
     ObjectivePerturbationEvent: _objective,
+    JointObjectiveEvent: _joint,
     LinearGaussianEvent: _linear,
     SharedGaussianEvent: _shared(SharedGaussianEvent),
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),

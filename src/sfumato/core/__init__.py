@@ -15,6 +15,7 @@ from sfumato.core.events.event import (
     Repeated,
     SelectionEvent,
 )
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.fisher import AttackerError, attacker_error
@@ -43,6 +44,7 @@ __all__ = [
     "GaussianNoise",
     "Guarantee",
     "Interval",
+    "JointObjectiveEvent",
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",

@@ -11,19 +11,20 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.calibration import Method
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
 
 __all__ = ["PrivateLogisticRegression"]
 
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
-    """Logistic regression that costs `epsilon` and `delta` once, at `fit`. Several classes: one against the rest.
+    """Logistic regression that costs `epsilon` and `delta` once, at `fit`. Several classes: one softmax.
 
     `delta=0` gives pure privacy; any δ > 0, such as 1e-6, lets the noise grow with √features instead of features.
     `schema` makes X a table of public domains; without it X is numeric. Rows are shortened to `norm`.
@@ -75,13 +76,17 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     def _loss(self) -> Loss:
         return LogisticLoss()
 
+    def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
+        return JointLoss(classes, full=full)
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities by the logistic curve; several classes are scaled to add up to 1."""
+        """Probabilities by the logistic curve, or the softmax of the scores of several classes."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             chance = expit(scores)
             return np.stack([1 - chance, chance], axis=1)
-        chances = np.maximum(expit(scores), 1e-300)
+        joint = isinstance(self.plan_.loss, JointLoss)
+        chances = np.maximum(softmax(scores, axis=1) if joint else expit(scores), 1e-300)
         return chances / chances.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,11 @@ __all__ = ["HuberLoss", "LogisticLoss", "Loss", "SmoothedHinge"]
 
 class Loss(ABC):
     """A falling convex loss of the margin with slope in [-1, 0]. Abstract."""
+
+    #: Numbers of coefficients for each feature, the largest size of a slope, units in the last place by which it errs.
+    outputs: ClassVar[int] = 1
+    slope_bound: ClassVar[float] = 1.0
+    own_error: ClassVar[float] = 12.0
 
     @property
     @abstractmethod
