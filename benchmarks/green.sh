@@ -8,6 +8,7 @@
 # `idle` clones this repository's HEAD into a temporary folder and installs it there; the other lines of tests use the
 # same clone. A line is `ok` or `MISS`, what was measured, and the bar; the exit code is 1 if one was missed.
 set -u
+unset PYTHONDONTWRITEBYTECODE  # set in some containers; an installed package has its bytecode
 cd "$(dirname "$0")/.."
 here=$PWD
 lines=("$@")

@@ -20,10 +20,10 @@ from sfumato.network.expression import Constant, Reference
 from sfumato.network.network import Network
 from sfumato.network.rounding import rounding
 from sfumato.plan.make import make_plan
-from sfumato.plan.statistic import statistic_of
+from sfumato.plan.request import asked_of
+from sfumato.questions.intervals import NoiseLaw
 from sfumato.run.forget import without_forgotten
 from sfumato.run.study import run_plan
-from sfumato.run.view import exact_sums
 
 PEOPLE = """
 source(patients, 'patients.parquet').
@@ -92,19 +92,19 @@ def test_one_individual_far_from_zero_moves_what_is_claimed(kind, condition):
     study += "publish(total, m, promise(public)).\n"
     network, size = network_of(study), 1100
     (node,) = network.aggregates
-    statistic = statistic_of(node, network)
+    question = asked_of(node)
     encoded = []
     for above in range(4):
         ages = np.full(size, 1e15)
         ages[:above] += 1
         table = pa.table({"id": [f"p{place:05d}" for place in range(size)], "age": ages})
-        sums = exact_sums(node.kind, network.evaluate({"patients": table}).aggregates["m"])
-        encoded.append(statistic.encode(sums, True))
-        read = statistic.decode(encoded[-1], sums.count, True)
+        sums = network.evaluate({"patients": table}).aggregates["m"]
+        encoded.append(question.encode(sums, True))
+        read = question.figures(encoded[-1], NoiseLaw(), float(sums.count), True)[0].value
         np.testing.assert_allclose(read, 1e15 if kind == "mean" else 1e15 * size, rtol=1e-12)
     moves = [np.abs(after - before).sum() for before, after in pairwise(encoded)]
     assert min(moves) >= 0.999  # nobody is lost in rounding
-    assert max(moves) <= statistic.l1 * (1 + 2**-20)
+    assert max(moves) <= question.moves().l1 * (1 + 2**-20)
 
 
 def test_the_grid_of_a_tiny_range_is_part_of_the_claim():
@@ -113,9 +113,8 @@ def test_the_grid_of_a_tiny_range_is_part_of_the_claim():
     study = PEOPLE.format(low=repr(low), high=repr(high)) + "mean(m, age(P), patient(P)).\n"
     network = network_of(study + "publish(average, m, promise(public)).\n")
     (node,) = network.aggregates
-    statistic = statistic_of(node, network)
-    units, step = node.units[0], node.steps[0]
-    assert statistic.l2 >= (units[1] - units[0]) * step > high - low
+    grid = asked_of(node).entries()[0].grid
+    assert asked_of(node).moves().l2 >= (grid.high - grid.low) * grid.step > high - low
 
 
 def test_rounding_of_the_computed_value_is_part_of_the_sensitivity():
@@ -325,8 +324,8 @@ def test_a_plan_that_does_not_follow_from_its_study_is_never_made(monkeypatch):
     """Planted: half the sensitivity. What is derived a second time from the study says so before anything is made."""
     from sfumato.plan import settle
 
-    honest = settle.statistic_of
-    halved = lambda node, network: dataclasses.replace(honest(node, network), high=55.0)  # noqa: E731
-    monkeypatch.setattr(settle, "statistic_of", halved)
+    honest = settle.asked_of
+    halved = lambda node: dataclasses.replace(honest(node), ranges=((0.0, 55.0),))  # noqa: E731
+    monkeypatch.setattr(settle, "asked_of", halved)
     with pytest.raises(PlanError, match="derived again"):
         make_plan(MEAN)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sfumato.network.network import Network
     from sfumato.plan.plan import Plan
     from sfumato.run.study import Release
+    from sfumato.study.builder import Study
 
 __all__ = [
     "ADD_REMOVE",
@@ -56,6 +57,7 @@ __all__ = [
     "RandomizedResponse",
     "RenyiDP",
     "Schema",
+    "Study",
     "audit",
     "compose",
     "gaussian_mu",
@@ -88,6 +90,7 @@ _HOME = {
     "RandomizedResponse": "mechanisms.randomized_response",
     "RenyiDP": "core.guarantee",
     "Schema": "core.schema",
+    "Study": "study.builder",
     "audit": "evidence.audit",
     "compose": "core.compose",
     "gaussian_mu": "core.gaussian",
@@ -101,13 +104,20 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"sfumato.{_HOME[name]}"), name)
         globals()[name] = value
         return value
-    if name in ("core", "evidence", "ledger", "mechanisms", "run"):
+    if name in ("core", "evidence", "ledger", "mechanisms", "run", "study"):
         return import_module(f"sfumato.{name}")
     raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext sfumato`: the cell magic %%sfumato; see `sfumato.study.notebook`."""
+    from sfumato.study.notebook import register
+
+    register(shell)
 
 
 def load(path_or_text: str | os.PathLike[str]) -> Spec:

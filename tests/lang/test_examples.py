@@ -88,10 +88,10 @@ def test_the_oncology_study():
     assert parents["drugResistance(patient, d2)"] == [f"geneAlteration(patient, a{i})" for i in (3, 4, 5, 6)]
     assert parents["drugResistance(patient, d4)"] == []
     assert len(parents["expectedSurvivalLength(patient)"]) == 7
-    by_drug = [one for one in grounding.aggregates if one.kind == "mean"]
+    by_drug = [one for one in grounding.aggregates if one.functor == "mean"]
     assert [show(one.atom) for one in by_drug] == [f"survivalByDrug(d{i})" for i in (1, 2, 3, 4)]
     assert show(by_drug[1].condition) == "patient(P), treated(P, d2)"  # the person stays open, the drug does not
-    assert by_drug[1].value == Compound("expectedSurvivalLength", (Variable("P"),))
+    assert by_drug[1].place("value") == Compound("expectedSurvivalLength", (Variable("P"),))
     assert [one.name for one in grounding.publications] == ["meanSurvival"] * 4 + ["older"]
     assert str(spec.requirements[0].guarantee) == "(0.25, 0.03)-DP, under replacing one patient"
 

@@ -86,8 +86,8 @@ def test_contradictions_and_second_weights_are_errors():
 
 
 SHAPES = [
-    ("histogram(h, [age(P), sex(P)], patient(P)).", "several-values", "a histogram is about one variable, and 2"),
-    ("histogram(h, [age(P), risk(P)], patient(P), [0, 50, 110]).", "several-values", "Declare one histogram for each"),
+    ("histogram(h, [], patient(P)).", "several-values", "lists no variable"),
+    ("histogram(h, [age(P), risk(P)], patient(P), [0, 50, 110]).", "several-values", "Write them beside each variable"),
     ("mean(h, [age(P), risk(P)], patient(P)).", "several-values", "a mean is about one variable"),
     ("sum(h, [age(P), risk(P)], patient(P)).", "several-values", "moment2 gives the sums of their products"),
     ("sum(h, [], patient(P)).", "several-values", "0 are listed"),

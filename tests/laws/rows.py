@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core import REPLACE_ONE, ApproxDP, Interval, PureDP
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, Interval, PureDP
 from sfumato.mechanisms import (
     Box,
     Exponential,
     FiniteChannel,
     Gaussian,
     GaussianShares,
+    GroupCounts,
+    JointQuantiles,
     Laplace,
     LaplaceShares,
     Mechanism,
@@ -52,7 +54,23 @@ def score_loss(worst_gap: float) -> Callable[[Mechanism, int], np.ndarray]:
     return draws
 
 
+def squared_ranks(mechanism: Mechanism, trials: int) -> np.ndarray:
+    """Of rows that cut the public weight of all places into parts alike."""
+    grid, count = MEDIAN.grid, 96
+    rows = grid.value_at(grid.cells_at(np.arange(count) * (grid.total // count)))
+    below = np.searchsorted(grid.points_of(grid.cells_of(rows)), mechanism.sample(rows, trials))
+    return (below - count / 2) ** 2
+
+
+def two_rows(mechanism: JointQuantiles) -> tuple[Any, Any]:
+    """One row with a twentieth of the weight above it, and a second at the top or bottom: all scores move at once."""
+    grid = mechanism.grid
+    high = float(grid.value_at(grid.cells_at(np.array(grid.total // 20 * 19))))
+    return [high, mechanism.high], [high, mechanism.low]
+
+
 PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-5)
+MEDIAN = JointQuantiles.for_guarantee(PURE, 1, REPLACE_ONE, low=0.0, high=1.0)
 CHANCES = ((0.9, 0.1, 0.0), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9))
 
 ROWS: dict[type[Mechanism], Row] = {
@@ -115,6 +133,18 @@ ROWS: dict[type[Mechanism], Row] = {
         ([0.0, 1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0, 0.0]),
         lambda factor: Exponential(ROWS[Exponential].mechanism.scale * factor, 1.0, REPLACE_ONE),  # type: ignore[attr-defined]
         score_loss(1.2785),
+    ),
+    JointQuantiles: Row(
+        MEDIAN,
+        two_rows(MEDIAN),
+        lambda factor: replace(MEDIAN, scale=MEDIAN.scale * factor),
+        squared_ranks,
+    ),
+    GroupCounts: Row(
+        GroupCounts.for_guarantee(APPROX, 1, ADD_REMOVE),
+        ([60], [61]),
+        lambda factor: GroupCounts.for_guarantee(ApproxDP(1.0 / factor, 1e-5), 1, ADD_REMOVE),
+        squared([60, 70]),
     ),
     RandomizedResponse: Row(
         RandomizedResponse.for_guarantee(PURE, 1.0, REPLACE_ONE, categories=4),

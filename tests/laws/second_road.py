@@ -37,12 +37,15 @@ from sfumato.core.certificate import Certificate, Claims
 from sfumato.core.compose import ComposedDP
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.groups import GroupCountsEvent
 from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
+from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.guarantee import Guarantee, mu_of_pure
 from sfumato.errors import UnprovedError
 from sfumato.evidence import verify
+from sfumato.mechanisms.group_counts import naming_weights
 
 Make = Callable[[random.Random, Adjacency], Event]
 
@@ -108,6 +111,17 @@ def _box(rng: random.Random, who: Adjacency) -> Event:
     return BoxEvent(1.0, rng.uniform(1.0, 30.0), rng.choice([0.0, 0.0, 1.0, 30.0]), 2.0**-12, adjacency=who)
 
 
+def _quantiles(rng: random.Random, who: Adjacency) -> Event:
+    wanted = tuple(sorted({rng.randint(1, 99) / 100 for _ in range(rng.randint(1, 5))}))
+    return QuantilesEvent(wanted, rng.randint(1, 3), _scale(rng), adjacency=who)
+
+
+def _groups(rng: random.Random, who: Adjacency) -> Event:
+    at, delta = math.exp(rng.uniform(-2.0, 1.5)), 10 ** rng.uniform(-9, -2)
+    weights = naming_weights(at, delta)
+    return GroupCountsEvent(weights, at * rng.choice([1.0, 1.0, 0.9]), rng.randint(1, 3), adjacency=who)
+
+
 MAKERS: dict[type[Event], Make] = {
     GaussianEvent: _additive(GaussianEvent),
     LaplaceEvent: _additive(LaplaceEvent),
@@ -120,7 +134,9 @@ MAKERS: dict[type[Event], Make] = {
     ChannelEvent: _channel,
     ObjectivePerturbationEvent: _objective,
     JointObjectiveEvent: _joint,
+    GroupCountsEvent: _groups,
     LinearGaussianEvent: _linear,
+    QuantilesEvent: _quantiles,
     SharedGaussianEvent: _shared(SharedGaussianEvent),
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),
 }

@@ -20,11 +20,12 @@ import pytest
 
 from sfumato import make_plan, run_plan
 from sfumato.network.evaluate import Values
-from sfumato.plan import intervals
-from sfumato.plan.intervals import Figure, NoiseLaw
+from sfumato.plan import draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
-from sfumato.plan.statistic import Statistic
+from sfumato.questions.intervals import Figure, NoiseLaw
+from sfumato.questions.mean import Mean
+from sfumato.questions.moments import SecondMoments
 from sfumato.run.view import Drawn, View
 
 SIZES = (30, 300, 3_000, 100_000)
@@ -342,27 +343,33 @@ def test_the_law_finds_a_formula_that_trusts_an_empty_group(monkeypatch):
 
 
 def _halved(monkeypatch):
-    honest = intervals.law_of
+    honest = draw.law_of
     monkeypatch.setattr("sfumato.run.view.law_of", lambda draws: honest(draws).times(0.5))
 
 
 def _one_error_for_all_moments(monkeypatch):
-    def alike(self: Statistic) -> np.ndarray:
-        size = len(self.bounds)
-        return np.full((size, size), math.sqrt(self.error(1.0, 1.0) / size**2))
+    honest = SecondMoments.figures
 
-    monkeypatch.setattr(Statistic, "_moment_factors", property(alike))
+    def alike(
+        self: SecondMoments, noisy: np.ndarray, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        own = law.times(math.sqrt(self.error(1.0, 1.0) / self.size))
+        return tuple(Figure.around(figure.value, own) for figure in honest(self, noisy, law, count, pure))
+
+    monkeypatch.setattr(SecondMoments, "figures", alike)
 
 
 def _half_the_people(monkeypatch):
     """The guess of a planner in place of the drawn count."""
 
-    def guessed(self: Statistic, noisy: np.ndarray, law: NoiseLaw, pure: bool) -> Figure:
-        error, width = self.predicted(law, 150.0, pure)[0]
-        value = float(self.decode(noisy, None, pure)[0])
-        return Figure(value, error, max(value - width, self.low), min(value + width, self.high))
+    honest = Mean.ratios
 
-    monkeypatch.setattr(Statistic, "_ratio", guessed)
+    def guessed(self: Mean, noisy: np.ndarray, law: NoiseLaw, pure: bool) -> tuple[Figure, ...]:
+        error, width = self.predicted(law, 150.0, pure)[0]
+        values = [figure.value for figure in honest(self, noisy, law, pure)]
+        return tuple(Figure(v, error, max(v - width, self.low), min(v + width, self.high)) for v in values)
+
+    monkeypatch.setattr(Mean, "ratios", guessed)
 
 
 @pytest.mark.parametrize("defect", [_halved, _one_error_for_all_moments, _half_the_people])

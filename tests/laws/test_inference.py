@@ -112,8 +112,8 @@ def check_network(seed: int, draws: int, errors: float = 4.5) -> None:
         for place, entry in enumerate(entries):
             totals = np.sum(np.asarray(entry, dtype=float), axis=1, keepdims=True)
             assert close(sums[name][place : place + 1], totals, slack * grown, errors), (seed, name, place, condition)
-            if node.grids is not None and name in ("sc", "mc") and place == 0 and node.bounds[0].bounded:
-                low, high = min(node.bounds[0].low, 0.0), max(node.bounds[0].high, 0.0)
+            if name in ("sc", "mc") and place == 0 and node.question.bounded:
+                low, high = min(node.question.ranges[0][0], 0.0), max(node.question.ranges[0][1], 0.0)
                 assert ROWS * low - 1e-6 <= sums[name][0] <= ROWS * high + 1e-6
 
 

@@ -408,7 +408,7 @@ class _Study:
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
         goal = self.condition(random)
-        kind = self.pick(["count", "sum", "mean", "moment2", "histogram"])
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups"])
         # What is multiplied, also by the chance of a condition, needs a largest value; an expectation alone does not.
         products = kind == "moment2" or goal.drawn is not None
         one = self.pick([one for one in self.numbers if one.bounded or not products])
@@ -420,6 +420,8 @@ class _Study:
             self._add_total(name, kind, one, goal)
         elif kind == "moment2":
             self._add_products(name, one, goal, random)
+        elif kind == "groups" and self.levels:
+            self._add_groups(name, one, goal)
         elif self.levels and self.chance.random() < 0.5:
             self._add_levels(name, goal)
         else:
@@ -457,6 +459,43 @@ class _Study:
                 value = float(self._counted(goal.expected(x, y), goal.text, *(part.text for part in pair)).sum())
                 numbers.append(Number(name, f"{x.text} * {y.text}", value, max(abs(value), largest), "moment2"))
         self._keep(name, numbers, False)
+
+    def _add_groups(self, name: str, one: _Variable, goal: _Goal) -> None:
+        """A number for each group, or counts of the combinations of two variables."""
+        by, kind = self.pick(self.levels), self.pick(["count", "sum", "mean", "histogram"])
+        names = [goal.text, by.text, *([one.text] if kind in ("sum", "mean") else [])]
+        weight = self._counted(goal.expected(), *names)
+        if kind == "histogram":
+            self._add_combinations(name, by, goal)
+            return
+        value = f"{one.text}, " if kind in ("sum", "mean") else ""
+        self.say(f"{kind}({name}, {value}{goal.text}, by([{by.text}])).")
+        added = weight if kind == "count" else self._counted(goal.expected(one), *names)
+        numbers = []
+        for level in by.levels:
+            here = by.values == level
+            count, total = float(weight[here].sum()), float(added[here].sum())
+            known = kind != "mean" or count >= 1
+            number = total / count if kind == "mean" and count > 0 else total
+            scale = max(abs(number), one.span if kind != "count" else 1.0)
+            numbers.append(Number(name, f"{by.text} = {level}", number if known else np.nan, scale, kind, known))
+        self._keep(name, numbers, False)
+
+    def _add_combinations(self, name: str, by: _Variable, goal: _Goal) -> None:
+        one = self.pick([v for v in self._fixed() if v.values.max() - v.values.min() > 0.01] or self._fixed()[:1])
+        low, high = one.values.min(), one.values.max()
+        edge = self.number(low, high) if low < high else one.high  # one beyond the range would make no bin
+        cut = [edge] if low < edge < high else []
+        self.say(f"histogram({name}, [{by.text}, {one.text}: [{', '.join(map(str, cut))}]], {goal.text}).")
+        weight = self._counted(goal.expected(), goal.text, by.text, one.text)
+        bins = np.digitize(one.values, cut)
+        counts = [
+            float(weight[(by.values == level) & (bins == place)].sum())
+            for level in by.levels
+            for place in range(len(cut) + 1)
+        ]
+        scale = float(max(weight.sum(), 1.0))
+        self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
 
     def _add_levels(self, name: str, goal: _Goal) -> None:
         by = self.pick(self.levels)

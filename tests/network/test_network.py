@@ -228,16 +228,15 @@ def test_a_person_with_many_rows_is_clipped_to_the_declared_number():
     tables = {"people": people(70.0, 20.0), "visits": visits}
     values = network.evaluate(tables)
     spent, old = network.node("spent"), network.node("visitsOfOld")
-    assert spent.rows == 2
+    assert spent.question.rows == 2
     mine = [{"who": "p0", "cost": cost} for cost in (90.0, 20.0, 70.0, 40.0)]
     kept = [row["cost"] for row in in_order("p0", mine)[:2]]
     assert values.aggregates["spent"].vector.tolist() == [(kept[0] - 35) + (kept[1] - 35) + (50 - 10)]
     assert values.aggregates["visitsOfOld"].vector.tolist() == [2.0]
-    adjacency = network.spec.datasets[0].adjacency
-    assert spent.contribution(adjacency).l1 == 2 * 155.0
-    assert old.contribution(adjacency).l1 == 2.0
+    assert spent.question.moves().l1 == 2 * 155.0
+    assert old.question.moves().l1 == 2.0
     shuffled = tables | {"visits": visits.take([3, 1, 5, 0, 8, 4, 2, 7, 6])}
-    assert network.evaluate(shuffled).aggregates["spent"].units == values.aggregates["spent"].units
+    assert network.evaluate(shuffled).aggregates["spent"].same(values.aggregates["spent"])
 
 
 def test_results_of_aggregates_feed_shared_variables():

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from sfumato.core import REPLACE_ONE
-from sfumato.plan.draw import refinements
-from sfumato.plan.intervals import Figure, NoiseLaw, body, figure_of, law_of, support
-from sfumato.plan.statistic import Statistic
+from sfumato.plan.draw import law_of, refinements
+from sfumato.questions.intervals import Figure, NoiseLaw, body, figure_of, ratio_figures, support
+from sfumato.questions.mean import Mean
+from sfumato.questions.moments import SecondMoments
 
 
 def test_one_laplace_variable_and_one_gaussian():
@@ -103,16 +104,31 @@ def test_the_body_is_the_same_for_everybody():
 
 
 def test_a_group_that_may_be_empty_has_its_range():
-    statistic = Statistic("mean", 0.0, 10.0, relation="replace-one")
+    question = Mean(values=("x(P)",), ranges=((0.0, 10.0),))
     law = NoiseLaw(100.0)
-    (lost,) = statistic.figures(np.array([3.0, law.half_width * 0.9]), law)
+    (lost,) = question.figures(np.array([3.0, law.half_width * 0.9]), law)
     assert (lost.low, lost.high, lost.standard_error) == (0.0, 10.0, 5.0)
-    (found,) = statistic.figures(np.array([3.0, law.half_width * 40]), law)
+    (found,) = question.figures(np.array([3.0, law.half_width * 40]), law)
     assert 0 < found.low < found.value < found.high < 10
 
 
+@pytest.mark.parametrize("law", [NoiseLaw(9.0), NoiseLaw(laplace=(2.0,)), NoiseLaw(1.0, (1.5, 0.5))])
+def test_many_quotients_at_once_are_each_one_climbed(law):
+    generator = np.random.default_rng(2)
+    above, below = generator.normal(0, 60, 25), law.half_width * (1.02 + generator.exponential(3.0, 25))
+    for top, bottom, fast in zip(above, below, ratio_figures(above, below, law), strict=True):
+        slow = figure_of(lambda rows: rows[:, 0] / rows[:, 1], np.array([top, bottom]), (law, law))
+        assert fast.value == pytest.approx(slow.value)
+        assert fast.standard_error == pytest.approx(slow.standard_error)
+        # Climbing stops a little below the top, the more so where the quotient is steep.
+        assert fast.low <= slow.low + 1e-4 * (1 + abs(slow.low))
+        assert fast.high >= slow.high - 1e-4 * (1 + abs(slow.high))
+        if bottom > 2 * law.half_width:
+            assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), rel=2e-3, abs=2e-3)
+
+
 def test_moments_have_an_error_each():
-    statistic = Statistic("moment2", bounds=((0.0, 80.0), (0.0, 1.0)))
-    errors = [figure.standard_error for figure in statistic.figures(np.zeros(3), NoiseLaw(4.0))]
+    question = SecondMoments(values=("a(P)", "b(P)"), ranges=((0.0, 80.0), (0.0, 1.0)))
+    errors = [figure.standard_error for figure in question.figures(np.zeros(3), NoiseLaw(4.0))]
     assert errors == pytest.approx([2 * 6400, 2 * 80 / math.sqrt(2), 2 * 80 / math.sqrt(2), 2.0])
-    assert [error for error, _ in statistic.predicted(NoiseLaw(4.0), 1.0)] == pytest.approx(errors)
+    assert [error for error, _ in question.predicted(NoiseLaw(4.0), 1.0)] == pytest.approx(errors)

@@ -31,7 +31,7 @@ def tables(tmp_path_factory):
 
 
 def same(here, there) -> bool:
-    sums = all(here.aggregates[name].units == there.aggregates[name].units for name in here.aggregates)
+    sums = all(here.aggregates[name].same(there.aggregates[name]) for name in here.aggregates)
     people = all(table.sort_by("id").equals(there.individuals[name]) for name, table in here.individuals.items())
     return sums and people
 

@@ -90,12 +90,13 @@ def test_bins_never_share_a_label(cuts):
     listed = ", ".join(repr(cut) for cut in sorted(cuts))
     text = HEAD.replace("0, 10", "0, 2000000000") + f"histogram(h, x(P), p(P), [{listed}]). publish(a, h, o(pub))."
     node = Network.from_spec(load(text)).node("h")
-    assert len(set(node.labels)) == len(node.labels) == len(node.cuts) + 1
-    ends = [label.split("[")[1].rstrip(")").split(", ") for label in node.labels]
+    labels = node.question.parts()
+    assert len(set(labels)) == len(labels) == len(node.question.axes[0].cuts) + 1
+    ends = [label.split("[")[1].rstrip(")").split(", ") for label in labels]
     assert [float(low) for low, _ in ends[1:]] == list(node.cuts)
 
 
 def test_dates_as_numbers_are_shown_whole():
     text = HEAD.replace("0, 10", "20200101, 20261231").replace("(P), 7", "(P), 20200101")
     text += "histogram(h, x(P), p(P), [20240101, 20240115]). publish(a, h, o(pub))."
-    assert Network.from_spec(load(text)).node("h").labels[1] == "x(P) in [20240101, 20240115)"
+    assert Network.from_spec(load(text)).node("h").question.parts()[1] == "x(P) in [20240101, 20240115)"

@@ -31,7 +31,16 @@ from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 
-__all__ = ["ClippedSums", "Count", "Histogram", "Means", "SecondMoments", "Statistic", "statistic_from_dict"]
+__all__ = [
+    "ClippedSums",
+    "Count",
+    "Histogram",
+    "Means",
+    "SecondMoments",
+    "Statistic",
+    "statistic_from_dict",
+    "statistic_of_kind",
+]
 
 Law = Literal["gaussian", "laplace"]
 #: The unit whose change replaces everything an institution adds.
@@ -447,6 +456,11 @@ class ClippedSums(Statistic):
 _STATISTICS: dict[str, type[Statistic]] = {
     kind.kind: kind for kind in (Count, Means, Histogram, SecondMoments, ClippedSums)
 }
+
+
+def statistic_of_kind(kind: str) -> type[Statistic]:
+    """The statistic of that name."""
+    return _STATISTICS[kind]
 
 
 def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:

@@ -23,6 +23,7 @@ from sfumato.cli.ledger import granting, ledger_app
 from sfumato.cli.privatize import privatize
 from sfumato.cli.release import release
 from sfumato.cli.reproduce import reproduce_command
+from sfumato.cli.studio import studio
 from sfumato.cli.synthesize import synthesize
 from sfumato.errors import SfumatoError, UndeclaredCellWarning
 
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("privatize")(privatize)
 app.command("release")(release)
 app.command("synthesize")(synthesize)
+app.command("studio")(studio)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger", help="What was granted and spent on which dataset.")
 
@@ -100,9 +102,9 @@ def verify(
     from sfumato.evidence.verify_files import verify_files
 
     if file.is_dir():
-        from sfumato.cli.study import public_tables
         from sfumato.evidence.verify_plan import verify_folder
         from sfumato.lang import load
+        from sfumato.run.study_file import public_tables
 
         public = public_tables(load(study), data or study.parent) if study is not None else None
         checks = verify_folder(file, study, public)
@@ -159,12 +161,14 @@ def plan(
     ] = None,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
-    from sfumato.cli.study import plan_study, read_sizes, show_plan, write_new
+    from sfumato.cli.study import read_sizes, show_plan, write_new
+    from sfumato.run.aims import aims_of
+    from sfumato.run.study_file import plan_study
 
     made = plan_study(study, data, read_sizes(size))
     if out is not None:
         write_new(out, made.to_json())
-    show_plan(made, Console())
+    show_plan(made, Console(), aims_of(made, read_sizes(size)))
 
 
 @app.command()
@@ -192,11 +196,12 @@ def run(
     ] = "local",
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
-    from sfumato.cli.study import public_tables, read_sizes, run_study, show_plan
+    from sfumato.cli.study import read_sizes, show_plan
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.ledger.ledger import Ledger
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.study_file import public_tables, run_study
 
     console = Console()
     book = (ledger or default_ledger(data)).resolve()
@@ -237,9 +242,9 @@ def explain(
     ] = "ANALYST",
 ) -> None:
     """Say in words what each observer will see, what they could still learn, and what else was considered."""
-    from sfumato.cli.study import plan_study
     from sfumato.evidence.explain import explain as explain_plan
     from sfumato.plan.plan import Plan
+    from sfumato.run.study_file import plan_study
 
     if file.suffix == ".pl":
         made = plan_study(file, None, {})

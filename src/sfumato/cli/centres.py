@@ -137,8 +137,8 @@ def _round_of_study(
     study: Path, publication: str | None, identities: list[str], absences: int, colluders: int
 ) -> Round:
     from sfumato.centres import Centre
-    from sfumato.cli.study import plan_study
     from sfumato.run.centre_study import round_for
+    from sfumato.run.study_file import plan_study
 
     pairs = [text.partition("=") for text in identities]
     if publication is None or not pairs or any(not sign for _, sign, _ in pairs):

@@ -1,56 +1,26 @@
 """`sfumato plan`, `sfumato run`, `sfumato explain`: a study at the command line.
 
-In:   arguments.
-Out:  plans, releases and their explanations, as text and files.
-Not here: what they mean (plan/, run/study.py, evidence/explain.py).
+In:   a plan, arguments.
+Out:  tables and lines for the terminal.
+Not here: planning and running (run/study_file.py), what it means (plan/, evidence/explain.py).
 """
 
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.core.certificate import Certificate
-from sfumato.errors import DataError, InputError
-from sfumato.lang import load
-from sfumato.lang.spec import Spec
-from sfumato.ledger.ledger import Ledger
+from sfumato.errors import InputError
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
-from sfumato.run.accounts import Grant
-from sfumato.run.generate import PEOPLE, generated_tables
-from sfumato.run.interruption import told_when_interrupted
-from sfumato.run.planning import make_plan
-from sfumato.run.study import Release, run_plan
+from sfumato.run.aims import Aimed
 
-__all__ = ["plan_study", "plan_table", "public_tables", "run_study"]
-
-
-def public_tables(spec: Spec, folder: Path) -> dict[str, Path]:
-    """The files of tables declared public, in `folder`; the others are not opened."""
-    found: dict[str, Path] = {}
-    for source in spec.sources:
-        path = (folder / source.path).resolve()
-        if source.table in spec.public_tables:
-            if not path.is_relative_to(folder.resolve()) or not path.is_file():
-                raise DataError(
-                    f"{folder} has no file {source.path} for the public table {source.table}. Give its folder with "
-                    "--data. Nothing was planned and nothing was spent."
-                )
-            found[source.table] = path
-    return found
-
-
-def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float]) -> Plan:
-    spec = load(study)
-    return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
+__all__ = ["plan_table", "read_sizes", "show_plan", "write_new"]
 
 
 def read_sizes(given: list[str] | None) -> dict[str, float]:
@@ -65,60 +35,6 @@ def read_sizes(given: list[str] | None) -> dict[str, float]:
         if not sign or not name.strip():
             raise InputError(f"--size {text!r} is not NAME=NUMBER, for example --size patients=1000.")
     return sizes
-
-
-def run_study(
-    study: Path,
-    data: Path,
-    out: Path,
-    ledger: Ledger | Path,
-    *,
-    grant: Grant = False,
-    dry_run: bool = False,
-    resume: bool = False,
-    sizes: Mapping[str, float] | None = None,
-    engine: str = "local",
-    tell: Callable[[str], None] = lambda text: None,
-    holds: Callable[[Certificate], bool] | None = None,
-    stage: Callable[[str], None] = lambda name: None,
-) -> tuple[Plan, Release]:
-    """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan."""
-    stage("planning")
-    if dry_run:
-        spec = load(study)
-        public = public_tables(spec, data)
-        tables: Mapping[str, Any] = generated_tables(spec, public)
-        known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
-        plan = make_plan(spec, public, sizes=known)
-        tell(_summary(plan))
-        for name in (name for name in known if name not in (sizes or {})):
-            tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
-        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
-    plan = plan_study(study, data, sizes or {})
-    tell(_summary(plan))
-    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
-    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
-    words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
-    again = f"`{shlex.join(map(str, words))}`."
-    with told_when_interrupted():
-        release = run_plan(
-            plan,
-            data,
-            ledger,
-            out=out,
-            resume=resume,
-            engine=engine,
-            grant=grant,
-            again=again,
-            holds=holds,
-            stage=stage,
-        )
-    return plan, release
-
-
-def _summary(plan: Plan) -> str:
-    acts = len(plan.draws) + len(plan.acts)
-    return f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {acts} random act(s)"
 
 
 def plan_table(plan: Plan) -> Table:
@@ -138,8 +54,10 @@ def plan_table(plan: Plan) -> Table:
     return table
 
 
-def show_plan(plan: Plan, console: Console) -> None:
+def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     console.print(plan_table(plan))
+    for aim in aims:
+        console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
     for planned in plan.publications:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfumato.cli.study import public_tables
 from sfumato.errors import InputError
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.trace import find_result, study_network, trace_person, trace_result, trace_text
 from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan
+from sfumato.run.study_file import public_tables
 
 __all__ = ["folder_note", "run_report", "run_trace"]
 

@@ -15,9 +15,11 @@ from sfumato.core.events.event import (
     Repeated,
     SelectionEvent,
 )
+from sfumato.core.events.groups import GroupCountsEvent
 from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
+from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -42,6 +44,7 @@ __all__ = [
     "GaussianDP",
     "GaussianEvent",
     "GaussianNoise",
+    "GroupCountsEvent",
     "Guarantee",
     "Interval",
     "JointObjectiveEvent",
@@ -55,6 +58,7 @@ __all__ = [
     "ObjectivePerturbationEvent",
     "Partition",
     "PureDP",
+    "QuantilesEvent",
     "RandomizedResponseEvent",
     "RenyiDP",
     "Repeated",

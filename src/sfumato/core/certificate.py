@@ -25,6 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from sfumato.card import Card, Shown
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
@@ -96,7 +97,7 @@ class Claims:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """The events of a publication and what they cost, with the proofs that say so. Made by `issue` or `read`.
 
     `composed` is what the events cost together; `guarantee` is what is promised, the same or something weaker.
@@ -166,6 +167,17 @@ class Certificate:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         return replace(unsigned, digest=_hash(unsigned._body()))
+
+    def _card(self) -> Card:
+        facts = {
+            "promise": str(self.guarantee),
+            "random acts": str(sum(getattr(event, "count", 1) for event in self.events)),
+            "proofs": ", ".join(self.proofs),
+            "plan": (self.plan_hash or "none")[:12],
+            "issued": self.created,
+        }
+        notes = [*self.notes, "Anybody can check it without the data: sfumato.verify(certificate)."]
+        return Card(self.subject, facts, notes=notes, kind="certificate" if self.publishable else "NOT FOR PUBLICATION")
 
     def bound_to(self, files: Mapping[str, str]) -> Certificate:
         """The same certificate for these files: path, relative to the certificate's folder, to SHA-256 in hex.

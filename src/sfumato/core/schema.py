@@ -41,6 +41,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Domain, Interval, checked_number, checked_text
 from sfumato.core.tables import Extra, as_arrow, nearest
 from sfumato.errors import SchemaError
@@ -54,7 +55,7 @@ _SMALLEST_NORM, _LARGEST_NORM = 1e-100, 1e100
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Schema:
+class Schema(Shown):
     """Columns in order, each with its Domain; with `norm`, a bound on the L2 norm of every encoded record.
 
     Equal when columns, order, domains and norm are equal.
@@ -82,6 +83,11 @@ class Schema:
     def __repr__(self) -> str:
         norm = "" if self.norm is None else f", norm={self.norm!r}"
         return f"Schema({dict(self.columns)!r}{norm})"
+
+    def _card(self) -> Card:
+        rows = [[name, domain.kind, *_words(domain)] for name, domain in self.columns.items()]
+        head = ["column", "kind", "may hold", "absent or unlisted cells"]
+        return Card("Schema", head=head, rows=rows, kind="public facts, never learned from data")
 
     def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Domain], float | None]]:
         return Schema, (dict(self.columns), self.norm)  # a mapping proxy cannot be pickled
@@ -204,6 +210,13 @@ class Schema:
             with suppress(OSError, ValueError):
                 temporary.unlink()
             raise SchemaError(f"{target}: the schema cannot be written ({error}).") from error
+
+
+def _words(domain: Domain) -> tuple[str, str]:
+    if isinstance(domain, Interval):
+        return f"{domain.low:g} to {domain.high:g}", domain.places()
+    values = domain.values if isinstance(domain, Categories) else ()
+    return ", ".join(map(str, values[:8])) + (f", … ({len(values)})" if len(values) > 8 else ""), domain.places()
 
 
 def _checked_columns(columns: Any) -> dict[str, Domain]:

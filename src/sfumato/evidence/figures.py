@@ -2,7 +2,7 @@
 
 In:   a publication of a plan, the folder of its release.
 Out:  Told, the same for README.txt, the report, explain and trace.
-Not here: computing errors (plan/intervals.py), their form (plan/told.py).
+Not here: computing errors (questions/intervals.py), their form (plan/told.py).
 
 What the error of a number rests on decides. Noise alone, or the public number of individuals: that error is told to
 everybody. What was drawn, such as the noisy size of a group: that error is as much a result as the number itself, and

@@ -71,7 +71,7 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
     law = laws.pop()
     errors: Callable[[float], float] | None = None
     if all(act.group is None or act.deviation is None for act in acts):
-        errors = partial(_scaled_error, planned, graph)
+        errors = partial(_scaled_error, planned, plan)
     elif graph is not None and all(act.group is not None and act.deviation for act in acts):
         errors = partial(_simulated_error, planned, graph, acts, law)
     try:
@@ -97,13 +97,9 @@ def _predicted(plan: Plan, planned: Planned, promise: Promise | None) -> Frontie
     return Frontier(settled.points, settled.points[settled.chosen], delta, "", "predicted loss")
 
 
-def _scaled_error(planned: Planned, network: Network | None, factor: float) -> float:
+def _scaled_error(planned: Planned, plan: Plan, factor: float) -> float:
     """With noise `factor` times as wide."""
-    caps = {
-        node.name: node.bounds[0].width ** 2
-        for node in (network.aggregates if network else ())
-        if node.kind == "mean" and node.bounds
-    }
+    caps = {name: question.ceiling for name, question in plan.questions.items()}
     return math.fsum(min(seen.error * factor**2, caps.get(seen.node, math.inf)) for seen in planned.seen)
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -199,6 +200,39 @@ def _channel_part(event: Record) -> Part:
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
 
 
+def _quantiles_part(event: Record) -> Part:
+    """Twice what one individual moves the sum over all gaps by, over the scale; in fractions throughout."""
+    ends = [Fraction(0), *(Fraction(repr(one)) for one in event["quantiles"]), Fraction(1)]
+    widths = [above - below for below, above in pairwise(ends)]
+    move = Fraction(2) if event["adjacency"]["relation"] == "replace-one" else 2 - 2 * min(widths)
+    moved = 2 * move * event["rows"] / Fraction(event["scale"])
+    return Part("two-point", _UP.divide(Decimal(moved.numerator), Decimal(moved.denominator)))
+
+
+def _groups_part(event: Record) -> Part:
+    """All pairs of neighbouring sizes of one group written out in whole numbers; then as many groups as may move."""
+    weights, at = event["weights"], event["at"]
+    moved = event["groups"] * (2 if event["adjacency"]["relation"] == "replace-one" else 1)
+    size, total = len(weights), sum(weights)
+    with localcontext() as context:
+        context.prec = 90 + math.ceil(min(at, 700.0))
+        factor = math.floor(Fraction(Decimal(min(at, 700.0)).exp()) * 2**200)
+    # What comes out of n people: I = 1 … n with its weight, or nothing. Beside n + 1, where the same count has I + 1.
+    rising = [(above << 200) - factor * below for below, above in pairwise([0, *weights, 0])]
+    falling = [(below << 200) - factor * above for below, above in pairwise([0, *weights, 0])]
+    excess, unnamed = 0, total
+    for n in range(size + 1):
+        fewer = unnamed - weights[n] if n < size else 0
+        for moves, gone in ((rising, (fewer << 200) - factor * unnamed), (falling, (unnamed << 200) - factor * fewer)):
+            excess = max(excess, max(0, gone) + sum(move for move in moves[: n + 1] if move > 0))
+        unnamed = fewer
+    one = Fraction(excess, total << 200)
+    together = 1 - (1 - one) ** moved if moved <= 64 else one * moved
+    nearest = float(together)
+    delta = math.nextafter(nearest, 1.0) if Fraction(nearest) < together else nearest
+    return Part("two-point", _UP.multiply(Decimal(moved), _exact(at)), delta)
+
+
 def _strength(event: Record) -> float:
     """Stiffness in units of the half width; none stays none however wide the box."""
     return event["stiffness"] * event["half_width"] ** 4 if event["stiffness"] else 0.0
@@ -218,6 +252,8 @@ RULES: dict[str, Rule] = {
         lambda event: event["rule"].replace("-", "_"),
         lambda event: Part("two-point", _UP.multiply(Decimal(2), _moved(event, Decimal(1)))),
     ),
+    "QuantilesEvent": Rule(lambda _: "quantiles", _quantiles_part),
+    "GroupCountsEvent": Rule(lambda _: "partition_selection", _groups_part),
     "BoxEvent": Rule(
         lambda _: "box",
         lambda event: Part("box", _moved(event, Decimal(1), "half_width"), _strength(event)),

@@ -9,7 +9,6 @@ Like the report it shows no result: one folder may hold numbers for several obse
 
 from __future__ import annotations
 
-import math
 import textwrap
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
-from sfumato.network.aggregate import AggregateNode
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.sentences import exact_sentences
 
@@ -162,29 +160,7 @@ def _generic(planned: Planned) -> str:
 
 
 def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
-    kind = _aggregate_kind(plan, seen.node)
-    deviation = seen.standard_error
-    if kind == "mean" or (kind is None and seen.size == 1 and not _same(seen.error, (deviation_of(draws) or 0.0) ** 2)):
-        wide = f"{_kind(draws)} noise of standard deviation {deviation_of(draws):.4g} was added to the sum"
-        if draws[0].dimension == 1:
-            return (
-                f"{wide}, then divided by the number of contributions, which is public: the error has the same law and "
-                "that standard deviation over the number. The mean was put back into its public range."
-            )
-        return (
-            f"{wide} and to the count, then divided: a ratio. Its error follows from the drawn count, and its interval "
-            "from both by test inversion (Fieller); where the count cannot be told from 0 the interval is the whole "
-            "range. The mean was put back into its public range."
-        )
-    if kind == "moment2" or (kind is None and seen.size != draws[0].dimension):
-        return (
-            f"{_kind(draws)} noise on each sum of products, in units of the attributes' ranges; the entries (i, j) and "
-            "(j, i) carry the same noise. The matrix need not be positive semidefinite: project it before inverting."
-        )
-    return (
-        f"Published = exact + noise. The noise is {_kind(draws)} with mean 0 and standard deviation {deviation:.4g}, "
-        "independent for each number. Numbers may be negative or fractional: that is the noise."
-    )
+    return plan.questions[seen.node].law_words(_kind(draws), deviation_of(draws) or 0.0, seen.standard_error)
 
 
 def _kind(draws: list[Drawn]) -> str:
@@ -192,17 +168,6 @@ def _kind(draws: list[Drawn]) -> str:
     return (
         name if len(draws) == 1 or draws[0].law == "gaussian" else f"a weighted mean of {len(draws)} {name} variables"
     )
-
-
-def _same(first: float, second: float) -> bool:
-    return math.isclose(first, second, rel_tol=1e-6)
-
-
-def _aggregate_kind(plan: Plan, node: str) -> str | None:
-    if plan.network is None:
-        return None
-    found = next((one for one in plan.network.aggregates if one.name == node), None)
-    return found.kind if isinstance(found, AggregateNode) else None
 
 
 def _rules(plan: Plan) -> list[str]:

@@ -42,24 +42,17 @@ def realised_errors(plan: Plan, release: Release, network: Network, tables: Mapp
 
 
 def _sums(table: pa.Table, values: Values, network: Network) -> dict[str, float]:
-    kinds = {node.name: node.kind for node in network.aggregates}
+    """Of the questions; what is computed from their answers has an error of its own, which is not told."""
+    questions = {node.name: node.question for node in network.aggregates}
     shown: dict[str, list[float]] = {}
     for row in table.to_pylist():
         shown.setdefault(row["node"], []).append(row["value"])
     found = {}
     for node, numbers in shown.items():
-        exact = _exact(kinds.get(node), values, node)
-        if exact is not None and len(exact) == len(numbers):
+        if node in questions:
+            exact = questions[node].truth(values.aggregates[node])
             found[node] = math.sqrt(float(np.mean((np.array(numbers) - exact) ** 2)))
     return found
-
-
-def _exact(kind: str | None, values: Values, node: str) -> np.ndarray | None:
-    """The published form of the exact sums; None where it is more than the sums themselves."""
-    if kind not in ("count", "sum", "histogram", "mean"):
-        return None
-    vector = np.asarray(values.aggregates[node].vector, dtype=np.float64)
-    return vector[:1] / max(vector[1], 1.0) if kind == "mean" else vector
 
 
 def _individuals(table: pa.Table, values: Values) -> dict[str, float]:

@@ -131,7 +131,7 @@ def _origins(network: Network, behind: Mapping[str, list[Node | AggregateNode]])
                 if form.row_table is not None:
                     columns.setdefault(form.row_table, {})
                 # A count of everybody reads who there is.
-                if not form.values and form.condition.trivial:
+                if not form.question.variables and form.condition.trivial:
                     columns.update({table: columns.get(table, {}) for table in _tables_of(spec, form.dataset)})
     paths = {source.table: source.path for source in spec.sources}
     return tuple(

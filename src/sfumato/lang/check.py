@@ -137,7 +137,7 @@ class _Network:
     def _aggregated(self, variable: Term) -> list[Term]:
         """The declared variables an aggregate's value and condition cover, person by person."""
         one = self.aggregates[variable]
-        terms = [part for part in (one.value, one.condition) if part is not None]
+        terms = [*(term for _, term in one.given), one.condition]
         patterns = [atom for term in terms for atom in _atoms(term) if indicator(atom) in self.spec.random_predicates]
         return [known for known in self.variables for pattern in patterns if match(pattern, known) is not None]
 

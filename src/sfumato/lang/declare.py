@@ -8,6 +8,7 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
@@ -18,7 +19,9 @@ from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
+    DATABASE_ENDINGS,
     EVERYONE,
+    ROW,
     TABLE_ENDINGS,
     Centre,
     Collusion,
@@ -38,8 +41,21 @@ from sfumato.lang.spec import (
     RowLimit,
     Source,
     Weight,
+    Within,
 )
-from sfumato.lang.term import PARTIAL_LIST, Compound, ListTerm, Number, Term, Text, Variable, indicator, show, variables
+from sfumato.lang.term import (
+    PARTIAL_LIST,
+    Compound,
+    ListTerm,
+    Number,
+    Term,
+    Text,
+    Variable,
+    called,
+    indicator,
+    show,
+    variables,
+)
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
@@ -62,6 +78,7 @@ class Declared:
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
@@ -152,29 +169,48 @@ def _scalar(term: Term) -> str | int:
 
 
 def _source(declared: Declared, clause: Clause) -> None:
-    table, path = clause.head.arguments
-    made = Source(_name(table, "a table"), _name(path, "a file"), clause.position)
+    table, path, *inner = clause.head.arguments
+    name = _name(inner[0], "a table of a database") if inner else None
+    made = Source(_name(table, "a table"), _name(path, "a file"), name, clause.position)
     if any(other.table == made.table for other in declared.sources):
         raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
     declared.sources.append(made)
-    if wrong := _wrong_path(made.path):
-        way_out = f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}."
+    if wrong := _wrong_path(made):
+        way_out = (
+            f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}, of a folder of "
+            "them ending in /, of a database with the name of its table, source(T, 'file.duckdb', table), or "
+            "'postgresql:table'."
+        )
         raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
 
 
-def _wrong_path(path: str) -> str | None:
+_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
+
+
+def _wrong_path(source: Source) -> str | None:
     """Why no run could read it, from its name alone."""
+    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
+    if path.startswith("postgresql:"):
+        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
     if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
         return "is not a path inside the data folder"
     if os.path.normpath(path).split(os.sep)[0] == os.pardir:
         return "lies outside the data folder"
     if any(sign in path for sign in "*?["):
         return "has one of the signs * ? [, which could name several files"
-    return None if PurePosixPath(path).suffix.lower() in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
+    if ending in DATABASE_ENDINGS:
+        return None if source.name else "is a database and does not say which of its tables"
+    if source.name is not None:
+        return "names a table inside a file that is no database by its name"
+    if path.endswith("/"):
+        return None
+    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
 
 
 def _column(declared: Declared, clause: Clause) -> None:
     table, name, atom = clause.head.arguments
+    if _name(name, "a column") == ROW:
+        raise _Wrong(f"{ROW} is no name of a column", name, way_out="Where every row is one person write each_row(…).")
     made = Column(_name(table, "a table"), _name(name, "a column"), _atom(atom, "what a column holds"), clause.position)
     if any(other.table == made.table and other.name == made.name for other in declared.columns):
         raise _Wrong(f"the column {made.name} of {made.table} is declared twice", name, code="twice")
@@ -259,6 +295,17 @@ def _each_person(declared: Declared, clause: Clause) -> None:
     declared.each_person.append(EachPerson(_one_rule(declared, table), clause.position))
 
 
+def _each_row(declared: Declared, clause: Clause) -> None:
+    """Every row is one individual: an identity that no column holds, and one row of each."""
+    table, who = clause.head.arguments
+    atom = _atom(who, "who a row is about")
+    if len(atom.arguments) != 1 or not isinstance(atom.arguments[0], Variable):
+        raise _Wrong(f"who a row is about must be an atom such as person(P), not {show(atom)[:60]}", who)
+    name = _one_rule(declared, table)
+    declared.columns.append(Column(name, ROW, atom, clause.position))
+    declared.row_limits.append(RowLimit(name, 1, position=clause.position))
+
+
 def _one_rule(declared: Declared, table: Term) -> str:
     """The table's name, if nothing was said yet about several rows of one person in it."""
     name = _name(table, "a table")
@@ -267,7 +314,7 @@ def _one_rule(declared: Declared, table: Term) -> str:
             f"several rows of one person in {name} are spoken of twice",
             table,
             code="twice",
-            way_out="Keep one line: rows_per_person or each_person.",
+            way_out="Keep one line: rows_per_person, each_person or each_row.",
         )
     return name
 
@@ -330,7 +377,7 @@ def _privacy_requirement(declared: Declared, clause: Clause) -> None:
     if any(other.name == named for other in declared.requirements):
         raise _Wrong(f"the requirement {show(named)} is declared twice", name, code="twice")
     guarantee = _guarantee(metric).under(known[wanted].adjacency)
-    observer = show(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
+    observer = called(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
     declared.requirements.append(Requirement(named, observer, wanted, guarantee, clause.position))
 
 
@@ -380,6 +427,14 @@ def _weight(declared: Declared, clause: Clause) -> None:
     declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
 
 
+def _within(declared: Declared, clause: Clause) -> None:
+    publication, number = clause.head.arguments
+    value = float(_number(number, "the error one can live with"))
+    if not value > 0:
+        raise _Wrong("the error one can live with must be above zero", number)
+    declared.aims.append(Within(_name(publication, "a publication"), value, clause.position))
+
+
 def _collude(declared: Declared, clause: Clause) -> None:
     observers = _names(clause.head.arguments[0], "an observer")
     if len(set(observers)) < 2:
@@ -417,12 +472,14 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "missing": _missing,
     "rows_per_person": _rows_per_person,
     "each_person": _each_person,
+    "each_row": _each_row,
     "adjacency": _adjacency,
     "dataset": _dataset,
     "privacy_requirement": _privacy_requirement,
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
+    "within": _within,
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,

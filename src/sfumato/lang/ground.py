@@ -24,7 +24,6 @@ from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     AggregateDeclaration,
-    AggregateKind,
     Dependency,
     DpRv,
     Grounding,
@@ -32,8 +31,9 @@ from sfumato.lang.spec import (
     Publication,
     Spec,
 )
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, match, substitute, variables, walk
+from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
 
@@ -113,7 +113,9 @@ def collect(derivation: Derivation) -> Grounding:
         dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
         publications=tuple(
-            dict.fromkeys(Publication(str(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3"))
+            dict.fromkeys(
+                Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")
+            )
         ),
         aggregates=tuple(dict.fromkeys(_aggregate(answer) for answer in derivation.of(*AGGREGATES))),
         personal=tuple(dict.fromkeys((a[0], a[1]) for _, a in of("personal_rv/2"))),
@@ -254,13 +256,10 @@ def _statements(derivation: Derivation) -> Iterator[Dependency]:
 
 
 def _aggregate(answer: Answer) -> AggregateDeclaration:
-    kind = cast(AggregateKind, answer.head.functor)
-    parts = answer.head.arguments
-    place = answer.clause.position
-    if kind == "count":
-        return AggregateDeclaration(kind, parts[0], None, parts[1], None, place)
-    edges = parts[3] if len(parts) == 4 and isinstance(parts[3], ListTerm) else None
-    return AggregateDeclaration(kind, parts[0], parts[1], parts[2], edges, place)
+    functor, parts = answer.head.functor, answer.head.arguments
+    placed = dict(zip(QUESTIONS[functor].form.places(len(parts)), parts, strict=True))
+    given = tuple((place, term) for place, term in placed.items() if place not in ("name", "goal"))
+    return AggregateDeclaration(functor, placed["name"], placed["goal"], given, answer.clause.position)
 
 
 def _limit_problem(clause: Clause, error: LimitReached) -> Problem:

@@ -19,17 +19,21 @@ from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.errors import InputError
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match
+from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
+from sfumato.questions.form import Place
+from sfumato.questions.question import Question
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
 
 __all__ = [
+    "DATABASE_ENDINGS",
     "EVERYONE",
+    "ROW",
     "TABLE_ENDINGS",
     "AggregateDeclaration",
-    "AggregateKind",
     "Centre",
     "Collusion",
     "Column",
@@ -54,15 +58,20 @@ __all__ = [
     "Source",
     "Spec",
     "Weight",
+    "Within",
 ]
 
 #: The observer of a requirement whose name carries none.
 EVERYONE = "everyone"
 
+#: The column that stands for "this row" in a table whose every row is one individual; no file is asked for it.
+ROW = "$row"
+
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
-AggregateKind = Literal["count", "sum", "mean", "moment2", "histogram"]
+#: How the name of a database's file ends.
+DATABASE_ENDINGS = (".duckdb", ".sqlite", ".sqlite3", ".db")
 
 Keep = Literal["sample", "first", "last"]
 
@@ -71,10 +80,11 @@ MissingRule = Literal["value", "skip", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """source(Table, Path): where a table's rows are."""
+    """source(Table, Path) or source(Table, Path, Name): where a table's rows are; `name` is that inside a database."""
 
     table: str
     path: str
+    name: str | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -192,6 +202,15 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """within(Publication, HalfWidth): the error one can live with, as half the width of a 95 % interval."""
+
+    publication: str
+    half_width: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Collusion:
     """collude([observer, …]): these observers put together what they see."""
 
@@ -255,14 +274,24 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class AggregateDeclaration:
-    """count, sum, mean, moment2 or histogram over individuals; the person stays a Variable in value and condition."""
+    """A question over individuals (questions/); the person stays a Variable in what is given and in the condition.
 
-    kind: AggregateKind
+    `given` is what stands in the places of the question's form beside its name and its goal.
+    """
+
+    functor: str
     atom: Term
-    value: Term | ListTerm | None
     condition: Term
-    edges: ListTerm | None = None
+    given: tuple[tuple[Place, Term], ...] = ()
     position: Position | None = field(default=None, compare=False)
+
+    def place(self, place: Place) -> Term | None:
+        """What stands there; None where the question is written without it."""
+        return dict(self.given).get(place)
+
+    @property
+    def question(self) -> type[Question]:
+        return QUESTIONS[self.functor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +360,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
@@ -339,6 +369,11 @@ class Spec:
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
     #: What was derived, by its facts: the check, the network and a second plan ask for the same.
     derived: dict[tuple[Term, ...], Grounding] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def numbered_tables(self) -> frozenset[str]:
+        """Tables whose every row is one individual, by the author's word (each_row/2)."""
+        return frozenset(column.table for column in self.columns if column.name == ROW)
 
     def ground(self, facts: Iterable[Term] = ()) -> Grounding:
         """Run the study's clauses on its own facts and the given ones: symbolic individuals, rows of public tables."""

@@ -19,7 +19,7 @@ from sfumato.lang.reader import read
 from sfumato.lang.term import Compound, show
 from sfumato.lang.vocabulary import DECLARATIONS, DISTRIBUTIONS, FUNCTIONS, METRICS, PUBLICATION_FORMS
 
-__all__ = ["StarterColumn", "starter_schema", "starter_study"]
+__all__ = ["StarterColumn", "functors", "starter_schema", "starter_study"]
 
 _TAKEN = {name.split("/")[0] for name in (*DECLARATIONS, *DISTRIBUTIONS, *FUNCTIONS, *METRICS, *PUBLICATION_FORMS)}
 _TAKEN |= {"person", "people", "openness", "public", "domain", "fill_in", "is", "mod", "not", "findall", "true", "fail"}
@@ -48,7 +48,7 @@ def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> st
     identity = _identity(columns)
     used = [c for c in columns if c is not identity and c.kind in ("number", "category", "unknown")]
     left = [column for column in columns if column is not identity and column not in used]
-    names = _functors([column.name for column in used])
+    names = functors([column.name for column in used])
     source = show(Compound(table))
     lines = [
         f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
@@ -180,7 +180,7 @@ def _publication_lines(column: StarterColumn, functor: str) -> list[str]:
     ]
 
 
-def _functors(names: Sequence[str]) -> Mapping[str, str]:
+def functors(names: Sequence[str]) -> Mapping[str, str]:
     """A predicate for every column: its letters kept, the first one small, words joined, no word of the language."""
     found: dict[str, str] = {}
     for name in names:

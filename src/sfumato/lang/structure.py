@@ -11,19 +11,19 @@ public tables. Whoever wants private rows asks for them inside an aggregate's go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from sfumato.lang.asked import check_questions
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import Column, Missing, Relation, Spec
-from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, indicator, match, show, variables, walk
+from sfumato.lang.spec import ROW, Column, Missing, Relation, Spec
+from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
 from sfumato.lang.wishes import check_wishes
 
 __all__ = ["check_structure", "domain_predicates"]
 
-_COMPARISONS = frozenset(["=/2", "\\=/2", "</2", ">/2", "=</2", ">=/2", "=:=/2", "=\\=/2", "==/2", "\\==/2"])
 #: Where a random variable stands in a structural head.
 _VARIABLE_PLACE = {"depends/3": 0, "cpd/2": 0, "dp_rv/2": 1, "personal_rv/2": 1, "instance_rv/3": 2}
 
@@ -37,7 +37,7 @@ def check_structure(spec: Spec) -> Iterator[Problem]:
     yield from check_wishes(spec)
     yield from _requirement_names(spec)
     yield from _domains(spec, text)
-    yield from _aggregates(spec)
+    yield from check_questions(spec, domain_predicates(spec))
     yield from _leaks(spec)
     yield from _constants_in_place_of_individuals(spec)
 
@@ -96,6 +96,7 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 nearest(one.centre, centres),
             )
     yield from _several_rows(spec, text)
+    yield from _numbered(spec, text)
     yield from _chosen_by_value(spec, text)
     yield from _table_variables(spec, text)
 
@@ -119,6 +120,27 @@ def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
                 f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
             )
+
+
+def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """A row without an identifier is known to no other table, to no other centre, and cannot be named."""
+    for column in spec.columns:
+        if column.table not in spec.numbered_tables or column.name != ROW:
+            continue
+        others = [one for one in spec.columns if indicator(one.atom) == indicator(column.atom) and one is not column]
+        same = [one for one in spec.columns if one.table == column.table and one is not column]
+        named = [one for one in same if indicator(one.atom) not in spec.random_predicates]
+        code = {one.position: one.text for one in spec.clauses}.get(column.position, "")
+        wrong = None
+        if others:
+            wrong = f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
+        elif named:
+            wrong = f"{named[0].name} says who a row of {column.table} is about, and each_row says that no column does"
+        elif column.table in spec.public_tables or spec.centres or spec.forgotten:
+            wrong = f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
+        if wrong:
+            way_out = f"Give {column.table} an identity column: column({column.table}, id, {show(column.atom)})."
+            yield _problem("each-row", wrong, column.position, code or text.get(column.position, ""), way_out)
 
 
 def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -264,96 +286,6 @@ def _domains(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                     "Feed it from a table: column(patients, id, patient(P)), or add facts.",
                     nearest(indicator(goal), defined),
                 )
-
-
-# --- aggregates --------------------------------------------------------------------------------------------------
-
-
-def _aggregates(spec: Spec) -> Iterator[Problem]:
-    random = spec.random_predicates
-    defined = {indicator(clause.head) for clause in spec.clauses} | set(spec.table_predicates)
-    domains = domain_predicates(spec)
-    for clause in spec.clauses:
-        name, parts = indicator(clause.head), clause.head.arguments
-        if name not in AGGREGATES:
-            continue
-        if not isinstance(parts[0], Compound):
-            yield _problem(
-                "declaration", f"{name} needs a name such as meanAge", clause.position, clause.text, AGGREGATES[name]
-            )
-        condition = parts[1] if name == "count/2" else parts[2]
-        yield from _condition(clause, condition, random, defined)
-        if not any(indicator(goal) in domains for goal in goals(condition)):
-            yield _problem(
-                "aggregate-domain",
-                "the goal of this aggregate does not say whose individuals it runs over",
-                clause.at(condition),
-                clause.text,
-                f"Put the dataset's goal into it, for example {next(iter(domains), 'patient/1').split('/')[0]}(P).",
-            )
-        yield from _shape(clause)
-        for value in [] if name == "count/2" else _published_atoms(Compound("table", (parts[1],))):
-            if not isinstance(value, Compound) or indicator(value) not in random:
-                yield _problem(
-                    "unknown-variable",
-                    f"{show(value)[:60]} is not a declared random variable",
-                    clause.at(value),
-                    clause.text,
-                    "Aggregate a variable declared with random/1; put arithmetic into its CPF.",
-                    nearest(indicator(value), random),
-                )
-
-
-def _shape(clause: Clause) -> Iterator[Problem]:
-    """One variable where one is meant, a list of numbers where edges are: nothing that stands there is left out."""
-    name, parts = indicator(clause.head), clause.head.arguments
-    kind = clause.head.functor
-    listed = parts[1].items if name != "count/2" and isinstance(parts[1], ListTerm) else None
-    if listed is not None and kind in ("histogram", "sum", "mean") and len(listed) != 1:
-        several = {
-            "histogram": "Declare one histogram for each, or let a variable with a list of categories stand for the "
-            "combinations, and count that.",
-        }.get(kind, f"Declare one {kind} for each of them; moment2 gives the sums of their products.")
-        yield _problem(
-            "several-values",
-            f"a {kind} is about one variable, and {len(listed)} are listed",
-            clause.at(parts[1]),
-            clause.text,
-            several,
-        )
-    if listed is not None and len(set(listed)) < len(listed):
-        yield _problem(
-            "several-values", "a variable is listed twice", clause.at(parts[1]), clause.text, "List each once."
-        )
-    if name == "histogram/4" and not isinstance(parts[3], ListTerm):
-        yield _problem(
-            "declaration",
-            f"the edges of a histogram must be a list of numbers, not {show(parts[3])[:60]}",
-            clause.at(parts[3]),
-            clause.text,
-            "Write them in increasing order: [0, 20, 40].",
-        )
-
-
-def _condition(clause: Clause, condition: Term, random: Iterable[str], defined: set[str]) -> Iterator[Problem]:
-    """Literals and comparisons of an aggregate's goal; they are evaluated for each person, not called."""
-    for goal in goals(condition):
-        name = indicator(goal)
-        if name in ("\\+/1", ";/2"):
-            for part in goal.arguments:  # type: ignore[union-attr]
-                yield from _condition(clause, part, random, defined)
-        elif name in _COMPARISONS or name in defined:
-            continue
-        else:
-            hint = "Compare a random variable, as in age(P) > 65, or call a predicate fed by a table or by facts."
-            yield _problem(
-                "unknown-predicate",
-                f"{name} is not a comparison and no predicate of this study",
-                clause.at(goal),
-                clause.text,
-                hint,
-                nearest(name, defined),
-            )
 
 
 # --- structure that would leak -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ __all__ = [
     "Term",
     "Text",
     "Variable",
+    "called",
     "indicator",
     "is_ground",
     "match",
@@ -120,6 +121,15 @@ def indicator(term: Term) -> str:
     'age/1'
     """
     return f"{term.functor}/{len(term.arguments)}" if isinstance(term, Compound) else type(term).__name__.lower()
+
+
+def called(term: Term) -> str:
+    """The name of a publication or an observer: an atom without the quotes it may be written in, anything else as text.
+
+    >>> called(Compound("mean days")), called(Compound("care", (Compound("doctor"),)))
+    ('mean days', 'care(doctor)')
+    """
+    return term.functor if isinstance(term, Compound) and not term.arguments else show(term)
 
 
 def children(term: Term) -> tuple[Term, ...]:

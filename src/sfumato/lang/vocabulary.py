@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sfumato.lang.term import Compound, indicator
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.reader import Clause
@@ -39,6 +40,7 @@ UNSPECIFIED = "unspecified"
 #: Declarations that are facts: read from the text, never derived.
 STATIC = {
     "source/2": "source(Table, 'file')",
+    "source/3": "source(Table, 'file.duckdb', table)",
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
@@ -48,12 +50,14 @@ STATIC = {
     "rows_per_person/2": "rows_per_person(Table, N)",
     "rows_per_person/3": "rows_per_person(Table, N, first(column))",
     "each_person/2": "each_person(Table, mean)",
+    "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
+    "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",
@@ -75,15 +79,8 @@ STRUCTURAL = {
     "reveal/2": "reveal(Observer, rv(P)) :- conditions",
 }
 
-#: Aggregates over individuals; the last-but-edges argument is the goal that chooses them.
-AGGREGATES = {
-    "count/2": "count(Atom, Goal)",
-    "sum/3": "sum(Atom, rv(P), Goal)",
-    "mean/3": "mean(Atom, rv(P), Goal)",
-    "moment2/3": "moment2(Atom, [rv(P), rv(P)], Goal)",
-    "histogram/3": "histogram(Atom, rv(P), Goal)",
-    "histogram/4": "histogram(Atom, rv(P), Goal, [edge, edge])",
-}
+#: Questions over individuals, as their own forms say (questions/).
+AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
 DECLARATIONS = {**STATIC, **STRUCTURAL, **AGGREGATES}
 

@@ -14,7 +14,7 @@ from sfumato.core import ApproxDP, PureDP
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, indicator, show, variables
+from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, WAYS
 
 __all__ = ["check_wishes"]
@@ -27,6 +27,7 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _publications(spec)
     yield from _strategies(spec)
     yield from _contradictions(spec)
+    yield from _aims(spec)
     yield from _observers(spec)
     yield from _weak_promises(spec)
 
@@ -44,13 +45,13 @@ def _published(spec: Spec) -> dict[str, list[Term]]:
     found: dict[str, list[Term]] = {}
     for clause in spec.clauses:
         if indicator(clause.head) == "publish/3":
-            found.setdefault(show(clause.head.arguments[0]), []).append(clause.head.arguments[1])
+            found.setdefault(called(clause.head.arguments[0]), []).append(clause.head.arguments[1])
     return found
 
 
 def _publications(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
-    for one in (*spec.preferences, *spec.forbidden, *spec.weights):
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.aims):
         if one.publication not in published:
             yield _problem(
                 spec,
@@ -127,6 +128,26 @@ def _contradictions(spec: Spec) -> Iterator[Problem]:
         if weight.publication in seen:
             yield _problem(spec, "twice", f"{weight.publication} has two weights", weight.position, "Keep one of them.")
         seen.add(weight.publication)
+
+
+def _aims(spec: Spec) -> Iterator[Problem]:
+    """An aim is about numbers with an interval, and there is one for each publication."""
+    published = _published(spec)
+    seen: set[str] = set()
+    for one in spec.aims:
+        if one.publication in seen:
+            message = f"{one.publication} has two errors that one can live with"
+            yield _problem(spec, "twice", message, one.position, "Keep one of them.")
+        seen.add(one.publication)
+        kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
+        for kind in sorted(kinds - set(_CALLED)):
+            yield _problem(
+                spec,
+                "no-interval",
+                f"{one.publication} publishes a {kind}, which has no interval that could be within {one.half_width:g}",
+                one.position,
+                "Take the line out, or publish a number.",
+            )
 
 
 def _observers(spec: Spec) -> Iterator[Problem]:

@@ -34,6 +34,7 @@ from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Answer, Minimiser, Objectiv
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, answers_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
 
@@ -53,7 +54,7 @@ class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
 
-class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
     """A linear classifier trained once under a privacy budget. Abstract.
 
     The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed

@@ -34,6 +34,7 @@ from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_ker
 from sfumato.learn.kernel_spread import Spread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -56,7 +57,7 @@ ARITHMETIC = 2e-5
 MOST_ROWS = 10_000_000
 
 
-class KernelInput(BaseEstimator):
+class KernelInput(FittedShown, BaseEstimator):
     """Rows in a public box: clipped to it and scaled to width 2, or encoded by a schema. Abstract.
 
     No privacy rests on the box, for Fourier features have norm 1 wherever a row lies. It says what distance is large.

@@ -35,6 +35,7 @@ from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_mat
 from sfumato.learn.ridge_choice import chosen_ridge, ridge_solution
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import checked_matrix, refuse_extras, without_values
 from sfumato.learn.target_moments import FIRST_SHARE, Look, Purse, Release, look, share_of_mean, together
@@ -52,7 +53,7 @@ _REPLACED, _ADDED = 4.5, 2.0
 _ARITHMETIC = 2e-5
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
     """Ridge regression that costs `epsilon` and `delta` once, at `fit`.
 
     `target` is the public interval of y; values outside are clipped. The other parameters are those of

@@ -29,6 +29,7 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
 from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.shown import FittedShown
 from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
 from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
 from sfumato.mechanisms import Gaussian, Laplace, PermuteAndFlip
@@ -50,7 +51,7 @@ class _Price(NamedTuple):
     scorer: Gaussian | Laplace
 
 
-class PrivateSearch(ClassifierMixin, BaseEstimator):
+class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
     """The best of `grid` for `estimator`, at a total cost of `epsilon` and `delta`.
 
     `estimator` is a private classifier of this package; its own epsilon, delta and random_state are replaced.

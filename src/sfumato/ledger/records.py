@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from sfumato.card import Card, Shown
 from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
 from sfumato.errors import CertificateError, InputError
 from sfumato.ledger.balance import Charge, Cost, amount_text, charge, left_text
@@ -77,7 +78,7 @@ class LedgerRecord:
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Shown):
     """Where a dataset stands. `spent` is committed, `reserved` may still be; both count. None means nothing.
 
     Both are sums in the currency of the grant; the promise for the whole history is the grant. `remaining` can be
@@ -98,6 +99,17 @@ class Balance:
     def adjacency(self) -> Adjacency:
         assert self.granted.adjacency is not None  # a grant is always stored with one
         return self.granted.adjacency
+
+    def _card(self) -> Card:
+        facts = {
+            "granted": amount_text(self.granted),
+            "spent": amount_text(self.spent) if self.spent else "nothing",
+            "reserved": amount_text(self.reserved) if self.reserved else "nothing",
+            "left": left_text(self.remaining),
+        }
+        lost = self.without_guarantee
+        notes = [f"{lost} released with NO PRIVACY GUARANTEE"] if lost else []
+        return Card(self.dataset, facts, notes=notes, kind=f"under {self.adjacency}")
 
     def __str__(self) -> str:
         parts = [f"granted {amount_text(self.granted)}"]

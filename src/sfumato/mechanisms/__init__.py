@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.finite_channel import FiniteChannel
     from sfumato.mechanisms.gaussian import Gaussian
     from sfumato.mechanisms.gaussian_shares import GaussianShares
+    from sfumato.mechanisms.group_counts import GroupCounts
+    from sfumato.mechanisms.joint_quantiles import JointQuantiles
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.laplace_shares import LaplaceShares
     from sfumato.mechanisms.mechanism import Mechanism
@@ -32,6 +34,8 @@ __all__ = [
     "FiniteChannel",
     "Gaussian",
     "GaussianShares",
+    "GroupCounts",
+    "JointQuantiles",
     "Laplace",
     "LaplaceShares",
     "Mechanism",
@@ -53,6 +57,8 @@ _HOME = {
     "FiniteChannel": "finite_channel",
     "Gaussian": "gaussian",
     "GaussianShares": "gaussian_shares",
+    "GroupCounts": "group_counts",
+    "JointQuantiles": "joint_quantiles",
     "Laplace": "laplace",
     "LaplaceShares": "laplace_shares",
     "Mechanism": "mechanism",

@@ -3,7 +3,7 @@
 `Network.from_spec` builds it, `Network.evaluate` computes it over tables, `Network.draw` shows it.
 """
 
-from sfumato.network.aggregate import AggregateNode, Contribution, joint
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.condition import Condition
 from sfumato.network.expression import Call, Constant, Distribution, Expression, Lookup, Power, Reference
@@ -15,7 +15,6 @@ __all__ = [
     "Call",
     "Condition",
     "Constant",
-    "Contribution",
     "Distribution",
     "Expression",
     "Group",
@@ -27,5 +26,4 @@ __all__ = [
     "Zones",
     "as_bounds",
     "hull",
-    "joint",
 ]

@@ -107,8 +107,7 @@ class Bounds:
     def __mul__(self, other: Bounds) -> Bounds:
         if lost := self._lost() or other._lost():
             return lost
-        ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Bounds(min(_product_below(a, b) for a, b in ends), max(-_product_below(-a, b) for a, b in ends))
+        return self._over_ends(other, lambda a, b: a * b, _product_below)
 
     def reciprocal(self) -> Bounds:
         """1/x; unbounded when x can be zero."""
@@ -119,8 +118,19 @@ class Bounds:
             return lost
         if 0.0 in other:
             return Bounds.unbounded("a denominator can be zero")
-        ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Bounds(min(_quotient_below(a, b) for a, b in ends), max(-_quotient_below(-a, b) for a, b in ends))
+        return self._over_ends(other, lambda a, b: a / b, _quotient_below)
+
+    def _over_ends(
+        self, other: Bounds, near: Callable[[float, float], float], below: Callable[[float, float], float]
+    ) -> Bounds:
+        """The least and the largest over the ends. Rounding to nearest keeps the order: only what is nearest to the
+        least or the largest is computed exactly, which takes ten times as long."""
+        ends = [(near(a, b), a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        least, largest = min(ends)[0], max(ends)[0]
+        return Bounds(
+            min(below(a, b) for value, a, b in ends if value == least),
+            max(-below(-a, b) for value, a, b in ends if value == largest),
+        )
 
     def power(self, exponent: int) -> Bounds:
         """x multiplied with itself `exponent` times; negative exponents through 1/x."""

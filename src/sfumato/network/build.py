@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
-from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
+from sfumato.lang.term import Compound, Term, Variable, called, indicator, match, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
@@ -319,7 +319,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
         instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
         others = [one for one in done.grounding.observations if not is_own(one)]
-        exact.update(((show(one.observer), show(masked(one.variable, mask))), None) for one in others)
+        exact.update(((called(one.observer), show(masked(one.variable, mask))), None) for one in others)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )

@@ -171,9 +171,10 @@ def _edges(network: Network, drawn: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _detail(node: Node | AggregateNode) -> str:
     if isinstance(node, AggregateNode):
-        of = f" of {', '.join(node.values)}" if node.values else ""
+        variables = node.question.variables
+        of = f" of {', '.join(variables)}" if variables else ""
         condition = "" if node.condition.trivial else f" if {node.condition}"
-        return f"{node.kind}{of}{condition}"
+        return f"{node.question.form.functor}{of}{condition}"
     law = _law(node.law)
     return f"{law + ' in ' if law else ''}{_range(node)}"
 

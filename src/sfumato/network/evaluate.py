@@ -32,7 +32,8 @@ from sfumato.network.network import Group, Network, Node
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import Layout, TableRoom, layout_of
-from sfumato.network.totals import AggregateValue, number_of, totals
+from sfumato.network.totals import number_of, totals
+from sfumato.questions.sums import Sums
 
 __all__ = ["GROUP", "ID", "Values", "evaluate"]
 
@@ -54,7 +55,7 @@ class Values:
     individuals: Mapping[str, pa.Table] = field(repr=False)
     rows: Mapping[str, pa.Table] = field(repr=False)
     shared: Mapping[str, float | str] = field(repr=False)
-    aggregates: Mapping[str, AggregateValue] = field(repr=False)
+    aggregates: Mapping[str, Sums] = field(repr=False)
 
     def column(self, name: str) -> NDArray[Any]:
         """A node's value for every individual, in the order of the identifiers."""
@@ -82,18 +83,18 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
-    with TableRoom(tables, _wanted(network, fed)) as room:
+    with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
         early = [node for node in network.shared if not _after(network, node)]
         _scalars(room, spec, people, [*early, *written], shared)
         individuals: dict[str, pa.Table] = {}
         rows: dict[str, pa.Table] = {}
-        parts: dict[str, list[AggregateValue]] = {}
+        parts: dict[str, list[Sums]] = {}
         for dataset in fed:
             key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
             _People(network, room, dataset, people, shared, key).fill(individuals, rows, parts)
-        found = {node.name: AggregateValue.sum(node, parts.get(node.name, [])) for node in network.aggregates}
+        found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
         late = [node for node in network.shared if _after(network, node)]
         _scalars(room, spec, people, late, known)
@@ -207,9 +208,7 @@ class _People:
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
 
-    def fill(
-        self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[AggregateValue]]
-    ) -> None:
+    def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         self.room.run(f"CREATE OR REPLACE TEMP TABLE people AS {self._base()}")
         tables, by_rows = [], {}
         for group in self.groups:
@@ -326,7 +325,7 @@ class _People:
     def _conditioned(self, group: Group, row_table: str | None) -> list[str]:
         """What aggregates over rows need of the person, and what those over random variables are computed from."""
         chosen = [a for a in self.aggregates if a.row_table == row_table]
-        expected = [part for a in chosen if a.expected for part in self.entries(a, group)]
+        expected = [part for a in chosen if a.question.expected for part in self.entries(a, group)]
         needed = {name for part in expected for name in part.references()}
         if row_table is not None:
             needed |= {name for aggregate in chosen for name in aggregate.parents}
@@ -375,17 +374,15 @@ class _People:
         alone = [self.columns[node.name]] if node.expression is not None or not node.probabilities else []
         return probable + alone
 
-    def _aggregate(
-        self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[AggregateValue]]
-    ) -> None:
+    def _aggregate(self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[Sums]]) -> None:
         present = {node.name for node in group.nodes}
         # An aggregate over a variable that this structure does not have counts none of its individuals.
         chosen = [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
-        certain = [node for node in chosen if not node.expected]
+        certain = [node for node in chosen if not node.question.expected]
         for node, value in zip(certain, totals(self.room, table, certain, self.columns), strict=True):
             parts.setdefault(node.name, []).append(value)
         for node in chosen:
-            if node.expected:
+            if node.question.expected:
                 value = expected_total(node, self.entries(node, group), table, self.columns)
                 parts.setdefault(node.name, []).append(value)
 

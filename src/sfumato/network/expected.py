@@ -2,7 +2,8 @@
 
 In:   an aggregate, the inference of one group, the group's evaluated table.
 Out:  the expected contribution to each entry as an expression; their sum in whole numbers of public grid steps.
-Not here: aggregates over what is known of everybody (network/totals.py), what one person moves (network/aggregate.py).
+Not here: aggregates over what is known of everybody (network/totals.py), what one person moves
+(questions/).
 Proof: docs/proofs/expectations.md
 
 A condition on random variables counts by its probability. The contribution (E[v·c], E[c]) of a condition c and a value
@@ -12,21 +13,24 @@ contributions no further than a sum of certain ones. Rounding to the grid keeps 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.network.aggregate import AggregateNode, Grid
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs
 from sfumato.network.expression import Constant, Expression, Reference
 from sfumato.network.indicator import Indicator
 from sfumato.network.inference import Inference
-from sfumato.network.totals import AggregateValue
+from sfumato.questions.axis import Axis
+from sfumato.questions.grid import CHANCE, Grid
+from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["expected_entries", "expected_total"]
 
@@ -36,30 +40,39 @@ _INSIDE = 1 - 2.0**-50
 
 
 def expected_entries(node: AggregateNode, inference: Inference) -> tuple[Expression, ...]:
-    """What one individual is expected to add to each entry; of a mean: to Σ (v - offset) and to the count."""
-    counted = Indicator(node.condition)
-    values = [Reference(name) for name in node.values]
-    match node.kind:
-        case "count":
-            bodies: list[Expression] = [counted]
-        case "sum":
-            bodies = [values[0] * counted]
-        case "mean":
-            offset = node.grids[0].offset if node.grids else 0.0
-            bodies = [(values[0] - Constant(offset)) * counted, counted]
-        case "moment2":
-            bodies = [a * b * counted for a, b in combinations_with_replacement(values, 2)]
-        case _:
-            bodies = [Indicator(Every((node.condition, part))) for part in _bins(node)]
+    """What one individual is expected to add to every cell of every entry; of what is centred to Σ (v - offset)."""
+    question = node.question
+    bodies: list[Expression] = []
+    for entry in _with_chances(question.entries()):
+        for cell in _cells([question.axes[axis] for axis in entry.axes]):
+            counted: Expression = Indicator(Every((node.condition, *cell)) if cell else node.condition)
+            bodies.append(_product(node, entry) * counted if entry.factors else counted)
     return tuple(inference.expected(body) for body in bodies)
 
 
-def _bins(node: AggregateNode) -> list[Condition]:
-    name = node.values[0]
-    if node.levels:
-        return [LevelIs(name, (level,)) for level in node.levels]
-    value = Reference(name)
-    cuts = [Constant(cut) for cut in node.cuts]
+def _with_chances(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries, and how likely a row is in each cell where something is multiplied there: a limit for it."""
+    known = {entry.axes for entry in entries if not entry.factors}
+    wanted = {entry.axes for entry in entries if entry.factors and entry.axes}
+    return (*entries, *(Entry(CHANCE, (), axes) for axes in sorted(wanted - known)))
+
+
+def _product(node: AggregateNode, entry: Entry) -> Expression:
+    values: list[Expression] = [Reference(node.question.values[factor]) for factor in entry.factors]
+    offset = entry.grid.offset if entry.grid is not None else 0.0
+    first = values[0] - Constant(offset) if offset else values[0]
+    return math.prod(values[1:], start=first)
+
+
+def _cells(axes: Sequence[Axis]) -> list[tuple[Condition, ...]]:
+    return [tuple(cell) for cell in product(*(_tests(axis) for axis in axes))]
+
+
+def _tests(axis: Axis) -> list[Condition]:
+    if axis.levels:
+        return [LevelIs(axis.variable, (level,)) for level in axis.levels]
+    value = Reference(axis.variable)
+    cuts = [Constant(cut) for cut in axis.cuts]
     if not cuts:
         return [Every(())]
     inner: list[Condition] = [Every((Comparison(">=", value, a), Comparison("<", value, b))) for a, b in pairwise(cuts)]
@@ -67,17 +80,41 @@ def _bins(node: AggregateNode) -> list[Condition]:
 
 
 def expected_total(
-    node: AggregateNode, entries: Sequence[Expression], table: pa.Table, columns: Mapping[str, str]
-) -> AggregateValue:
+    node: AggregateNode, parts: Sequence[Expression], table: pa.Table, columns: Mapping[str, str]
+) -> Sums:
     """The expected contributions of all rows, rounded to the grid and added up."""
-    names = frozenset().union(*(part.references() for part in entries))
+    names = frozenset().union(*(part.references() for part in parts))
     values = {name: table[columns[name]].to_numpy(zero_copy_only=False) for name in names}
-    found = [_column(part, values, table.num_rows) for part in entries]
-    if node.grids is None:
-        return AggregateValue(np.array([float(np.sum(column)) for column in found]))
-    units = tuple(_exact_sum(column) for column in _units(node, node.grids, found))
-    weight = units[-1] * Fraction(node.grids[-1].step) if node.kind in ("count", "mean") else Fraction(0)
-    return AggregateValue.of(node, units, weight)
+    found = [_column(part, values, table.num_rows) for part in parts]
+    question, columns_of, start = node.question, [], 0
+    entries, asked = question.entries(), _with_chances(question.entries())
+    for entry in asked:
+        size = math.prod(question.axes[axis].size for axis in entry.axes)
+        columns_of.append(found[start : start + size])
+        start += size
+    rounded = _rounded_entries(asked, columns_of)[: len(entries)]
+    units = tuple(
+        np.array([float(np.sum(one)) for one in own]) if entry.grid is None else _whole(map(_exact_sum, own))
+        for entry, own in zip(entries, rounded, strict=True)
+    )
+    counts = tuple(_weights(entries, units, entry) for entry in entries)
+    return Sums(entries, units, counts, sum(counts[0], Fraction(0)) if counts else Fraction(0))
+
+
+def _weights(entries: Sequence[Entry], units: Sequence[NDArray[Any]], entry: Entry) -> NDArray[Any]:
+    """The expected number of rows in each cell of an entry, where it was added up too."""
+    for other, own in zip(entries, units, strict=True):
+        if not other.factors and other.axes == entry.axes and other.grid is not None:
+            return _whole(int(unit) * Fraction(other.grid.step) for unit in own)
+    size = len(units[list(entries).index(entry)])
+    return _whole([Fraction(0)] * size)
+
+
+def _whole(numbers: Iterable[Any]) -> NDArray[Any]:
+    found = list(numbers)
+    whole = np.empty(len(found), dtype=object)
+    whole[:] = found
+    return whole
 
 
 def _column(part: Expression, values: Mapping[str, Any], rows: int) -> NDArray[np.float64]:
@@ -85,19 +122,37 @@ def _column(part: Expression, values: Mapping[str, Any], rows: int) -> NDArray[n
     return np.nan_to_num(found, nan=0.0, posinf=np.finfo(float).max, neginf=np.finfo(float).min)
 
 
-def _units(node: AggregateNode, grids: Sequence[Grid], found: Sequence[NDArray[np.float64]]) -> list[Units]:
-    """Contributions as whole numbers of grid steps, inside the hull of what a counted row could add."""
-    match node.kind:
-        case "count":
-            return [_rounded(found[0], grids[0], 0, grids[0].high)]
-        case "mean":
-            counts = _rounded(found[1], grids[1], 0, grids[1].high)
-            share = counts * grids[1].step * _INSIDE
-            ends = [np.trunc(end * share) for end in (grids[0].low, grids[0].high)]
-            return [np.clip(_rounded(found[0], grids[0], grids[0].low, grids[0].high), *ends).astype(np.int64), counts]
-        case "histogram":
-            return _cumulative(found, grids[0])
-    return [_rounded(x, grid, min(grid.low, 0), max(grid.high, 0)) for x, grid in zip(found, grids, strict=True)]
+def _rounded_entries(entries: Sequence[Entry], found: Sequence[Sequence[NDArray[np.float64]]]) -> list[list[Any]]:
+    """Contributions as whole numbers of grid steps, inside the hull of what a counted row could add.
+
+    Chances are rounded first, by their running sums over the cells: nobody's add up to more than one. What is
+    multiplied stays within what a row with the rounded chance could add.
+    """
+    chances = {entry.axes: place for place, entry in enumerate(entries) if not entry.factors}
+    done: dict[int, list[Any]] = {}
+    for place in chances.values():
+        grid = entries[place].grid
+        assert grid is not None
+        done[place] = _cumulative(found[place], grid)
+    for place, entry in enumerate(entries):
+        if place in done:
+            continue
+        if entry.grid is None:
+            done[place] = list(found[place])
+            continue
+        grid = entry.grid
+        counted = chances.get(entry.axes)
+        whole = [_rounded(x, grid, min(grid.low, 0), max(grid.high, 0)) for x in found[place]]
+        if counted is not None:
+            chance = entries[counted].grid
+            assert chance is not None
+            shares = [counts * chance.step * _INSIDE for counts in done[counted]]
+            whole = [
+                np.clip(x, np.trunc(grid.low * share), np.trunc(grid.high * share)).astype(np.int64)
+                for x, share in zip(whole, shares, strict=True)
+            ]
+        done[place] = whole
+    return [done[place] for place in range(len(entries))]
 
 
 def _rounded(column: NDArray[np.float64], grid: Grid, low: int, high: int) -> Units:

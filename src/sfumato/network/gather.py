@@ -1,20 +1,22 @@
-"""Aggregates: from declarations to AggregateNode, once for all groups.
+"""Aggregates: from declarations to questions in their place, once for all groups.
 
 In:   aggregate declarations, the nodes of every group.
-Out:  AggregateNode with value bounds that hold in every group.
-Not here: contributions (network/aggregate.py), sums (network/evaluate.py).
+Out:  AggregateNode: a Question whose bounds and cells hold in every group.
+Not here: what the questions are (questions/), sums (network/totals.py).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
+from sfumato.lang.asked import Named, named_in, number_in
 from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
-from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, indicator, show, substitute
-from sfumato.network.aggregate import AggregateNode, trimmed
+from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.condition import Condition, Every, Present
 from sfumato.network.convert import conjuncts
@@ -24,6 +26,7 @@ from sfumato.network.indicator import Indicator, has_chance
 from sfumato.network.network import Group, Node
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
+from sfumato.questions.axis import Axis
 
 __all__ = ["aggregate_bounds", "aggregates_of"]
 
@@ -46,14 +49,10 @@ def aggregates_of(
 
 def aggregate_bounds(aggregate: AggregateNode) -> Bounds:
     """The bounds of an aggregate where it stands for a number."""
-    match aggregate.kind:
-        case "mean":
-            return aggregate.bounds[0]
-        case "count":
-            return Bounds(0.0, math.inf, "the number of individuals has no public bound")
-        case "sum":
-            return Bounds.unbounded("the number of individuals has no public bound")
-    return Bounds.unbounded(f"{aggregate.name} is a vector, not a number")
+    if not aggregate.question.is_number:
+        return Bounds.unbounded(f"{aggregate.name} is a vector, not a number")
+    low, high, reason = aggregate.question.limits()
+    return Bounds(low, high, reason or aggregate.unbounded or None)
 
 
 def _aggregate(
@@ -75,48 +74,116 @@ def _aggregate(
     nodes = _representatives(own)
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
-    values = tuple(_value(substitute(term, mask), nodes, entry) for term in _value_terms(entry))
-    condition = _of_present(condition, values, nodes)
-    variants = [[node for group in own if (node := group.node(name))] for name in values]
-    expected = _is_expected(entry, condition, values, own)
-    bounds = tuple(hull(as_bounds(node.domain or node.bounds) for node in forms) for forms in variants)
-    if expected:
-        bounds = tuple(_possible(entry.kind, name, own, shared) for name in values)
-    rows, table = _rows(values, condition, nodes, entry)
-    cuts, levels = _bins(entry, values, nodes, bounds)
-    if entry.kind in ("sum", "mean", "moment2"):
-        _check_numbers(values, nodes, entry)
-    everywhere = all(len(forms) == len(own) for forms in variants)
-    name = show(entry.atom)
+    given = {place: substitute(term, mask) for place, term in entry.given}
+    values = tuple(_name(n.variable, nodes, entry) for p in ("value", "values") for n in named_in(p, given.get(p)))
+    sorted_by = [n for p in ("cells", "groups") for n in named_in(p, given.get(p))]
+    names = tuple(dict.fromkeys((*values, *(_name(one.variable, nodes, entry) for one in sorted_by))))
+    condition = _of_present(condition, names, nodes)
+    _check_numbers(values, nodes, entry)
+    expected = _is_expected(entry, condition, values, names, own)
+    bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
+    rows, table = _rows(names, condition, nodes, entry)
+    everywhere = all(group.node(name) is not None for name in names for group in own)
+    question = entry.question(
+        values=values,
+        ranges=tuple((bounds[name].low, bounds[name].high) for name in values),
+        axes=tuple(_axis(entry, one, given.get("edges"), nodes, bounds) for one in sorted_by),
+        rows=rows,
+        everybody=condition.trivial and everywhere and table is None,
+        relation=dataset.adjacency.relation,
+        expected=expected,
+        **_further(entry, given),
+    )
+    unbounded = next((bounds[name].reason for name in values if not bounds[name].bounded), None)
     return AggregateNode(
-        name,
-        entry.atom,
-        entry.kind,
-        dataset.name,
-        values,
-        bounds,
-        condition,
-        rows,
-        condition.trivial and everywhere and table is None,
-        cuts,
-        levels,
-        table,
-        entry.position,
-        expected,
+        show(entry.atom), entry.atom, dataset.name, question, condition, table, unbounded or "", entry.position
     )
 
 
+def _further(entry: AggregateDeclaration, given: Mapping[str, Term]) -> dict[str, Any]:
+    """The numbers a question asks for beside its variables, under the names of their places."""
+    found: dict[str, Any] = {}
+    if "numbers" in given:
+        found["numbers"] = tuple(_numbers(given["numbers"], entry, "The numbers"))
+    if "whole" in given:
+        number = number_in(given["whole"])
+        if number is None or number != int(number) or number < 1:
+            raise refusal(
+                entry.position,
+                f"{show(entry.atom)} asks for {show(given['whole'])}, no whole number from 1.",
+                "Correct it.",
+            )
+        found["whole"] = int(number)
+    return found
+
+
+def _bounds(
+    entry: AggregateDeclaration, name: str, groups: Sequence[Group], shared: Sequence[Node], expected: bool
+) -> Bounds:
+    if expected:
+        return _possible(entry, name, groups, shared)
+    forms = [node for group in groups if (node := group.node(name))]
+    return hull(as_bounds(node.domain or node.bounds) for node in forms)
+
+
+def _axis(
+    entry: AggregateDeclaration,
+    named: Named,
+    edges: Term | None,
+    nodes: Mapping[str, Node],
+    bounds: Mapping[str, Bounds],
+) -> Axis:
+    """The cells of a variable: those of its own cut points, of the question's, or of its list of values."""
+    name = show(named.variable)
+    node, own = nodes[name], named.edges if named.edges is not None else edges
+    if own is None and isinstance(node.domain, Categories) and node.source is not None:
+        return Axis(name, tuple(node.domain.values))
+    if own is None and node.levels and node.is_random:
+        return Axis(name, node.levels)
+    words = any(isinstance(level, str) for level in node.levels)
+    if own is None or words:
+        way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"
+        kind = entry.functor
+        raise refusal(entry.position, f"The {kind} of {name} has no bins.", f"{way_out}, or use a column.")
+    cuts = _numbers(own, entry, f"The cut points of a {entry.functor}")
+    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high)
+
+
+def trimmed(cuts: Sequence[float], bounds: Bounds) -> tuple[float, ...]:
+    """The cuts that split the range: a cut at or beyond an end would make a bin for nobody.
+
+    >>> trimmed([0, 20, 65, 110], Bounds(0, 110))
+    (20.0, 65.0)
+    """
+    return tuple(float(cut) for cut in cuts if bounds.low < cut < bounds.high)
+
+
+def _numbers(term: Term, entry: AggregateDeclaration, what: str) -> list[float]:
+    found: list[float] = []
+    for item in term.items if isinstance(term, ListTerm) else ():
+        value = number_in(item)
+        if value is None or not math.isfinite(value) or (found and value <= found[-1]):
+            raise refusal(entry.position, f"{what} are not increasing numbers.", "Sort them.")
+        found.append(value)
+    return found
+
+
 def _is_expected(
-    entry: AggregateDeclaration, condition: Condition, values: Sequence[str], groups: Sequence[Group]
+    entry: AggregateDeclaration,
+    condition: Condition,
+    values: Sequence[str],
+    names: Sequence[str],
+    groups: Sequence[Group],
 ) -> bool:
     """Whether contributions are expectations of more than one value: a sum of expected values needs none."""
     random = {node.name for group in groups for node in group.nodes if node.is_random}
     if condition.references() & random or has_chance(Indicator(condition)):
         return True
-    return entry.kind in ("moment2", "histogram") and bool(random & set(values))
+    sorted_by = set(names) - set(values)
+    return bool(random & (sorted_by if entry.question.of_expectations else set(names)))
 
 
-def _possible(kind: str, name: str, groups: Sequence[Group], shared: Sequence[Node]) -> Bounds:
+def _possible(entry: AggregateDeclaration, name: str, groups: Sequence[Group], shared: Sequence[Node]) -> Bounds:
     """The values an individual can add where it counts; of products of random values ±√max E[v²].
 
     |E[v·w]| <= √E[v²] √E[w²] (Cauchy and Schwarz), so these bounds serve for second moments as those of values do.
@@ -126,7 +193,7 @@ def _possible(kind: str, name: str, groups: Sequence[Group], shared: Sequence[No
         node = group.node(name)
         if node is None:
             continue
-        if kind == "moment2" and node.is_random:
+        if not entry.question.of_expectations and node.is_random and entry.place("values") is not None:
             square = group.inference(shared).expected(Power(Reference(name), 2))
             highest = square.interval({n.name: n.domain or n.bounds for n in (*shared, *group.nodes)})
             root = (highest.intersect(0.0, math.inf) if highest.bounded else highest).sqrt()
@@ -172,13 +239,7 @@ def _representatives(groups: Sequence[Group]) -> dict[str, Node]:
     return found
 
 
-def _value_terms(entry: AggregateDeclaration) -> tuple[Term, ...]:
-    if entry.value is None:
-        return ()
-    return entry.value.items if isinstance(entry.value, ListTerm) else (entry.value,)
-
-
-def _value(term: Term, nodes: Mapping[str, Node], entry: AggregateDeclaration) -> str:
+def _name(term: Term, nodes: Mapping[str, Node], entry: AggregateDeclaration) -> str:
     name = show(term)
     if name not in nodes:
         raise refusal(
@@ -194,7 +255,7 @@ def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: Aggr
         domain = nodes[name].domain
         if isinstance(domain, Categories) and domain.scalar == "str":
             raise refusal(
-                entry.position, f"{name} is a category, and {entry.kind} needs numbers.", "Use histogram or count."
+                entry.position, f"{name} is a category, and {entry.functor} needs numbers.", "Use histogram or count."
             )
 
 
@@ -213,28 +274,3 @@ def _rows(
             "Limit all but one with rows_per_person(Table, 1).",
         )
     return next(((rows, table) for table, rows in tables.items()), (1, None))
-
-
-def _bins(
-    entry: AggregateDeclaration, values: Sequence[str], nodes: Mapping[str, Node], bounds: Sequence[Bounds]
-) -> tuple[tuple[float, ...], tuple]:
-    if entry.kind != "histogram":
-        return (), ()
-    node = nodes[values[0]]
-    if isinstance(node.domain, Categories) and node.source is not None and entry.edges is None:
-        return (), tuple(node.domain.values)
-    if node.levels and node.is_random and entry.edges is None:
-        return (), node.levels
-    words = any(isinstance(level, str) for level in node.levels)
-    if entry.edges is None or words:
-        way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"
-        raise refusal(entry.position, f"The histogram of {node.name} has no bins.", f"{way_out}, or use a column.")
-    cuts = []
-    for item in entry.edges.items:
-        value = item.value if isinstance(item, Number) else math.nan
-        if isinstance(item, Compound) and item.functor == "-" and isinstance(item.arguments[0], Number):
-            value = -item.arguments[0].value
-        if not math.isfinite(value) or (cuts and value <= cuts[-1]):
-            raise refusal(entry.position, "The cut points of a histogram are not increasing numbers.", "Sort them.")
-        cuts.append(value)
-    return trimmed(cuts, bounds[0]), ()

@@ -10,10 +10,10 @@ Every sentence follows from the study's declarations. None depends on a row.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.lang.spec import ROW
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Condition, Every, Member, Present
 
@@ -41,36 +41,16 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
     if isinstance(node, AggregateNode):
         expected = (
             " What the table does not hold counts with its expectation under the study's model."
-            if node.expected
+            if node.question.expected
             else ""
         )
-        return f"{node.name} is {_question(node)}{_where(node)}.{expected}"
+        return f"{node.name} is {node.question.words()}{_where(node)}.{expected}"
     if node.source is not None:
         known = "public" if node.public else "private"
         return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
     whose = "one value for each individual, computed" if node.level == "individual" else "computed"
     behind = ", ".join(node.parents)
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
-
-
-def _question(node: AggregateNode) -> str:
-    counted = "rows" if node.rows > 1 else "persons"
-    match node.kind:
-        case "count":
-            return f"the number of {counted}"
-        case "sum" | "mean":
-            return f"the {node.kind} of {node.values[0]} over {counted}"
-        case "moment2":
-            return f"the sums, over {counted}, of all products of two of {', '.join(node.values)}"
-    if node.levels:
-        return f"the number of {counted} for each value of {node.values[0]} ({', '.join(map(str, node.levels))})"
-    return f"the number of {counted} for each class of {node.values[0]} ({_classes(node)})"
-
-
-def _classes(node: AggregateNode) -> str:
-    ends = [f"{end:g}" for end in (node.bounds[0].low, *node.cuts, node.bounds[0].high)]
-    *parts, last = pairwise(ends)
-    return ", ".join([*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]"])
 
 
 def _where(node: AggregateNode) -> str:
@@ -80,7 +60,7 @@ def _where(node: AggregateNode) -> str:
     if not parts and found:
         return ""
     if not parts:
-        return ", all that count" if node.rows > 1 else ", everybody in the table"
+        return ", all that count" if node.question.rows > 1 else ", everybody in the table"
     words = f" with {' and '.join(parts)}"
     return words.replace(" with in ", " in ", 1) if words.startswith(" with in ") else words
 
@@ -100,6 +80,8 @@ def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> s
     'of each person at most 3 rows of visits count, a fair sample of hers'
     """
     table, limit = layout.table, layout.row_limit
+    if any(column.name == ROW for _, column in layout.identities):
+        return f"each row of {table} is one person, by the author's word"
     if layout.each_person:
         found = [f"with the mean of all her rows of {table}"] if numbers else []
         if categories:
@@ -138,7 +120,7 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
     ]
     if not rules or not isinstance(node, AggregateNode):
         return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
-    kind = "rows, no more than the limit of each person" if node.rows > 1 else "persons, not rows"
+    kind = "rows, no more than the limit of each person" if node.question.rows > 1 else "persons, not rows"
     return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
 
 
@@ -196,7 +178,7 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     if cell.skip:
         if averaged:
             return "such cells take no part in a person's mean; a person is left out only if all of hers are so"
-        if isinstance(node, AggregateNode) and node.rows > 1 and cell.row_table == node.row_table:
+        if isinstance(node, AggregateNode) and node.question.rows > 1 and cell.row_table == node.row_table:
             return "the row is left out, the person's other rows count"
         return "a person is left out if the cell of the row that counts is so"
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""

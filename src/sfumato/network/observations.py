@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.lang.spec import EVERYONE, Observation, Requirement, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, indicator, show, substitute
+from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, substitute
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import masked
 from sfumato.network.structure import identity_of, public_facts
@@ -91,7 +91,7 @@ def _findings(network: Network, group: Group | None, facts: tuple[Term, ...]) ->
     for observation in spec.ground((*facts, *extra)).observations:
         if is_own(observation):
             continue
-        observer, name = show(observation.observer), show(masked(observation.variable, mask))
+        observer, name = called(observation.observer), show(masked(observation.variable, mask))
         for requirement in spec.requirements:
             if _protects_from(spec, requirement, observer) and name in touched(network, requirement.dataset):
                 yield _finding(network, requirement, observer, name, observation.position)

@@ -26,7 +26,7 @@ from sfumato.core.cell import text_of as cell_text
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
 
-__all__ = ["Plain", "plain_file", "plain_table", "text_of"]
+__all__ = ["Plain", "plain_file", "plain_files", "plain_table", "text_of"]
 
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -58,6 +58,32 @@ def plain_file(path: Path) -> Plain:
 
         return _plain(arrow_dataset.dataset(path, schema=given, format="parquet"), schema)
     raise DataError(f"{path.name} is no Parquet file that can be read. Nothing was published and nothing was spent.")
+
+
+def plain_files(paths: Sequence[Path]) -> Plain:
+    """Parquet files of one schema as one table, read as they are needed."""
+    from pyarrow import parquet
+
+    with suppress(pa.ArrowException, OSError):
+        schemas = [parquet.read_schema(path) for path in paths]
+        other = next((path for path, schema in zip(paths, schemas, strict=True) if not _same(schema, schemas[0])), None)
+        if other is not None:
+            raise DataError(
+                f"{other.name} has other columns or types than {paths[0].name}: they are no one table. Nothing was "
+                "published and nothing was spent."
+            )
+        given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schemas[0]])
+        from pyarrow import dataset as arrow_dataset
+
+        return _plain(arrow_dataset.dataset([str(path) for path in paths], schema=given, format="parquet"), schemas[0])
+    raise DataError(
+        f"{paths[0].parent.name} holds a file that is no Parquet file that can be read. Nothing was published and "
+        "nothing was spent."
+    )
+
+
+def _same(one: pa.Schema, other: pa.Schema) -> bool:
+    return one.names == other.names and one.types == other.types
 
 
 def plain_table(table: Any, name: str) -> Plain:

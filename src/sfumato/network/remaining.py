@@ -47,7 +47,7 @@ def _forms(network: Network, node: Node | AggregateNode) -> list[Group]:
 def _errors(network: Network, node: Node | AggregateNode, group: Group) -> Iterator[float]:
     nodes = {other.name: other for other in (*network.shared, *group.nodes)}
     if isinstance(node, AggregateNode):
-        known = node.expected and set(node.parents) <= nodes.keys()
+        known = node.question.expected and set(node.parents) <= nodes.keys()
         parts: tuple[Expression | None, ...] = expected_entries(node, group.inference(network.shared)) if known else ()
     else:
         parts = (nodes[node.name].expression, *nodes[node.name].probabilities)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 
+from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
 
@@ -43,7 +44,7 @@ def kept_rows(room: TableRoom, layout: Layout, person: str, key: bytes, ordered:
     if layout.public:
         return f"(SELECT *, 1 AS {sql_name(RANK)} FROM {table})"
     limit = layout.row_limit
-    if not ordered:
+    if not ordered or person == ROW:  # of a row without an identifier there is one
         return f"(SELECT *, 1 AS {sql_name(RANK)} FROM {table} WHERE {sql_name(person)} IS NOT NULL)"
     # Rows of one person in a table of several identities may share a cell, so they are put in order as well.
     alone = limit.maximum if limit is not None and len(layout.identities) == 1 else 1

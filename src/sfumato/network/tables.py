@@ -11,7 +11,7 @@ memory goes to a private folder that is removed (network/spill.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
-from sfumato.lang.spec import TABLE_ENDINGS, Column, Relation, RowLimit, Spec
+from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.expression import sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
 from sfumato.network.spill import SpillFolder
+from sfumato.network.stores.folder import read_folder
+from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
 
 if TYPE_CHECKING:
@@ -112,7 +114,9 @@ def plain_type(kind: str) -> str:
 class TableRoom:
     """One in-memory DuckDB that holds the named tables. Use as a context manager."""
 
-    def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str]) -> None:
+    def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str], numbered: Collection[str] = ()) -> None:
+        #: Tables without an identity column get one: the number of the row.
+        self._numbered = frozenset(numbered)
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -167,7 +171,10 @@ class TableRoom:
         plain, raw = _plain(name, given), f"{self.names[name]}_raw"
         self.text[name], self._nested[name] = plain.text, plain.nested
         self._guarded(lambda: self.connection.register(raw, plain.source))
-        shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in plain.shown.items())
+        own = {column: text for column, text in plain.shown.items() if column != ROW or name not in self._numbered}
+        shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in own.items())
+        if name in self._numbered:
+            shown += f", row_number() OVER () AS {sql_name(ROW)}"
         self.run(f"CREATE VIEW {self.names[name]} AS SELECT {shown} FROM {raw}")
 
     def has(self, table: str) -> bool:
@@ -287,6 +294,10 @@ def _checked_path(name: str, given: Any) -> Path:
 
 
 def _plain(name: str, given: Any) -> Plain:
+    if isinstance(given, StoredRows):
+        given = given.rows
+    if isinstance(given, (str, Path)) and Path(given).is_dir():
+        given = read_folder(Path(given), name)
     if isinstance(given, (str, Path)):
         path = _checked_path(name, given)
         given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)

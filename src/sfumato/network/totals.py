@@ -1,140 +1,125 @@
-"""Aggregates summed up in whole numbers.
+"""Sums in whole numbers, over all rows at once.
 
-In:   the values of a group's individuals, the aggregates over them.
-Out:  AggregateValue: whole numbers of public grid steps, and the same as floats.
-Not here: what one person may contribute (network/aggregate.py).
+In:   the values of a group's individuals, the questions about them.
+Out:  Sums: whole numbers of public grid steps, one array for each entry of a question.
+Not here: what is added up and how far one person moves it (questions/).
+
+Rows are sorted into the cells of a question's axes once, and added up by one grouped query for every set of axes:
+thousands of cells cost what one costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.expression import sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.tables import TableRoom
+from sfumato.questions.axis import Axis
+from sfumato.questions.grid import Grid
+from sfumato.questions.sums import Entry, Sums
 
-__all__ = ["AggregateValue", "number_of", "totals"]
+__all__ = ["number_of", "totals"]
 
-
-@dataclass(frozen=True)
-class AggregateValue:
-    """An aggregate before noise: private. `units` counts steps of the public grid, `count` the rows that were counted
-    (a fraction where rows count by a probability).
-
-    `exact` is units · step + count · offset in rational numbers, `vector` the same rounded to floats: a mechanism
-    takes `exact`, because what is centred afterwards must not have been rounded before. Without bounds there is no
-    grid: `units`, `steps` and `exact` are None and the vector is a plain floating-point sum.
-    """
-
-    vector: NDArray[np.float64] = field(repr=False)
-    units: tuple[int, ...] | None = field(default=None, repr=False)
-    steps: tuple[float, ...] | None = None
-    count: int | Fraction = field(default=0, repr=False)
-    exact: tuple[Fraction, ...] | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, node: AggregateNode, units: tuple[int, ...], count: int | Fraction) -> AggregateValue:
-        """The value of so many steps."""
-        grids = node.grids or ()
-        exact = tuple(
-            unit * Fraction(grid.step) + count * Fraction(grid.offset) for unit, grid in zip(units, grids, strict=True)
-        )
-        return cls(np.array([float(entry) for entry in exact]), units, node.steps, count, exact)
-
-    @classmethod
-    def sum(cls, node: AggregateNode, parts: Sequence[AggregateValue]) -> AggregateValue:
-        """The parts of all groups together."""
-        if node.grids is None:
-            return cls(np.sum([part.vector for part in parts] or [np.zeros(node.size)], axis=0))
-        units = tuple(sum(part.units[place] for part in parts if part.units) for place in range(node.size))
-        return cls.of(node, units, sum(part.count for part in parts))
+#: Rows that are in no cell of some axis, because a value is none of its levels.
+_NOWHERE = -1
 
 
-def number_of(node: AggregateNode, value: AggregateValue) -> float:
-    """An aggregate where a number is needed: the sum, the count, or their quotient (nobody: the lower bound)."""
-    if node.kind == "mean":
-        total, count = value.vector
-        return float(total / count) if count else node.bounds[0].low
-    return float(value.vector[0]) if node.size == 1 else float("nan")
+def number_of(node: AggregateNode, sums: Sums) -> float:
+    """An aggregate where a number is needed; not a number where it is several."""
+    return float(node.question.truth(sums)[0]) if node.question.is_number else float("nan")
 
 
-def totals(
-    room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], columns: Mapping[str, str]
-) -> list[AggregateValue]:
-    """All aggregates over one table in one pass."""
-    if not nodes:
-        return []
-    room.connection.register("evaluated", table)
+def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], columns: Mapping[str, str]) -> list[Sums]:
+    """The sums of all questions over one table, one pass for each set of axes."""
+    asked: dict[tuple[Axis, ...], list[tuple[AggregateNode, int]]] = {}
+    for node in nodes:
+        for place, entry in enumerate(node.question.entries()):
+            asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
+    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+    for axes, entries in asked.items():
+        found |= _grouped(room, table, axes, entries, columns)
+    return [_sums(node, found) for node in nodes]
+
+
+def _sums(node: AggregateNode, found: Mapping[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]) -> Sums:
+    entries = node.question.entries()
+    parts = [found[node.name, place] for place in range(len(entries))]
+    units, counts = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+    return Sums(entries, units, counts, int(sum(counts[0])) if counts else 0)
+
+
+def _grouped(
+    room: TableRoom,
+    table: pa.Table,
+    axes: tuple[Axis, ...],
+    asked: Sequence[tuple[AggregateNode, int]],
+    columns: Mapping[str, str],
+) -> dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]:
+    """One query: every entry over these axes, and how many rows there are of it, in every cell."""
+    chosen, size = [], int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    for node, place in asked:
+        counted = f"FILTER (WHERE {node.condition.to_sql(columns)})"
+        entry = node.question.entries()[place]
+        chosen += [f"{_added(node, entry, columns)} {counted}", f"count(*) {counted}"]
+    cell = "0" if not axes else "cell"
+    placed = table.append_column("cell", _cells(table, axes, columns)) if axes else table
+    room.connection.register("evaluated", placed)
     try:
-        chosen = [entry for node in nodes for entry in (*_entries(node, columns), _counted(node, columns))]
-        (row,) = room.run(f"SELECT {', '.join(chosen)} FROM evaluated")
+        where = f"WHERE cell <> {_NOWHERE} GROUP BY cell" if axes else ""
+        rows = room.run(f"SELECT {', '.join([cell, *chosen])} FROM evaluated {where}")
     finally:
         room.connection.unregister("evaluated")
-    found, start = [], 0
-    for node in nodes:
-        cells, start = row[start : start + node.size + 1], start + node.size + 1
-        found.append(_value(node, cells))
+    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+    for column, (node, place) in enumerate(asked):
+        grid = node.question.entries()[place].grid
+        units, counts = np.zeros(size, dtype=float if grid is None else object), np.zeros(size, dtype=object)
+        for row in rows:
+            unit = row[1 + 2 * column]
+            units[row[0]] = float(unit or 0.0) if grid is None else int(unit or 0)
+            counts[row[0]] = int(row[2 + 2 * column])
+        found[node.name, place] = units, counts
     return found
 
 
-def _value(node: AggregateNode, cells: Sequence) -> AggregateValue:
-    *entries, count = cells
-    if node.grids is None:
-        return AggregateValue(np.array([0.0 if cell is None else float(cell) for cell in entries]))
-    return AggregateValue.of(node, tuple(0 if cell is None else int(cell) for cell in entries), int(count))
+def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) -> pa.Array:
+    """The place of each row's cell, the last axis running fastest; values are looked up once for each axis."""
+    place, nowhere = np.zeros(table.num_rows, dtype=np.int64), np.zeros(table.num_rows, dtype=bool)
+    for axis in axes:
+        column = table[columns[axis.variable]]
+        if axis.levels:
+            levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
+            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy()
+        else:
+            # NaN counts as larger than everything, so that every individual falls into exactly one cell.
+            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            own = np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right")
+        nowhere |= own < 0
+        place *= axis.size
+        place += own
+    place[nowhere] = _NOWHERE
+    return pa.array(place)
 
 
-def _counted(node: AggregateNode, columns: Mapping[str, str]) -> str:
-    return f"count(*) FILTER (WHERE {node.condition.to_sql(columns)})"
+def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
+    """SQL for the sum of an entry's whole numbers."""
+    if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
+        return "count(*)"
+    names = [f"{sql_name(columns[node.question.values[factor]])}::DOUBLE" for factor in entry.factors]
+    return f"sum({_units(entry.grid, '(' + ' * '.join(names or ['1.0e0']) + ')')})"
 
 
-def _entries(node: AggregateNode, columns: Mapping[str, str]) -> list[str]:
-    counted = f"FILTER (WHERE {node.condition.to_sql(columns)})"
-    names = [f"{sql_name(columns[name])}" for name in node.values]
-    match node.kind:
-        case "count":
-            return [f"count(*) {counted}"]
-        case "sum":
-            return [f"sum({_units(node, 0, names[0])}) {counted}"]
-        case "mean":
-            return [f"sum({_units(node, 0, names[0])}) {counted}", f"sum({_units(node, 1, '1.0e0')}) {counted}"]
-        case "moment2":
-            pairs = combinations_with_replacement(names, 2)
-            return [
-                f"sum({_units(node, place, f'({a}::DOUBLE * {b}::DOUBLE)')}) {counted}"
-                for place, (a, b) in enumerate(pairs)
-            ]
-    condition = node.condition.to_sql(columns)
-    return [
-        f"sum({_units(node, place, '1.0e0')}) FILTER (WHERE {condition} AND {test})"
-        for place, test in enumerate(_bins(node, names[0]))
-    ]
-
-
-def _bins(node: AggregateNode, value: str) -> list[str]:
-    if node.levels:
-        return [f"{value} = {sql_level(level)}" for level in node.levels]
-    cuts = [sql_number(cut) for cut in node.cuts]
-    if not cuts:
-        return ["TRUE"]
-    # NaN counts as larger than everything, so that every individual falls into exactly one bin.
-    inner = [f"({value} >= {a} AND {value} < {b})" for a, b in pairwise(cuts)]
-    return [f"{value} < {cuts[0]}", *inner, f"{value} >= {cuts[-1]}"]
-
-
-def _units(node: AggregateNode, place: int, value: str) -> str:
+def _units(grid: Grid | None, value: str) -> str:
     """A contribution as a whole number of grid steps, clipped to its public bounds whatever the value is."""
-    if node.grids is None:
-        return f"{value}::DOUBLE"
-    grid = node.grids[place]
-    moved = f"({value}::DOUBLE - {sql_number(grid.offset)})" if grid.offset else f"{value}::DOUBLE"
+    if grid is None:
+        return value
+    moved = f"({value} - {sql_number(grid.offset)})" if grid.offset else value
     inside = f"least(greatest({moved} / {sql_number(grid.step)}, {sql_number(grid.low)}), {sql_number(grid.high)})"
-    return f"(CASE WHEN isnan({value}::DOUBLE) THEN {grid.low} ELSE {inside}::BIGINT END)"
+    return f"(CASE WHEN isnan({value}) THEN {grid.low} ELSE {inside}::BIGINT END)"

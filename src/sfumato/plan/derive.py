@@ -20,13 +20,12 @@ from sfumato.lang.term import show
 from sfumato.network.network import Network
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw
+from sfumato.plan.draw import Draw, sensitivity_of
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
-from sfumato.plan.request import Request, requests_of, sample_answers, template_of
+from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
-from sfumato.plan.statistic import statistic_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 
@@ -165,7 +164,7 @@ def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
 
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
     draws = [draw for draw in plan.draws if observer in draw.observers]
-    yield from _sums(draws, network, observer, requests)
+    yield from _sums(plan, draws, network, observer, requests)
     asked = [request for request in requests if request.level == "individual"]
     numbers = [name for request in asked if not request.sampled for name in request.nodes]
     answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
@@ -193,50 +192,36 @@ def _answers(
         yield Finding(f"{observer}: {name}", False, "The study asks for no such answer.")
 
 
-def _sums(draws: list[AnyDraw], network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
+def _sums(
+    plan: Plan, draws: list[AnyDraw], network: Network, observer: str, requests: list[Request]
+) -> Iterator[Finding]:
     """Noise on every sum that lies behind something seen and that somebody can move."""
     sums = {node.name: node for node in network.aggregates}
     asked = [request for request in requests if request.level == "aggregate"]
     behind = {
         name: sums[name].dataset == request.requirement.dataset if name in sums else False
         for request in asked
-        for name in _behind(request, network)
+        for name in sums_behind(request, network)
     }
     drawn = [draw for draw in draws if draw.group is None and isinstance(draw, Draw)]
     for name, protected in behind.items():
         if not protected:
             yield Finding(f"{observer}: {name}", False, "Its requirement protects nobody behind it.")
             continue
-        statistic = statistic_of(sums[name], network)
+        question = asked_of(sums[name])
+        stated = plan.questions.get(name)
+        yield _found(f"{name}", stated == question, "the plan asks what the study asks")
         own = [draw for draw in drawn if draw.node == name]
-        if statistic.is_public:
+        if question.is_public:
             yield _found(f"{observer}: {name}", not own, "nobody can move it")
         elif not own:
             yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
         for draw in own:
-            least = (statistic.l2 if draw.noise == "gaussian" else statistic.l1) * ARITHMETIC
-            fine = _is_stated(draw.sensitivity, least) and draw.dimension == statistic.dimension
+            least = sensitivity_of(draw.noise, question.moves()) * ARITHMETIC
+            fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.dimension
             yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
         yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")
-
-
-def _behind(request: Request, network: Network) -> list[str]:
-    """The aggregates, and the private cells of nobody, that a publication is computed from."""
-    shared = {node.name: node for node in network.shared}
-    sums = {node.name for node in network.aggregates}
-    found, waiting, met = [], list(request.nodes), set()
-    while waiting:
-        name = waiting.pop()
-        if name in met:
-            continue
-        met.add(name)
-        node = shared.get(name)
-        if name in sums or node is None or (node.source is not None and not node.public):
-            found.append(name)
-        else:
-            waiting += node.inputs
-    return found
 
 
 def _is_stated(sensitivity: float, least: float) -> bool:

@@ -9,7 +9,7 @@ Proof: docs/proofs/cut_placement.md (refinements), docs/proofs/gaussian.md, docs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,8 +18,10 @@ from sfumato.core.events.event import Event
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.questions.intervals import NoiseLaw
+from sfumato.questions.moves import Moves
 
-__all__ = ["Draw", "Noise", "combined_variance", "refinements"]
+__all__ = ["Draw", "Noise", "combined_variance", "law_of", "refinements", "sensitivity_of"]
 
 Noise = Literal["gaussian", "laplace"]
 
@@ -53,6 +55,16 @@ class Draw:
         """Of one number."""
         return self.mechanism().error()
 
+    @property
+    def pure(self) -> bool:
+        """Whether its noise is measured by the sum norm."""
+        return self.noise == "laplace"
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in one number."""
+        return NoiseLaw(laplace=(self.scale,)) if self.pure else NoiseLaw(self.variance)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "node": self.node,
@@ -79,6 +91,21 @@ class Draw:
             record["dataset"],
             record["group"],
         )
+
+
+def sensitivity_of(noise: Noise, moves: Moves) -> float:
+    """The norm of a question's moves that a kind of noise is measured by."""
+    return float(moves.l2 if noise == "gaussian" else moves.l1)
+
+
+def law_of(draws: Sequence[Draw]) -> NoiseLaw:
+    """The law of the noise in one number of a node when its versions are combined by precision, as run/view.py does."""
+    precisions = [1 / draw.variance for draw in draws]
+    total = math.fsum(precisions)
+    law = NoiseLaw()
+    for draw, precision in zip(draws, precisions, strict=True):
+        law = law.plus(draw.law.times(precision / total))
+    return law
 
 
 def refinements(

@@ -30,7 +30,7 @@ from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.plan import Considered, Plan, Planned
-from sfumato.plan.request import Request, is_pure, requests_of
+from sfumato.plan.request import Request, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.strategy import Strategy
@@ -123,6 +123,7 @@ def _planned(
         network,
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
+        questions_of(network, requests),
     )
     _check_derived(plan, network)
     return plan

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sfumato.card import Card, Shown
 from sfumato.core import Guarantee, compose
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
@@ -24,13 +25,15 @@ from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw
 from sfumato.plan.linear.individual import LinearDraw
+from sfumato.questions.question import Question
+from sfumato.questions.registry import question_from_dict
 
 if TYPE_CHECKING:
     from sfumato.network import Network
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 3
+VERSION = 4
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
@@ -122,10 +125,11 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """One settled strategy per publication. `network` is carried along for running and takes no part in the hash.
 
-    `draws` are noisy nodes; `acts` are all other random acts: tables, models, channels.
+    `draws` are noisy nodes, `questions` what the sums among them ask; `acts` are all other random acts: tables, models,
+    channels.
     """
 
     study: str
@@ -138,6 +142,17 @@ class Plan:
     network: Network | None = field(default=None, compare=False, repr=False)
     acts: tuple[Act, ...] = ()
     frontier: tuple[Curve, ...] = ()
+    questions: Mapping[str, Question] = field(default_factory=dict)
+
+    def _card(self) -> Card:
+        rows = [
+            [planned.name, planned.observer, planned.strategy, seen.node, seen.half_width, seen.standard_error]
+            for planned in self.publications
+            for seen in planned.seen
+        ]
+        facts = {f"promise to {' and '.join(one.observers)}": str(one.asked) for one in self.promises}
+        head = ["publication", "observer", "strategy", "of", "95 % within ±", "standard error"]
+        return Card(self.study, facts, head, rows, self.assumptions, "a plan; no data were read")
 
     @property
     def hash(self) -> str:
@@ -208,6 +223,7 @@ class Plan:
             ],
             "assumptions": list(self.assumptions),
             "extras": dict(self.extras),
+            "questions": {name: question.to_dict() for name, question in self.questions.items()},
             "acts": [act.to_dict() for act in self.acts],
             "frontier": [
                 {
@@ -230,6 +246,8 @@ class Plan:
             record = json.loads(text)
             stated = record.pop("hash")
             plan = cls._from_record(record)
+        except InputError:
+            raise
         except (AttributeError, KeyError, LookupError, TypeError, ValueError) as error:
             raise InputError(
                 f"This is not a plan: {error}. Make one with `sfumato plan STUDY.pl -o plan.json`."
@@ -241,7 +259,10 @@ class Plan:
     @classmethod
     def _from_record(cls, record: Mapping[str, Any]) -> Plan:
         if record["version"] != VERSION:
-            raise InputError(f"This plan has version {record['version']} and this sfumato reads {VERSION}.")
+            raise InputError(
+                f"This plan has version {record['version']} and this sfumato reads {VERSION}. Make it again with "
+                "`sfumato plan STUDY.pl -o plan.json`: nothing is lost, and nothing was spent."
+            )
         return cls(
             record["study"],
             record["study_digest"],
@@ -270,6 +291,7 @@ class Plan:
                 )
                 for entry in record["frontier"]
             ),
+            {name: question_from_dict(entry) for name, entry in record["questions"].items()},
         )
 
     @classmethod

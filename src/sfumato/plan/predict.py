@@ -2,7 +2,7 @@
 
 In:   a dataset being settled (plan/settle.py), a request, its draws.
 Out:  Seen: standard errors and half widths of 95 % intervals, with the assumption about sizes in the same line.
-Not here: the errors of what was drawn (plan/intervals.py); both rest on the same laws.
+Not here: the errors of what was drawn (questions/intervals.py); both rest on the same laws.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw, combined_variance
+from sfumato.plan.draw import Draw, combined_variance, law_of
 from sfumato.plan.individual_part import AnyDraw, IndividualPart
-from sfumato.plan.intervals import NoiseLaw, law_of
 from sfumato.plan.linear.individual import LinearDraw, linear_law
-from sfumato.plan.plan import Basis, Seen
-from sfumato.plan.statistic import part_labels
+from sfumato.plan.plan import Seen
 from sfumato.plan.template import Numbers
+from sfumato.questions.intervals import NoiseLaw
 
 if TYPE_CHECKING:
     from sfumato.plan.request import Request
@@ -52,23 +51,20 @@ class Predicting:
         """One line of the plan."""
         if name not in self.settling.aggregates:
             return self._computed(name)
-        node, statistic = self.settling.aggregates[name], self.settling.statistics[name]
+        question = self.settling.questions[name]
         size = self.settling.count_of(name)
-        error = statistic.error(variance_of(name, self.draws), size, self._pure)
-        numbers = statistic.predicted(self._law(name), size, self._pure)
+        error = question.error(variance_of(name, self.draws), size, self._pure)
+        numbers = question.predicted(self._law(name), size, self._pure)
         alike = len(set(numbers)) == 1
-        basis: Basis = "known"
-        if statistic.kind == "mean" and not statistic.is_public:
-            basis = "people" if statistic.has_public_count else "drawn"
         return Seen(
             name,
             error,
             max(width for _, width in numbers),
-            statistic.published_size,
-            "" if basis == "known" else self._note(name),
+            question.size,
+            "" if question.basis == "known" else self._note(name),
             numbers[:1] if alike else numbers,
-            () if alike else part_labels(node),
-            basis,
+            () if alike else question.parts(),
+            question.basis,
         )
 
     def _law(self, name: str) -> NoiseLaw:
@@ -91,7 +87,7 @@ class Predicting:
         scales = {}
         for other in self._behind(name):
             size = settling.count_of(other)
-            error = settling.statistics[other].error(variance_of(other, self.draws), size, self._pure)
+            error = settling.questions[other].error(variance_of(other, self.draws), size, self._pure)
             if error > 0:
                 scales[other] = math.sqrt(error / (2.0 if self._pure else 1.0))
         errors = settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
@@ -101,12 +97,14 @@ class Predicting:
         """What a prediction assumes about sizes, and what it would be for others, in one line."""
         settling = self.settling
         behind = self._behind(name)
-        unknown = [one for one in behind if not settling.aggregates[one].everybody and one not in settling.sizes]
+        unknown = [
+            one for one in behind if not settling.aggregates[one].question.everybody and one not in settling.sizes
+        ]
         guessed = settling.dataset not in settling.sizes
         if not unknown and not guessed:
             return f"For {settling.count_of(name):,.6g} contributions." if name in settling.aggregates else ""
         size, tenth = settling.size, settling.size / 10
-        rows = max((settling.aggregates[one].rows for one in unknown), default=1)
+        rows = max((settling.aggregates[one].question.rows for one in unknown), default=1)
         many, few = (self._width_if(name, number, unknown) for number in (rows * size, tenth))
         if rows > 1:
             return (
@@ -128,7 +126,7 @@ class Predicting:
         settling = self.settling
         if name not in settling.aggregates:
             return _quantile(self._simulated(name))
-        return settling.statistics[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
+        return settling.questions[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
 
 
 def _quantile(errors: Numbers) -> float:

@@ -21,8 +21,19 @@ from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
 from sfumato.plan.discrete import SampleCandidate, SampleLaw, is_finite, sample_candidate, sample_law
 from sfumato.plan.template import Template
+from sfumato.questions.question import Question
 
-__all__ = ["Request", "is_pure", "requests_of", "sample_answers", "shared_template", "template_of"]
+__all__ = [
+    "Request",
+    "asked_of",
+    "is_pure",
+    "questions_of",
+    "requests_of",
+    "sample_answers",
+    "shared_template",
+    "sums_behind",
+    "template_of",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,20 @@ def is_pure(guarantee: Guarantee) -> bool:
     return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0)
 
 
+def asked_of(node: AggregateNode) -> Question:
+    """The question of a node, or a PlanError if no noise could hide what one individual adds to it."""
+    question, place = node.question, f"{node.position.file}:{node.position.line} " if node.position else ""
+    if not question.bounded:
+        raise PlanError(
+            f"{place}{node.name}: a {question.form.functor} needs bounded contributions, and {node.unbounded}. Declare "
+            "range(...) for what is aggregated, or guard the expression with clip(X, Low, High). Nothing was planned "
+            "and nothing was spent."
+        )
+    if refused := question.refusal():
+        raise PlanError(f"{place}{node.name}: {refused}")
+    return question
+
+
 def requests_of(network: Network) -> tuple[Request, ...]:
     """Every publish(…), and every dp_rv that no publish shows, each towards its own observer."""
     requests: dict[tuple[str, str], Request] = {}
@@ -76,6 +101,31 @@ def requests_of(network: Network) -> tuple[Request, ...]:
     return tuple(requests.values())
 
 
+def sums_behind(request: Request, network: Network) -> list[str]:
+    """The aggregates, and the private cells of nobody, that a publication is computed from."""
+    shared = {node.name: node for node in network.shared}
+    sums = {node.name for node in network.aggregates}
+    found, waiting, met = [], list(request.nodes), set()
+    while waiting:
+        name = waiting.pop()
+        if name in met:
+            continue
+        met.add(name)
+        node = shared.get(name)
+        if name in sums or node is None or (node.source is not None and not node.public):
+            found.append(name)
+        else:
+            waiting += node.inputs
+    return found
+
+
+def questions_of(network: Network, requests: Iterable[Request]) -> dict[str, Question]:
+    """What the sums behind these publications ask."""
+    asked = [request for request in requests if request.level == "aggregate"]
+    needed = {name for request in asked for name in sums_behind(request, network)}
+    return {node.name: node.question for node in network.aggregates if node.name in needed}
+
+
 def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
     """What would mix up two publications, two datasets or two people is refused."""
     seen: dict[tuple[str, str], Request] = {}
@@ -86,10 +136,30 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
                 f"{request.position}{request.observer} sees two publications called {request.name}, under two "
                 "requirements. Give them different names. Nothing was planned and nothing was spent."
             )
+        _check_named(network, request)
         if request.level == "individual":
             _check_rows(network, request)
     _check_people(network, {request.requirement.dataset for request in requests})
     _check_columns(network)
+
+
+#: What shows a row for each individual, in the order of identifiers.
+_ROW_BY_ROW = ("table", "channel", "sample")
+
+
+def _check_named(network: Network, request: Request) -> None:
+    """Rows without an identifier are known by their place in the file, and that place is nobody's to publish."""
+    goal = network.spec.dataset(request.requirement.dataset).goal
+    homes = {column.table for column in network.spec.columns if indicator(column.atom) == indicator(goal)}
+    listed = request.level == "individual" or (
+        isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW
+    )
+    if listed and homes & network.spec.numbered_tables:
+        raise PlanError(
+            f"{request.position}{request.name} shows a row for each individual, and these have no identifier: the "
+            "place of a row in its file may tell what stands in it. Give the table an identity column, or publish "
+            "statistics or a model. Nothing was planned and nothing was spent."
+        )
 
 
 def _check_rows(network: Network, request: Request) -> None:

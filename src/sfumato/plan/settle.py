@@ -23,7 +23,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.draw import Noise, refinements
+from sfumato.plan.draw import Noise, refinements, sensitivity_of
 from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
@@ -35,10 +35,10 @@ from sfumato.plan.individual_part import (
 )
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
-from sfumato.plan.request import Request, sample_answers, shared_template, template_of
-from sfumato.plan.statistic import Statistic, statistic_of
+from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
 from sfumato.plan.template import Template
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
+from sfumato.questions.question import Question
 
 __all__ = ["Settled", "Settling"]
 
@@ -128,8 +128,8 @@ class Settling:
         return {node.name: node for node in self.network.aggregates if node.dataset == self.dataset}
 
     @cached_property
-    def statistics(self) -> dict[str, Statistic]:
-        return {name: statistic_of(self.aggregates[name], self.network) for name in sorted(self._needed_sums())}
+    def questions(self) -> dict[str, Question]:
+        return {name: asked_of(self.aggregates[name]) for name in sorted(self._needed_sums())}
 
     def _needed_sums(self) -> set[str]:
         needed: set[str] = set()
@@ -171,7 +171,7 @@ class Settling:
     def count_of(self, name: str) -> float:
         """How many contributions an aggregate is expected to have: given, or assumed; for predictions only."""
         node = self.aggregates[name]
-        return self.sizes.get(name, self.size if node.everybody else self.size / 2)
+        return self.sizes.get(name, self.size if node.question.everybody else self.size / 2)
 
     def unit_of(self, name: str) -> float:
         """The scale on which errors of a node are compared with those of others: the width of what it can be.
@@ -195,12 +195,7 @@ class Settling:
 
     def _unit(self, name: str) -> float:
         if name in self.aggregates:
-            node = self.aggregates[name]
-            if node.kind in ("mean", "sum"):
-                return max(self._sum_bounds(name).width, 1e-300)
-            if node.kind == "moment2":
-                return max(max(bound.magnitude for bound in node.bounds) ** 2 * self.size, 1e-300)
-            return self.size
+            return self.aggregates[name].question.scale(self.count_of(name), self.size)
         widths = [node.bounds.width for node in self.network.variants(name)]
         finite = [width for width in widths if math.isfinite(width) and width > 0]
         return max(finite, default=1.0)
@@ -281,14 +276,14 @@ class Settling:
         for name in request.nodes:
             squared = self.unit_of(name) ** 2
             if name in self.aggregates:
-                statistic = self.statistics[name]
-                found[name] = found.get(name, 0.0) + statistic.influence(self.count_of(name), pure) / squared
+                influence = self.questions[name].influence(self.count_of(name), pure)
+                found[name] = found.get(name, 0.0) + influence / squared
                 continue
             slopes = self.template_above(name).squared_slopes([name])
             for behind in self.sums_behind(name, request):
                 slope = slopes.get(behind, {}).get(name, 0.0)
                 slope = slope if math.isfinite(slope) else 1.0
-                influence = max(slope, 1e-9) * self.statistics[behind].influence(self.count_of(behind), pure)
+                influence = max(slope, 1e-9) * self.questions[behind].influence(self.count_of(behind), pure)
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
 
@@ -297,13 +292,9 @@ class Settling:
         return shared_template(self.network, [name], sums)
 
     def _sum_bounds(self, name: str) -> Bounds:
-        node, count = self.aggregates[name], self.count_of(name)
-        if node.kind == "mean":
-            return node.bounds[0]
-        if node.kind == "sum":
-            low, high = node.bounds[0].low * count, node.bounds[0].high * count
-            return Bounds(low, high) if node.bounds[0].bounded else node.bounds[0]
-        return Bounds(0.25 * count, count)
+        return Bounds(
+            *self.aggregates[name].question.bounds(self.count_of(name)), self.aggregates[name].unbounded or None
+        )
 
     def _difficulties(self) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
@@ -311,10 +302,11 @@ class Settling:
             if request.level != "aggregate":
                 continue
             for name, influence in self._reads_of(request).items():
-                statistic = self.statistics[name]
-                if statistic.is_public:
+                question = self.questions[name]
+                if question.is_public:
                     continue
-                each = statistic.l2**2 if self.noise == "gaussian" else 2 * statistic.l1**2
+                moves = sensitivity_of(self.noise, question.moves())
+                each = moves**2 if self.noise == "gaussian" else 2 * moves**2
                 own = found[request.observer]
                 own[name] = own.get(name, 0.0) + request.weight * influence * each
         for observer, parts in self.individual_parts.items():
@@ -329,7 +321,7 @@ class Settling:
             own = found[request.observer]
             if request.level == "aggregate":
                 for name in self._reads_of(request):
-                    own[name] = own.get(name, 0.0) + request.weight * self.statistics[name].published_size / 12
+                    own[name] = own.get(name, 0.0) + request.weight * self.questions[name].size / 12
         for observer, parts in self.individual_parts.items():
             weight = max(math.fsum(w * self.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
             found[observer][_individuals(parts, observer)] = weight / 12
@@ -349,11 +341,11 @@ class Settling:
 
     def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
-        for name, statistic in self.statistics.items():
+        for name, question in self.questions.items():
             own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
             if own:
-                sensitivity = (statistic.l2 if self.noise == "gaussian" else statistic.l1) * ARITHMETIC
-                yield from refinements(name, self.noise, sensitivity, statistic.dimension, own, adjacency, self.dataset)
+                sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
+                yield from refinements(name, self.noise, sensitivity, question.dimension, own, adjacency, self.dataset)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
@@ -447,7 +439,7 @@ class Settling:
     def _planned_sums(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
         seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
         behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
-        drawn = tuple(name for name in behind if not self.statistics[name].is_public)
+        drawn = tuple(name for name in behind if not self.questions[name].is_public)
         if drawn:
             check_central(request)
         others = [Considered("central noise", math.fsum(one.error for one in seen), "chosen", drawn)]
@@ -475,10 +467,10 @@ class Settling:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""
         total = 0.0
         for name in request.nodes:
-            if name not in self.aggregates or self.statistics[name].is_public:
+            if name not in self.aggregates or self.questions[name].is_public:
                 return None
-            statistic, count = self.statistics[name], self.count_of(name)
-            total += statistic.error(variance_of(name, draws) * count, count, self.noise == "laplace")
+            question, count = self.questions[name], self.count_of(name)
+            total += question.error(variance_of(name, draws) * count, count, self.noise == "laplace")
         return total
 
 

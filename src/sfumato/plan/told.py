@@ -2,7 +2,8 @@
 
 In:   Seen (before anything was drawn), or the rows of a published table.
 Out:  Told: standard error and interval in figures of four digits.
-Not here: computing them (plan/intervals.py, plan/predict.py), choosing which may be told where (evidence/figures.py).
+Not here: computing them (questions/intervals.py, plan/predict.py), choosing which may be told where
+(evidence/figures.py).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.card import Card, Shown
 from sfumato.core.certificate import Certificate
 from sfumato.core.fisher import AttackerError
 from sfumato.core.guarantee import Guarantee
@@ -18,7 +19,7 @@ __all__ = ["TableRelease"]
 
 
 @dataclass(frozen=True)
-class TableRelease:
+class TableRelease(Shown):
     """The published table, of the type that was given, and the public facts about it."""
 
     table: Any
@@ -27,6 +28,11 @@ class TableRelease:
     certificate: Certificate
     attacker: dict[str, AttackerError]
     notes: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        rows = [[column, str(error)] for column, error in self.attacker.items()]
+        head = ["column", "how wrong an attacker must be"]
+        return Card("A published table", {"promise": str(self.guarantee)}, head, rows, self.notes)
 
     def __str__(self) -> str:
         lines = [f"Guarantee: {self.guarantee}"]

@@ -38,7 +38,10 @@ from sfumato.ledger.grants import grant_command
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import data_of
 from sfumato.network.network import Network
-from sfumato.network.tables import layout_of
+from sfumato.network.stores.folder import files_in
+from sfumato.network.stores.store import StoredRows
+from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.text_files import TextTable
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
@@ -120,6 +123,12 @@ def _check_public(network: Network, tables: Mapping[str, Any]) -> None:
 
 def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
     """The sources of one table: its place and its content, each with the identity column ("" for records)."""
+    if isinstance(table, StoredRows):
+        return (f"place\0{table.place}\0{identity}", f"rows\0{_content_in_any_order(table)}\0{identity}")
+    if isinstance(table, str | os.PathLike) and Path(table).is_dir():
+        return tuple(
+            f"{source}{identity}" for source in files_sources(str(table), [str(f) for f in files_in(Path(table))])
+        )
     if isinstance(table, str | os.PathLike):
         path = Path(table).resolve()
         content = hash_of(path) if path.is_file() else None
@@ -141,6 +150,15 @@ def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
         f"bytes\0{whole}\0",
         *(f"bytes\0{content}\0" for content in single),
     )
+
+
+def _content_in_any_order(table: StoredRows) -> str:
+    """SHA-256 of a database's rows as a bag: the order in which a server hands them over is its own."""
+    rows = table.rows.table if isinstance(table.rows, TextTable) else table.rows
+    names = ", ".join(f"{len(name)}:{name}" for name in rows.column_names)
+    with TableRoom({"stored": rows}, ["stored"]) as room:
+        counted = room.run(f"SELECT count(*), sum(hash(t)::HUGEINT), bit_xor(hash(t)) FROM {room.names['stored']} AS t")
+    return hashlib.sha256(f"{names}\0{counted[0]}".encode()).hexdigest()
 
 
 def _content(table: Any) -> str:

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from sfumato.centres import Centre, Requirement, Round, plan_round
-from sfumato.centres.statistics import Count, Histogram, Means, SecondMoments, Statistic
+from sfumato.centres.statistics import Statistic, statistic_of_kind
 from sfumato.core import Categories, Domain, Guarantee, Schema, compose
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import match
@@ -28,14 +28,14 @@ __all__ = ["centre_statistic", "round_for"]
 
 def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
     """What every institution sums for an aggregate of the study; columns are those of its own table."""
-    if not node.everybody:
+    if not node.question.everybody:
         raise PlanError(
             f"{node.name} counts only some individuals: across centres everybody counts. Make the condition a column "
             "of its own, write missing(RV, Value) for missing(RV, skip), or publish it centrally. Nothing was spent."
         )
     columns: dict[str, Domain] = {}
     tables: set[str] = set()
-    for name in node.values:
+    for name in node.question.variables:
         value = network.node(name)
         if not isinstance(value, Node) or value.source is None or value.domain is None:
             raise PlanError(
@@ -51,12 +51,16 @@ def centre_statistic(network: Network, node: AggregateNode) -> Statistic:
         for column in network.spec.columns
         if match(goal, column.atom) is not None and (not tables or column.table in tables)
     )
-    rows = {"identity": identity, "rows_per_person": node.rows}
-    if node.kind == "count":
-        anybody = Categories(("anybody",), unknown="anybody", null="anybody")
-        return Count(Schema({identity: anybody}), **rows)
-    kinds = {"sum": Means, "mean": Means, "moment2": SecondMoments, "histogram": Histogram}
-    return kinds[node.kind](Schema(columns), **rows)
+    rows = {"identity": identity, "rows_per_person": node.question.rows}
+    kind = node.question.at_centres
+    if kind is None:
+        raise PlanError(
+            f"{node.name} is a {node.question.form.functor}, which institutions cannot sum up. Publish it centrally. "
+            "Nothing was planned and nothing was spent."
+        )
+    if not columns:  # the number of everybody needs a column that everybody has
+        columns[identity] = Categories(("anybody",), unknown="anybody", null="anybody")
+    return statistic_of_kind(kind)(schema=Schema(columns), **rows)
 
 
 def _check_rows(network: Network, node: AggregateNode, tables: set[str]) -> None:

@@ -64,18 +64,19 @@ def _folder(spec: Spec, data: str | os.PathLike[str] | None) -> Path:
 
 def _refusal(spec: Spec, folder: Path) -> list[Problem]:
     start = Position(Path(spec.path).name if spec.path else "text", 1, 1)
-    absent = [one for one in spec.sources if one.table in spec.public_tables and not (folder / one.path).is_file()]
+    public = [one for one in spec.sources if one.table in spec.public_tables]
+    absent = [one for one in public if not (one.path.startswith("postgresql:") or (folder / one.path).exists())]
     if absent:
         names = ", ".join(one.table for one in absent)
         way_out = "Check it with the folder that has them: sfumato check STUDY.pl --data FOLDER."
         message = f"whether the study can be planned depends on rows of public tables that are not there: {names}"
         return [Problem("warning", "not-checked", message, absent[0].position or start, way_out=way_out)]
     # The planner is loaded for a study that reads well.
+    from sfumato.network.stores.store import located, read_stored
     from sfumato.run.planning import make_plan
 
-    public = {one.table: folder / one.path for one in spec.sources if one.table in spec.public_tables}
     try:
-        make_plan(spec, public)
+        make_plan(spec, read_stored({one.table: located(one, folder) for one in public}))
     except StudyError as error:
         return list(error.problems)
     except SfumatoError as error:

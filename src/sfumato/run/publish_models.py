@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.card import Card, Shown
 from sfumato.core import Schema
 from sfumato.errors import InputError
 from sfumato.learn import (
@@ -36,7 +37,7 @@ _FORMAT, _VERSION = "sfumato model", 1
 
 
 @dataclass(frozen=True)
-class PublishedModel:
+class PublishedModel(Shown):
     """A model as it was published. Made by `load_model`.
 
     Tables are dicts of columns, pandas, polars or Arrow; columns have the names the study gives them, such as age(P).
@@ -50,6 +51,12 @@ class PublishedModel:
     rule: Mapping[str, Any] = field(repr=False)
     guarantee: str = ""
     notes: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        facts = {"promise": self.guarantee, "by": self.strategy}
+        facts |= {"predicts": self.target} if self.target else {}
+        facts |= {"classes": ", ".join(map(str, self.classes))} if self.classes else {}
+        return Card(f"A published {self.kind}", facts, notes=self.notes)
 
     def decision_function(self, table: Any) -> np.ndarray:
         """Scores: of the second of two classes, of each of several, of being typical; for a regression its number."""

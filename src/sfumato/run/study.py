@@ -22,12 +22,13 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
-from sfumato.errors import DataError, InputError, PlanError, SfumatoError, UnprovedError
+from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
+from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
@@ -52,24 +53,9 @@ if TYPE_CHECKING:
 __all__ = ["Published", "Release", "read_release", "run_plan", "tables_in"]
 
 
-def tables_in(plan: Plan, folder: Path) -> dict[str, Path]:
-    """The files the study's sources name, inside `folder` and nowhere else."""
-    network = _network(plan)
-    found: dict[str, Path] = {}
-    base = folder.resolve()
-    for source in network.spec.sources:
-        path = (base / source.path).resolve()
-        if not path.is_relative_to(base):
-            raise DataError(
-                f"source({source.table}, …) points outside {folder}. Nothing was read and nothing was spent."
-            )
-        if not path.is_file():
-            raise DataError(
-                f"{folder} has no file {source.path}, which source({source.table}, …) names. Put it there, or give "
-                "another folder with --data. Nothing was read and nothing was spent."
-            )
-        found[source.table] = path
-    return found
+def tables_in(plan: Plan, folder: Path) -> dict[str, Path | StoredRows]:
+    """The files the study's sources name, inside `folder` and nowhere else; of databases the rows, read once."""
+    return read_stored({source.table: located(source, folder) for source in _network(plan).spec.sources})
 
 
 def run_plan(

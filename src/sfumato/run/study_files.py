@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from sfumato.card import Card, Shown
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
@@ -52,13 +53,18 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Shown):
     """What was published. From here on everything is post-processing."""
 
     plan_hash: str
     published: tuple[Published, ...]
     certificates: Mapping[str, Certificate]
     folder: Path | None = None
+
+    def _card(self) -> Card:
+        rows = [[one.name, one.observer, one.level, one.values.num_rows] for one in self.published]
+        facts = {name: str(certificate.guarantee) for name, certificate in self.certificates.items()}
+        return Card("What was published", facts, ["publication", "observer", "level", "rows"], rows)
 
     def __getitem__(self, key: str | tuple[str, str]) -> pa.Table:
         """The values of a publication, or of a (publication, observer)."""

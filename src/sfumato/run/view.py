@@ -2,7 +2,7 @@
 
 In:   a Plan, its network evaluated, the draws.
 Out:  tables: of aggregates one row per number, of individuals one row each.
-Not here: charging and writing (run/study.py), the errors of a number (plan/intervals.py), rows
+Not here: charging and writing (run/study.py), the errors of a number (questions/intervals.py), rows
 (run/view_rows.py).
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,23 +22,22 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
-from sfumato.network.totals import AggregateValue
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw
+from sfumato.plan.draw import Draw, law_of
 from sfumato.plan.individual_part import AnyDraw
-from sfumato.plan.intervals import Figure, NoiseLaw, figure_of, law_of
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
-from sfumato.plan.request import shared_template, template_of
-from sfumato.plan.statistic import Statistic, Sums, part_labels, statistic_of
+from sfumato.plan.request import asked_of, shared_template, template_of
 from sfumato.plan.template import Template
+from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
+from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Drawn", "View", "exact_sums"]
+__all__ = ["COLUMNS", "Drawn", "View"]
 
-#: Of every table of aggregates.
+#: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
 #: Bounds of what is not noisy any more: published sums are read as they are.
 _ANYTHING = Bounds.unbounded("a published sum")
@@ -67,52 +65,32 @@ class Drawn:
         return total / math.fsum(weights)
 
 
-def exact_sums(kind: str, value: AggregateValue) -> Sums:
-    """What is encoded and drawn, from what the network was evaluated to."""
-    vector = value.vector
-    if kind in ("mean", "sum") and value.exact is not None:
-        # Rows that count by a probability add up to a fraction, which a float would round.
-        count = value.count if isinstance(value.count, Fraction) else float(value.count)
-        return Sums(count, value.exact[0])
-    if kind == "count":
-        return Sums(float(vector[0]), vector)
-    if kind == "moment2":
-        size = int((math.isqrt(8 * len(vector) + 1) - 1) // 2)
-        matrix = np.zeros((size, size))
-        matrix[np.triu_indices(size)] = vector
-        return Sums(0.0, matrix + np.triu(matrix, 1).T)
-    return Sums(0.0, vector)
-
-
 @dataclass(frozen=True)
 class _Noisy:
     """An aggregate as an observer has it: the drawn numbers, the law of the noise in each, how they are read."""
 
-    statistic: Statistic
+    question: Question
     numbers: np.ndarray
     law: NoiseLaw
     count: float | None
     pure: bool
 
     def figures(self) -> tuple[Figure, ...]:
-        if self.law.deviation == 0:
-            values = self.statistic.decode(self.numbers, self.count, self.pure)
-            return tuple(Figure.exact(float(value)) for value in np.ravel(values))
-        return self.statistic.figures(self.numbers, self.law, self.count, self.pure)
+        return self.question.figures(self.numbers, self.law, self.count, self.pure)
 
     @property
     def read(self) -> np.ndarray:
         """The drawn numbers that a formula reads of it."""
-        return self.numbers[: self.statistic.first_reads]
+        return self.numbers[: self.question.reads]
 
     @property
     def is_open(self) -> bool:
         """Whether nothing is known of it but its range."""
-        return self.law.deviation > 0 and self.statistic.is_open(self.numbers, self.law)
+        return self.law.deviation > 0 and self.question.is_open(self.numbers, self.law)
 
     def first(self, rows: np.ndarray) -> np.ndarray:
         """The first published number for each row of such numbers."""
-        return self.statistic.first(rows, self.count, self.pure, self.is_open)
+        return self.question.number(rows, self.count, self.pure, self.is_open)
 
 
 @dataclass(frozen=True)
@@ -141,28 +119,31 @@ class View:
 
     def _aggregates(self, planned: Planned) -> pa.Table:
         sums = {node.name: node for node in self.network.aggregates}
-        rows: list[tuple[Any, ...]] = []
+        rows: list[dict[str, Any]] = []
         for name in dict.fromkeys(seen.node for seen in planned.seen):
             node = sums.get(name)
             figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
-            labels = part_labels(node) if node is not None else ("",)
-            for label, figure in zip(labels, figures, strict=True):
-                rows.append((name, label, figure.value, figure.standard_error, figure.low, figure.high))
-        return pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+            parts = node.question.parts() if node is not None else ("",)
+            labels = node.question.labels() if node is not None else ({},)
+            for part, label, figure in zip(parts, labels, figures, strict=True):
+                numbers = (figure.value, figure.standard_error, figure.low, figure.high)
+                rows.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+        # One column a variable, between the name and the number: a tidy table.
+        by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+        return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
 
     def _noisy(self, node: AggregateNode) -> _Noisy:
-        statistic = statistic_of(node, self.network)
-        sums = exact_sums(node.kind, self.values.aggregates[node.name])
+        question, sums = asked_of(node), self.values.aggregates[node.name]
         draws = self._draws(node.name, None)
         if not draws:
-            if not statistic.is_public:
+            if not question.is_public:
                 raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
-            return _Noisy(statistic, statistic.encode(sums), NoiseLaw(), float(sums.count), False)
-        pure = draws[0].noise == "laplace"
-        noisy = self.drawn.combined(draws, statistic.encode(sums, pure))
+            return _Noisy(question, question.encode(sums), NoiseLaw(), float(sums.count), False)
+        pure = draws[0].pure
+        noisy = self.drawn.combined(draws, question.encode(sums, pure))
         # The number of contributions is used exactly only where everybody knows it.
-        count = float(sums.count) if statistic.has_public_count else None
-        return _Noisy(statistic, noisy, law_of(draws), count, pure)
+        count = float(sums.count) if question.has_public_count else None
+        return _Noisy(question, noisy, law_of(draws), count, pure)
 
     def _shared(self, name: str) -> Figure:
         """Something computed from published aggregates and public facts: post-processing, its error included."""

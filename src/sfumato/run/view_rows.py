@@ -2,7 +2,7 @@
 
 In:   the noisy nodes of a group of individuals, the law of the noise in each, the formulas above them.
 Out:  RowFigures: value, standard error, low, high for every individual.
-Not here: drawing (run/view.py), one number alone (plan/intervals.py).
+Not here: drawing (run/view.py), one number alone (questions/intervals.py).
 Proof: docs/proofs/intervals.md
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.plan.intervals import NoiseLaw, body
 from sfumato.plan.linear.individual import LinearCandidate, LinearDraw, linear_law
 from sfumato.plan.template import Numbers, Template
+from sfumato.questions.intervals import NoiseLaw, body
 
 __all__ = ["RowFigures", "linear_rows", "template_rows"]
 

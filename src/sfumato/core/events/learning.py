@@ -116,7 +116,8 @@ def masked_delta(mu: float, shift: float, mask: float, epsilon: float) -> float:
         return 1.0
     beyond = round_up(float(ndtr(-(rest / mask - mask / 2))), 1e-12) if mask else 0.0
     together = round_up(math.hypot(mu, mask), 1e-15)
-    return min(1.0, round_up(gaussian_delta(together, rest) + beyond))
+    # A Gaussian loss has no end: a δ that underflows to 0 would claim a pure ε.
+    return min(1.0, max(math.ulp(0.0), round_up(gaussian_delta(together, rest) + beyond)))
 
 
 def masked_epsilon(mu: float, shift: float, mask: float, delta: float) -> float:

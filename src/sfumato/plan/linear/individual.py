@@ -20,8 +20,8 @@ from sfumato.core import Adjacency, GaussianDP
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.special import ndtri
 from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.plan.intervals import NoiseLaw
 from sfumato.plan.template import Numbers, Template
+from sfumato.questions.intervals import NoiseLaw
 
 __all__ = ["LinearCandidate", "LinearDraw", "linear_candidate", "linear_law", "linear_refinements"]
 

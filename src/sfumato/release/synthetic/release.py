@@ -19,6 +19,7 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.card import Card, Shown
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.core.gaussian import gaussian_mu
@@ -52,7 +53,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticTable:
+class SyntheticTable(Shown):
     """Invented rows and the public facts about them. No row stands for a person."""
 
     table: Any
@@ -62,6 +63,12 @@ class SyntheticTable:
     plan: str
     predicted_variation: float
     notes: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        rows = [[", ".join(one.columns), one.counts.size, one.standard_error] for one in self.measured]
+        facts = {"promise": str(self.guarantee), "made by": self.plan}
+        head = ["measured together", "cells", "standard error"]
+        return Card("Invented rows", facts, head, rows, [*self.notes, "No row stands for a person."])
 
     def __str__(self) -> str:
         return "\n".join([f"Guarantee: {self.guarantee}", f"Plan: {self.plan}", *self.notes])

@@ -25,7 +25,6 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.tables import TableRoom
-from sfumato.network.totals import AggregateValue
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
 
@@ -44,6 +43,11 @@ def evaluate_on(
     shares = 4 if tasks is None else tasks
     if shares < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
+    if spec.numbered_tables:
+        raise DataError(
+            f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
+            "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
+        )
     crew = open_engine(engine)
     try:
         work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
@@ -92,7 +96,6 @@ def _together(network: Network, parts: list[Values]) -> Values:
         for name in parts[0].rows
     }
     sums = {
-        node.name: AggregateValue.sum(node, [part.aggregates[node.name] for part in parts])
-        for node in network.aggregates
+        node.name: node.question.total([part.aggregates[node.name] for part in parts]) for node in network.aggregates
     }
     return Values(individuals, rows, parts[0].shared, sums)

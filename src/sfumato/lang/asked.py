@@ -1,0 +1,148 @@
+"""Questions over individuals as they are written: what stands in their places, and what is wrong there.
+
+In:   a Spec; the questions' own forms (questions/form.py).
+Out:  Problems; the variables and cut points that a place names.
+Not here: bounds, cells and rows (network/gather.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, indicator, show
+from sfumato.lang.vocabulary import AGGREGATES
+from sfumato.questions.form import Place
+from sfumato.questions.registry import QUESTIONS
+
+if TYPE_CHECKING:
+    from sfumato.lang.spec import Spec
+
+__all__ = ["COMPARISONS", "Named", "check_questions", "named_in", "number_in"]
+
+COMPARISONS = frozenset(["=/2", "\\=/2", "</2", ">/2", "=</2", ">=/2", "=:=/2", "=\\=/2", "==/2", "\\==/2"])
+#: Places that hold variables, and whether there may be several.
+_VARIABLES: dict[Place, bool] = {"value": False, "values": True, "cells": True, "groups": True}
+#: Places that hold a list of numbers.
+_LISTS: dict[Place, str] = {"edges": "the edges", "numbers": "the numbers"}
+
+
+class Named(NamedTuple):
+    """A variable in a place, with cut points of its own where it is written RV: [edge, edge]."""
+
+    variable: Term
+    edges: Term | None = None
+
+
+def named_in(place: Place, term: Term | None) -> list[Named]:
+    """The variables that stand in a place."""
+    if term is None or place not in _VARIABLES:
+        return []
+    if place == "groups":
+        term = term.arguments[0] if isinstance(term, Compound) and indicator(term) == "by/1" else ListTerm()
+    items = term.items if isinstance(term, ListTerm) else (term,)
+    return [Named(*one.arguments) if _has_edges(one) else Named(one) for one in items]  # type: ignore[union-attr]
+
+
+def _has_edges(term: Term) -> bool:
+    return isinstance(term, Compound) and indicator(term) == ":/2"
+
+
+def number_in(term: Term) -> float | None:
+    """The number that is written there, if one is."""
+    if isinstance(term, Number):
+        return float(term.value)
+    if isinstance(term, Compound) and indicator(term) == "-/1" and isinstance(term.arguments[0], Number):
+        return -float(term.arguments[0].value)
+    return None
+
+
+def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
+    """Every problem of a question's name, goal, variables and numbers; `domains` are the datasets' goals."""
+    known = list(domains)
+    defined = {indicator(clause.head) for clause in spec.clauses} | set(spec.table_predicates)
+    for clause in spec.clauses:
+        if indicator(clause.head) in AGGREGATES:
+            yield from _question(clause, spec.random_predicates, defined, known)
+
+
+def _question(clause: Clause, random: Iterable[str], defined: set[str], domains: list[str]) -> Iterator[Problem]:
+    name, parts = indicator(clause.head), clause.head.arguments
+    placed = dict(zip(QUESTIONS[clause.head.functor].form.places(len(parts)), parts, strict=True))
+    if not isinstance(placed["name"], Compound):
+        yield _problem(clause, clause.head, "declaration", f"{name} needs a name such as meanAge", AGGREGATES[name])
+    goal = placed["goal"]
+    yield from _condition(clause, goal, random, defined)
+    if not any(indicator(one) in domains for one in goals(goal)):
+        yield _problem(
+            clause,
+            goal,
+            "aggregate-domain",
+            "the goal of this aggregate does not say whose individuals it runs over",
+            f"Put the dataset's goal into it, for example {next(iter(domains), 'patient/1').split('/')[0]}(P).",
+        )
+    if "edges" in placed and len(named_in("cells", placed.get("cells"))) > 1:
+        message = f"the edges at the end of a {clause.head.functor} are those of one variable, and several are listed"
+        way_out = "Write them beside each variable: [age(P): [20, 65], sex(P)]."
+        yield _problem(clause, placed["edges"], "several-values", message, way_out)
+    for place, term in placed.items():
+        yield from _shape(clause, place, term)
+        for one in named_in(place, term):
+            if not isinstance(one.variable, Compound) or indicator(one.variable) not in random:
+                yield _problem(
+                    clause,
+                    one.variable,
+                    "unknown-variable",
+                    f"{show(one.variable)[:60]} is not a declared random variable",
+                    "Aggregate a variable declared with random/1; put arithmetic into its CPF.",
+                    nearest(indicator(one.variable), random),
+                )
+
+
+def _shape(clause: Clause, place: Place, term: Term) -> Iterator[Problem]:
+    """One variable where one is meant, a list of numbers where edges are: nothing that stands there is left out."""
+    functor = clause.head.functor
+    if place == "groups" and not (isinstance(term, Compound) and indicator(term) == "by/1"):
+        message = f"the groups of a {functor} are written by([rv(P)]), not {show(term)[:60]}"
+        yield _problem(clause, term, "declaration", message, "Write by([sex(P)]) or by([age(P): [20, 65]]).")
+    if place in _LISTS and not isinstance(term, ListTerm):
+        yield _problem(
+            clause,
+            term,
+            "declaration",
+            f"{_LISTS[place]} of a {functor} must be a list of numbers, not {show(term)[:60]}",
+            "Write them in increasing order: [0, 20, 40].",
+        )
+    named = named_in(place, term)
+    if place in _VARIABLES and not _VARIABLES[place] and len(named) != 1:
+        way_out = f"Declare one {functor} for each of them; moment2 gives the sums of their products."
+        message = f"a {functor} is about one variable, and {len(named)} are listed"
+        yield _problem(clause, term, "several-values", message, way_out)
+    elif place in _VARIABLES and not named:
+        yield _problem(clause, term, "several-values", f"this {functor} lists no variable", "List one or more.")
+    if len({show(one.variable) for one in named}) < len(named):
+        yield _problem(clause, term, "several-values", "a variable is listed twice", "List each once.")
+    for one in named:
+        if one.edges is not None and not isinstance(one.edges, ListTerm):
+            message = f"the cut points of {show(one.variable)[:40]} must be a list of numbers"
+            yield _problem(clause, one.edges, "declaration", message, "Write them in increasing order: [0, 20, 40].")
+
+
+def _condition(clause: Clause, condition: Term, random: Iterable[str], defined: set[str]) -> Iterator[Problem]:
+    """Literals and comparisons of an aggregate's goal; they are evaluated for each person, not called."""
+    for goal in goals(condition):
+        name = indicator(goal)
+        if name in ("\\+/1", ";/2"):
+            for part in goal.arguments:  # type: ignore[union-attr]
+                yield from _condition(clause, part, random, defined)
+        elif name not in COMPARISONS and name not in defined:
+            hint = "Compare a random variable, as in age(P) > 65, or call a predicate fed by a table or by facts."
+            message = f"{name} is not a comparison and no predicate of this study"
+            yield _problem(clause, goal, "unknown-predicate", message, hint, nearest(name, defined))
+
+
+def _problem(clause: Clause, term: Term, code: str, message: str, way_out: str, close: str | None = None) -> Problem:
+    position = clause.at(term) or Position("study", 1, 1)
+    return Problem("error", code, message, position, clause.text, nearest=close, way_out=way_out)

@@ -1,0 +1,58 @@
+"""Tables and views of a DuckDB file.
+
+In:   the file, names of tables.
+Out:  their rows, read in one transaction of a read-only connection that can reach nothing but the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, final
+
+from sfumato.network.expression import sql_name
+from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["DuckDBFile"]
+
+
+@final
+@dataclass(frozen=True)
+class DuckDBFile(Store):
+    """source(stays, 'hospital.duckdb', stays): a table or a view of the file, `schema.table` outside of `main`."""
+
+    path: Path
+    endings: ClassVar[tuple[str, ...]] = (".duckdb",)
+
+    def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
+        import duckdb
+
+        settings = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "enable_external_access": False,
+        }
+        try:
+            with duckdb.connect(str(self.path), read_only=True, config=settings) as connection:
+                connection.execute("BEGIN TRANSACTION READ ONLY")
+                return {name: self._rows(connection, name) for name in names}
+        except duckdb.Error as error:
+            failed = type(error).__name__
+        raise unreadable(self.path.name, failed)
+
+    def _rows(self, connection: DuckDBPyConnection, name: str) -> StoredRows:
+        known = [
+            f"{schema}.{table}" if schema != "main" else table
+            for schema, table in connection.execute(
+                "SELECT table_schema, table_name FROM information_schema.tables"
+            ).fetchall()
+        ]
+        if name not in known:
+            raise no_table(self.path.name, name, known)
+        quoted = ".".join(sql_name(part) for part in name.split("."))
+        rows = connection.sql(f"SELECT * FROM {quoted}").to_arrow_table()
+        return StoredRows(rows, f"{self.path}\0{name}")

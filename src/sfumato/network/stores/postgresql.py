@@ -1,0 +1,132 @@
+"""Tables and views of a PostgreSQL server.
+
+In:   the connection (environment or sources.toml beside the data, never the study), names of tables.
+Out:  their rows, read in one read-only transaction of isolation level repeatable read.
+
+Whole numbers, floating-point numbers and truth values come as they are; decimal numbers as text that is meant as a
+number, everything else as text. So no value, such as an infinite date, can make the reading fail. The database must
+store its text as UTF-8: in other encodings one person's letters could decide whether a run fails. A view is read as the
+server computes it; it should be a total function of its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from sfumato.errors import DataError
+from sfumato.network.expression import sql_name
+from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
+from sfumato.network.text_files import TextTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PostgreSQL"]
+
+#: Beside the data; holds addresses and is read by nobody else.
+_FILE = "sources.toml"
+_VARIABLE = "SFUMATO_POSTGRESQL"
+_AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
+_COLUMNS = """
+SELECT a.attname::text, format_type(a.atttypid, NULL)::text
+FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+
+@final
+@dataclass(frozen=True)
+class PostgreSQL(Store):
+    """source(stays, 'postgresql:stays'): a table or a view, `schema.table` outside of the search path."""
+
+    address: str = field(repr=False)
+    prefix: ClassVar[str] = "postgresql"
+
+    @classmethod
+    def of(cls, folder: Path) -> PostgreSQL:
+        """The server named in the environment (SFUMATO_POSTGRESQL) or in sources.toml of the data folder."""
+        if address := os.environ.get(_VARIABLE):
+            return cls(address)
+        path = folder / _FILE
+        try:
+            address = tomllib.loads(path.read_text(encoding="utf-8")).get("postgresql", {}).get("address")
+        except (OSError, ValueError, AttributeError):
+            address = None
+        if not isinstance(address, str):
+            raise DataError(
+                f"A source lies in PostgreSQL and nobody said where the server is. Set {_VARIABLE} to its address, or "
+                f'write it into {path}: [postgresql] and below it address = "postgresql://user@host/database". Nothing '
+                "was read and nothing was spent."
+            )
+        return cls(address)
+
+    def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
+        try:
+            from adbc_driver_manager import Error
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise DataError(
+                "Reading from PostgreSQL needs its driver: pip install 'sfumato[postgresql]'. Nothing was read and "
+                "nothing was spent."
+            ) from None
+        try:
+            with closing(dbapi.connect(self.address)) as connection, closing(connection.cursor()) as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                server = self._server(cursor)
+                return {name: self._rows(cursor, server, name) for name in names}
+        except Error as error:
+            failed = _kind_of(error)
+        raise unreadable("PostgreSQL", failed)
+
+    def _server(self, cursor: Any) -> str:
+        """Which database this is, whatever the address says: the cluster's own number, and the name within it."""
+        cursor.execute(
+            "SELECT current_setting('server_encoding'), (SELECT system_identifier FROM pg_control_system())::text, "
+            "current_database()::text"
+        )
+        encoding, cluster, database = cursor.fetchone()
+        if encoding != "UTF8":
+            raise DataError(
+                f"The database stores its text as {encoding}, in which a single cell can make the reading fail. Copy "
+                "the table into a UTF-8 database or into a Parquet file. Nothing was read and nothing was spent."
+            )
+        return f"postgresql\0{cluster}\0{database}"
+
+    def _rows(self, cursor: Any, server: str, name: str) -> StoredRows:
+        quoted = ".".join(sql_name(part) for part in name.split("."))
+        cursor.execute(_COLUMNS, (quoted,))
+        kinds = dict(cursor.fetchall())
+        if not kinds:
+            raise no_table("The database", name, _tables(cursor))
+        shown = ", ".join(_expression(column, kind) for column, kind in kinds.items())
+        cursor.execute(f"SELECT {shown} FROM {quoted}")
+        rows: pa.Table = cursor.fetch_arrow_table()
+        cursor.execute("SELECT to_regclass($1)::oid::bigint", (quoted,))
+        (number,) = cursor.fetchone()
+        written = frozenset(column for column, kind in kinds.items() if kind == "numeric")
+        return StoredRows(TextTable(rows, written) if written else rows, f"{server}\0{number}")
+
+
+def _expression(column: str, kind: str) -> str:
+    name = sql_name(column)
+    return name if kind in _AS_THEY_ARE else f"{name}::text AS {name}"
+
+
+def _tables(cursor: Any) -> list[str]:
+    cursor.execute(
+        "SELECT table_name::text FROM information_schema.tables WHERE table_schema = ANY(current_schemas(false))"
+    )
+    return [name for (name,) in cursor.fetchall()]
+
+
+def _kind_of(error: Exception) -> str:
+    """The class of the failure and the server's five-letter code, which quote nothing."""
+    code = getattr(error, "sqlstate", None)
+    known = re.fullmatch(r"[0-9A-Z]{5}", code or "")
+    return f"{type(error).__name__}, SQLSTATE {code}" if known else type(error).__name__

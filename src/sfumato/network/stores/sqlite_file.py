@@ -1,0 +1,63 @@
+"""Tables and views of an SQLite file.
+
+In:   the file, names of tables.
+Out:  their rows as text, read in one transaction of a read-only connection.
+
+A column of SQLite may hold values of any type, cell by cell. So every column is handed over as text, like a column of a
+CSV file, and the study says what is a number. A float is written with all its digits.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, final
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from sfumato.network.expression import sql_name
+from sfumato.network.plain import text_of
+from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
+from sfumato.network.text_files import TextTable
+
+__all__ = ["SQLiteFile"]
+
+#: Rows that are turned into columns at once.
+_BATCH = 50_000
+
+
+@final
+@dataclass(frozen=True)
+class SQLiteFile(Store):
+    """source(stays, 'hospital.sqlite', stays): a table or a view of the file."""
+
+    path: Path
+    endings: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
+
+    def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
+        try:
+            address = f"file:{quote(str(self.path))}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+                connection.text_factory = bytes  # bytes that are no text are cells like others
+                connection.execute("BEGIN")
+                return {name: self._rows(connection, name) for name in names}
+        except sqlite3.Error as error:
+            failed = type(error).__name__
+        raise unreadable(self.path.name, failed)
+
+    def _rows(self, connection: sqlite3.Connection, name: str) -> StoredRows:
+        listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        known = [one.decode("utf-8", "replace") for (one,) in listed]
+        if name not in known:
+            raise no_table(self.path.name, name, known)
+        cursor = connection.execute(f"SELECT * FROM {sql_name(name)}")
+        columns = [entry[0] for entry in cursor.description]
+        schema = pa.schema([(column, pa.string()) for column in columns])
+        batches = []
+        while cells := cursor.fetchmany(_BATCH):
+            batches.append(pa.record_batch([text_of(column) for column in zip(*cells, strict=True)], schema=schema))
+        return StoredRows(TextTable(pa.Table.from_batches(batches, schema)), f"{self.path}\0{name}")

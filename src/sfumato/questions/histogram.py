@@ -1,0 +1,65 @@
+"""How many individuals, or rows, there are in each cell of some variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+import numpy as np
+
+from sfumato.questions.form import Form
+from sfumato.questions.grid import CELL, CHANCE
+from sfumato.questions.intervals import Figure, NoiseLaw
+from sfumato.questions.moves import Corner
+from sfumato.questions.question import Numbers, Question
+from sfumato.questions.sums import Entry, Sums
+
+__all__ = ["Histogram"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Question):
+    """Counts of the cells of `axes`; a row is in one cell.
+
+    >>> from sfumato.questions.axis import Axis
+    >>> counts = Histogram(axes=(Axis("x(P)", levels=("a", "b")),)).figures(np.array([40.0, 7.0]), NoiseLaw(4.0))
+    >>> [(figure.value, figure.standard_error, round(figure.low, 2)) for figure in counts]
+    [(40.0, 2.0, 36.08), (7.0, 2.0, 3.08)]
+    """
+
+    form: ClassVar[Form] = Form(
+        "histogram",
+        (("name", "cells", "goal"), ("name", "cells", "goal", "edges")),
+        "how many individuals there are in each cell",
+        "histogram",
+    )
+    of_expectations: ClassVar[bool] = False
+    at_centres: ClassVar[str | None] = "histogram"
+
+    def entries(self) -> tuple[Entry, ...]:
+        return (Entry(CHANCE if self.expected else CELL, (), self.all_axes),)
+
+    def corners(self, pure: bool) -> tuple[Corner, ...]:
+        return ((Fraction(1),),)
+
+    def truth(self, sums: Sums) -> Numbers:
+        return sums.moved(0)
+
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        return tuple(Figure.around(float(value), law) for value in np.ravel(noisy))
+
+    def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
+        return ((law.deviation, law.half_width),) * self.size
+
+    def error(self, variance: float, size: float, pure: bool = False) -> float:
+        return variance * self.dimension
+
+    def scale(self, size: float, people: float) -> float:
+        return people
+
+    def words(self) -> str:
+        return f"the number of {self.counted} for {' and '.join(axis.words for axis in self.axes)}"

@@ -1,0 +1,285 @@
+"""What can be asked of many individuals: one noun for what is summed up, drawn, published and told.
+
+In:   public facts alone: ranges, cells, how many rows a person may have, the adjacency.
+Out:  Question: what is added up, how far one individual moves it, how the answer is read off, in numbers and in words.
+Not here: rows (network/), shares of a budget (plan/), noise (mechanisms/).
+Proof: docs/proofs/aggregates.md, docs/proofs/intervals.md
+
+A question is one final class in one file of this folder; everything else asks the class. A linear one (any public
+matrix times whole-number sums, and post-processing) needs nothing but its file, its proof note and its row in
+tests/laws/question_rows.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.adjacency import Relation
+from sfumato.questions.axis import Axis
+from sfumato.questions.form import Form
+from sfumato.questions.intervals import Figure, NoiseLaw
+from sfumato.questions.moves import Corner, Moves, moves_of_corners
+from sfumato.questions.sums import Entry, Sums
+
+__all__ = ["Basis", "Label", "Question"]
+
+Numbers = NDArray[np.float64]
+#: Where a published number stands: one column a variable, and the cell in it.
+Label = dict[str, str]
+#: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
+#: be public; what will be drawn itself, such as the noisy size of a group.
+Basis = Literal["known", "people", "drawn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(ABC):
+    """A question about individuals of whom each adds at most `rows` rows. Abstract.
+
+    `values` are the variables added up and `ranges` their public bounds, `axes` sort rows into cells. `everybody`: each
+    individual adds exactly one row, whatever the data say. `expected`: rows add what they are expected to.
+    """
+
+    values: tuple[str, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
+    axes: tuple[Axis, ...] = ()
+    rows: int = 1
+    everybody: bool = False
+    relation: Relation = "replace-one"
+    expected: bool = False
+
+    form: ClassVar[Form]
+    #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
+    of_expectations: ClassVar[bool] = True
+    #: What institutions sum up for it (centres/statistics.py), if they can.
+    at_centres: ClassVar[str | None] = None
+
+    # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Everything it reads of a row."""
+        return tuple(dict.fromkeys((*self.values, *(axis.variable for axis in self.axes))))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether one individual's part has public limits."""
+        return all(math.isfinite(low) and math.isfinite(high) for low, high in self.ranges)
+
+    @property
+    def replaces(self) -> bool:
+        return self.relation == "replace-one"
+
+    @property
+    def cells(self) -> int:
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
+    def has_public_count(self) -> bool:
+        """How many rows count is known to everybody."""
+        return self.everybody and self.replaces and self.rows == 1
+
+    @property
+    def is_public(self) -> bool:
+        """Nobody can move it: the number of individuals under replace-one, or a sum of constants."""
+        return self.moves().l2 == 0.0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number, which a formula may read."""
+        return self.size == 1
+
+    def refusal(self) -> str:
+        """Why nothing of it can be planned, beyond values without bounds; empty where there is no reason."""
+        return ""
+
+    # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def entries(self) -> tuple[Entry, ...]:
+        """What is added up over individuals, in whole numbers of public grids."""
+
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each entry has."""
+        return tuple(math.prod(self.axes[axis].size for axis in entry.axes) for entry in self.entries())
+
+    def total(self, parts: Sequence[Sums]) -> Sums:
+        """The sums of several groups of rows together; of none: of nobody."""
+        return Sums.total(self.entries(), self.sizes(), parts)
+
+    def factors(self, pure: bool) -> tuple[float, ...]:
+        """By what each entry is multiplied before it is drawn; `pure` where the noise is measured in L1."""
+        return (1.0,) * len(self.entries())
+
+    def corners(self, pure: bool) -> tuple[Corner, ...]:
+        """What a row that counts can add to the numbers drawn for its cell: points whose hull holds it."""
+        raise NotImplementedError
+
+    def moves(self) -> Moves:
+        """How far one individual moves the drawn numbers. Proof: docs/proofs/aggregates.md"""
+        return self._moves
+
+    @cached_property
+    def _moves(self) -> Moves:
+        return self.find_moves()
+
+    def find_moves(self) -> Moves:
+        """The moves, computed once for each question."""
+        certain = self.everybody and self.rows == 1
+        corners = self.corners(True), self.corners(False)
+        return moves_of_corners(*corners, self.cells, self.rows, self.relation, certain)
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers get noise."""
+        return sum(self.sizes())
+
+    def encode(self, sums: Sums, pure: bool = False) -> Numbers:
+        """The numbers that get noise, all of one law: linear in the sums."""
+        return np.concatenate([factor * sums.moved(place) for place, factor in enumerate(self.factors(pure))])
+
+    # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def truth(self, sums: Sums) -> Numbers:
+        """The numbers it asks for, without noise."""
+
+    @abstractmethod
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        """Every published number with its own error and interval, when each drawn number carries noise of `law`.
+
+        `count` is the public number of rows, where it is public.
+        """
+
+    @property
+    def reads(self) -> int:
+        """How many of the drawn numbers the first published one is read off."""
+        return 1
+
+    def is_open(self, noisy: Numbers, law: NoiseLaw) -> bool:
+        """Whether nothing is known of it but its range."""
+        return False
+
+    def number(self, rows: Numbers, count: float | None = None, pure: bool = False, is_open: bool = False) -> Numbers:
+        """The first published number for every row of drawn ones: what a formula takes of it."""
+        return np.asarray(rows[:, 0], dtype=np.float64)
+
+    # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
+        """(standard error, half width of the interval) of every published number, for `size` rows that count."""
+
+    @abstractmethod
+    def error(self, variance: float, size: float, pure: bool = False) -> float:
+        """Expected squared error, all published numbers together, when each drawn number has `variance`."""
+
+    def influence(self, size: float, pure: bool = False) -> float:
+        """Expected squared error for each unit of variance, while the noise is small."""
+        return self.error(1e-12, size, pure) * 1e12
+
+    @abstractmethod
+    def scale(self, size: float, people: float) -> float:
+        """The width of what one published number can be, when `size` rows of `people` individuals count."""
+
+    def loss(self, variance: float, size: float, people: float, pure: bool = False) -> float:
+        """Mean squared error of its numbers relative to their scale: a publication counts once."""
+        return self.error(variance, size, pure) / self.size / self.scale(size, people) ** 2
+
+    @property
+    def ceiling(self) -> float:
+        """No squared error of all numbers together is larger."""
+        return math.inf
+
+    @property
+    def basis(self) -> Basis:
+        """What the predicted errors rest on."""
+        return "known"
+
+    def bounds(self, size: float) -> tuple[float, float]:
+        """Between which the first number is expected to lie, for predictions of what is computed from it."""
+        return 0.25 * size, size
+
+    def limits(self) -> tuple[float, float, str]:
+        """Between which the first number lies whatever the data are, and why it may be infinite."""
+        return -math.inf, math.inf, "it is a vector, not a number"
+
+    # ── names and words ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def labels(self) -> tuple[Label, ...]:
+        """One line a published number: the variables of its cell, and the cell in each."""
+        return tuple(
+            {axis.variable: axis.cells[place] for axis, place in zip(self.axes, cell, strict=True)}
+            for cell in product(*(range(axis.size) for axis in self.axes))
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers are published."""
+        return len(self.labels())
+
+    def parts(self) -> tuple[str, ...]:
+        """What each published number is called, in order; one empty name where there is one number."""
+        if self.size == 1:
+            return ("",)
+        cells = product(*(range(axis.size) for axis in self.axes))
+        named = [[axis.label(place) for axis, place in zip(self.axes, cell, strict=True)] for cell in cells]
+        return tuple(", ".join(texts) for texts in named)
+
+    @property
+    def all_axes(self) -> tuple[int, ...]:
+        return tuple(range(len(self.axes)))
+
+    @property
+    def each(self) -> str:
+        """For which groups, in words; empty where there are none."""
+        return f", for {' and '.join(axis.words for axis in self.axes)}" if self.axes else ""
+
+    @property
+    def counted(self) -> str:
+        return "rows" if self.rows > 1 else "persons"
+
+    @abstractmethod
+    def words(self) -> str:
+        """What it asks, as "the mean of age(P) over persons"; the condition is added by network/meaning.py."""
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        """What was added to its numbers: the noise's name, its deviation as drawn, the largest standard error."""
+        return (
+            f"Published = exact + noise. The noise is {noise} with mean 0 and standard deviation {error:.4g}, "
+            "independent for each number. Numbers may be negative or fractional: that is the noise."
+        )
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"question": self.form.functor}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            found[item.name] = [axis.to_dict() for axis in value] if item.name == "axes" else _plain(value)
+        return found
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Question:
+        """The inverse of `to_dict` for this class; `question_from_dict` finds the class."""
+        fields = {name: _tuples(value) for name, value in record.items() if name not in ("question", "axes")}
+        return cls(**fields, axes=tuple(Axis.from_dict(axis) for axis in record["axes"]))
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, Sequence) and not isinstance(value, str) else value

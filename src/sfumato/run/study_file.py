@@ -1,0 +1,92 @@
+"""A study in a file: planned, rehearsed with invented people, or run.
+
+In:   the study's path, the folder of its tables, a ledger.
+Out:  Plan and Release.
+Not here: how they are shown (cli/study.py, studio/), what running means (run/study.py).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.certificate import Certificate
+from sfumato.lang import load
+from sfumato.lang.spec import Spec
+from sfumato.ledger.ledger import Ledger
+from sfumato.network.stores.store import StoredRows, located, read_stored
+from sfumato.plan.plan import Plan
+from sfumato.run.accounts import Grant
+from sfumato.run.generate import PEOPLE, generated_tables
+from sfumato.run.interruption import told_when_interrupted
+from sfumato.run.planning import make_plan
+from sfumato.run.study import Release, run_plan
+
+__all__ = ["plan_study", "public_tables", "run_study"]
+
+
+def public_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
+    """The tables declared public, in `folder` or where it says; the others are not opened."""
+    public = [source for source in spec.sources if source.table in spec.public_tables]
+    return read_stored({source.table: located(source, folder) for source in public})
+
+
+def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float]) -> Plan:
+    spec = load(study)
+    return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
+
+
+def run_study(
+    study: Path,
+    data: Path,
+    out: Path,
+    ledger: Ledger | Path,
+    *,
+    grant: Grant = False,
+    dry_run: bool = False,
+    resume: bool = False,
+    sizes: Mapping[str, float] | None = None,
+    engine: str = "local",
+    tell: Callable[[str], None] = lambda text: None,
+    holds: Callable[[Certificate], bool] | None = None,
+    stage: Callable[[str], None] = lambda name: None,
+) -> tuple[Plan, Release]:
+    """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan."""
+    stage("planning")
+    if dry_run:
+        spec = load(study)
+        public = public_tables(spec, data)
+        tables: Mapping[str, Any] = generated_tables(spec, public)
+        known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
+        plan = make_plan(spec, public, sizes=known)
+        tell(_summary(plan))
+        for name in (name for name in known if name not in (sizes or {})):
+            tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
+        return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
+    plan = plan_study(study, data, sizes or {})
+    tell(_summary(plan))
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
+    words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
+    again = f"`{shlex.join(map(str, words))}`."
+    with told_when_interrupted():
+        release = run_plan(
+            plan,
+            data,
+            ledger,
+            out=out,
+            resume=resume,
+            engine=engine,
+            grant=grant,
+            again=again,
+            holds=holds,
+            stage=stage,
+        )
+    return plan, release
+
+
+def _summary(plan: Plan) -> str:
+    acts = len(plan.draws) + len(plan.acts)
+    return f"plan {plan.hash[:12]}: {len(plan.publications)} publication(s), {acts} random act(s)"

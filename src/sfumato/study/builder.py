@@ -1,0 +1,505 @@
+"""Study: what must stay private, from whom, and what has to be published, said in Python.
+
+In:   tables, promises and questions, one call each.
+Out:  the same study in the language (`to_text`), and its plan. No data are read.
+Not here: the questions there are (study/forms.py), plans and releases (study/planned.py, study/released.py).
+
+A Study never changes: each call returns a new one. Every line of its text remembers the call that wrote it, so what is
+wrong is told at the caller's line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from sfumato.card import Card, Shown
+from sfumato.core.domain import Categories, Interval
+from sfumato.errors import InputError, PlanError, StudyError
+from sfumato.lang.load import examine
+from sfumato.lang.problem import nearest
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import Compound, ListTerm, Term, show
+from sfumato.study.caller import Mark, here, plan_error, refused, study_error
+from sfumato.study.data import column_names, file_name
+from sfumato.study.forms import FORMS, Form
+from sfumato.study.formula import Declared, constant_of, formula_of
+from sfumato.study.writing import (
+    Asked,
+    Parts,
+    column_lines,
+    domain_of,
+    fresh,
+    listing,
+    metric_text,
+    number_of,
+    number_text,
+    parts_of,
+    publications_of,
+)
+
+if TYPE_CHECKING:
+    from sfumato.study.planned import StudyPlan
+
+__all__ = ["Study"]
+
+
+@dataclass(frozen=True, repr=False)
+class Study(Shown):
+    """A study about people, written call by call. `hide_presence` protects also who is in the tables, and how many.
+
+    >>> study = (
+    ...     Study("Stays in hospital")
+    ...     .table("stays", "stays.parquet", person="patient", columns={"days": Interval(1, 14)})
+    ...     .promise("public", epsilon=1, delta=1e-6)
+    ...     .mean("days", to="public")
+    ... )
+    >>> print(study.to_text().splitlines()[-1])
+    publish('mean days', meanDays, promise(public)).
+    >>> study.plan(size=1000).errors.to_dict()["half_width"]
+    [0.03894]
+    """
+
+    title: str = "study"
+    hide_presence: bool = field(default=False, kw_only=True)
+    _parts: Parts = field(default=Parts(), kw_only=True)
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def table(
+        self,
+        name: str,
+        data: Any = None,
+        *,
+        person: str | None,
+        columns: Mapping[str, Interval | Categories | Sequence[Any]],
+        rows_per_person: int = 1,
+        missing: str | None = None,
+    ) -> Study:
+        """Rows about people: a file or a data frame, the column that says who a row is about, and public domains.
+
+        `person=None` is your word that every row is another person: then no row can be named, and statistics and
+        models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
+        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them. Its `null` and
+        `unknown` stand for absent and unlisted cells; without them it is your word that there are none.
+        `missing="skip"` leaves people without a cell out of what reads it instead.
+        """
+        mark = here(f".table({name!r})")
+        parts = self._parts
+        if name in parts.tables:
+            raise refused(mark, f"there is a table {name!r} already.")
+        if not columns:
+            raise refused(mark, "no column is declared: columns={'age': Interval(0, 110)}.")
+        if missing not in (None, "skip"):
+            raise refused(mark, f"missing={missing!r} is not known; write missing='skip', or leave it out.")
+        if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
+            raise refused(mark, "rows_per_person must be a whole number of at least 1.")
+        if twice := [column for column in columns if column in parts.columns]:
+            raise refused(mark, f"{twice[0]!r} is a column of another table already; one name stands for one variable.")
+        declared = self._declared(mark, columns)
+        if person is None and rows_per_person != 1:
+            raise refused(mark, "rows_per_person needs to know whose a row is: person='column'.")
+        if person is None and parts.tables:
+            raise refused(mark, "rows of a second table must say whose they are: person='column'.")
+        self._check_names(mark, data, [*([person] if person is not None else []), *columns])
+        source, who = show(Compound(name)), show(parts.person)
+        lines = [] if parts.tables else self._heading()
+        lines += [
+            f"source({source}, {show(Compound(file_name(name, data)))}).",
+        ]
+        if person is None:
+            lines.append(f"each_row({source}, {who}).")
+        else:
+            lines += [
+                f"column({source}, {show(Compound(person))}, {who}).",
+                f"rows_per_person({source}, {rows_per_person}).",
+            ]
+        for column in declared:
+            lines += column_lines(source, who, column, missing, mark)
+        if not parts.tables:
+            lines.append(f"dataset({parts.people}, domain(P, {who})).")
+            lines += [f"adjacency({parts.people}, add_remove)."] if self.hide_presence else []
+        return self._with(
+            mark,
+            lines,
+            columns={**parts.columns, **{one.name: one for one in declared}},
+            tables={**parts.tables, name: data},
+            files={**parts.files, name: file_name(name, data)},
+            taken=parts.taken.union(*({one.functor, listing(one)} for one in declared)),
+        )
+
+    def derive(self, name: str, formula: str, low: float | None = None, high: float | None = None) -> Study:
+        """A column computed from others, person by person: `.derive("bmi", "kilos / metres ** 2", 10, 60)`.
+
+        With `low` and `high` what lies outside is put at the nearer end; without them the formula must be bounded by
+        its columns' own ranges.
+        """
+        mark = here(f".derive({name!r})")
+        if name in self._parts.columns:
+            raise refused(mark, f"there is a column {name!r} already.")
+        if (low is None) != (high is None):
+            raise refused(mark, "give both ends of the range, low and high, or none.")
+        expression, read = self._read(mark, lambda: formula_of(formula, self._parts.columns))
+        if not read:
+            raise refused(mark, f"{formula!r} reads no column.")
+        domain = None
+        if low is not None and high is not None:
+            domain = self._read(mark, lambda: Interval(low, high))
+            expression = Compound("clip", (expression, number_of(low), number_of(high)))
+        made = Declared(name, fresh(name, self._parts.taken), domain)
+        parents = show(ListTerm(tuple(column.variable for column in read)))
+        variable = show(made.variable)
+        lines = [
+            f"random({variable}) :- {show(self._parts.person)}.",
+            f"depends({variable}, {parents}, {show(expression)}).",
+        ]
+        taken = self._parts.taken | {made.functor, listing(made)}
+        return self._with(mark, lines, columns={**self._parts.columns, name: made}, taken=taken)
+
+    # ── who may learn how much ───────────────────────────────────────────────────────────────────────────────────────
+
+    def promise(
+        self,
+        reader: str,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        mu: float | None = None,
+        rho: float | None = None,
+    ) -> Study:
+        """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ."""
+        mark = here(f".promise({reader!r})")
+        parts = self._parts
+        if not parts.tables:
+            raise refused(mark, "say first whose rows are protected: .table(name, data, person=column, columns={…}).")
+        if reader in parts.promises:
+            raise refused(mark, f"there is a promise towards {reader!r} already.")
+        if sum(given is not None for given in (epsilon, mu, rho)) != 1:
+            raise refused(mark, "give exactly one of epsilon, mu and rho: how much may be learned about one person.")
+        if delta and epsilon is None:
+            raise refused(mark, "delta goes together with epsilon.")
+        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho))
+        name = Compound("promise", (Compound(reader),))
+        line = f"privacy_requirement({show(name)}, {parts.people}, {metric})."
+        return self._with(mark, [line], promises={**parts.promises, reader: name})
+
+    def together(self, *readers: str) -> Study:
+        """These readers may put together what they see; the plan then holds against all of them at once."""
+        mark = here(f".together({', '.join(map(repr, readers))})")
+        for reader in readers:
+            self._promise(mark, reader)
+        if len(set(readers)) < 2:
+            raise refused(mark, "it takes two readers to put something together.")
+        return self._with(mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
+
+    # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ask(
+        self,
+        method: str,
+        columns: str | Sequence[str] = (),
+        *,
+        to: str | Sequence[str],
+        by: str | Sequence[str] = (),
+        where: str | None = None,
+        within: float | None = None,
+        weight: float | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Study:
+        """Any question by its name: `ask("mean", "days", to="public")` is `.mean("days", to="public")`.
+
+        `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
+        counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
+        takes); `weight` how much its error counts beside the others'; `name` the key of the answer.
+        """
+        if method not in FORMS:
+            close = nearest(method, FORMS)
+            raise refused(
+                here(f".ask({method!r})"),
+                f"{method!r} is no question{f'; did you mean {close!r}?' if close else '.'} "
+                f"There are {', '.join(FORMS)}.",
+            )
+        form = FORMS[method]
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        mark = here(f".{method}({', '.join(map(repr, names))})")
+        if options.keys() - {option.name for option in form.options}:
+            unknown = min(options.keys() - {option.name for option in form.options})
+            raise refused(mark, f"{unknown} is no part of this question.")
+        groups = (by,) if isinstance(by, str) else tuple(by)
+        if not form.grouped and (groups or where):
+            raise refused(mark, "it is about everybody: by= and where= belong to counts, sums, means and histograms.")
+        asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
+        wishes = {"weight": weight, "within": within}
+        return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
+
+    def _asked(
+        self, mark: Mark, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
+    ) -> Study:
+        parts = self._parts
+        if not readers:
+            raise refused(mark, "say who sees it: to='public'.")
+        promises = [self._promise(mark, reader) for reader in readers]
+        known = parts.questions.get(name)
+        atom = known.atom if known is not None else fresh(name, parts.taken)
+        written = self._read(mark, lambda: asked.written(atom, self._find, parts.columns, parts.person))
+        if name in parts.questions and known != written:
+            raise refused(mark, f"another question is called {name!r} already; give this one a name of its own: name=.")
+        lines = [line for column in written.listed for line in self._levels(column)]
+        lines += [f"{written.clause}{written.body}."] if written.clause and known is None else []
+        lines += [f"publish({show(Compound(name))}, {written.shown}, {show(one)}){written.body}." for one in promises]
+        for word, value in wishes.items():
+            if value is not None:
+                if known is not None:
+                    raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
+                lines.append(f"{word}({show(Compound(name))}, {self._read(mark, lambda v=value: number_text(v))}).")
+        return self._with(
+            mark,
+            lines,
+            questions={**parts.questions, name: written},
+            grouped=parts.grouped | {column.name for column in written.listed},
+            taken=parts.taken | {atom},
+        )
+
+    def clauses(self, text: str) -> Study:
+        """Lines of the language as they are, for what no method says."""
+        return self._with(None, text.splitlines())
+
+    # ── what comes of it ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def to_text(self) -> str:
+        """The study in the language; `Study.from_text` reads it back."""
+        return "\n".join(line for line, _ in self._parts.lines) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> Study:
+        """A study written in the language, to be planned, run, or asked more. A text that is wrong is refused."""
+        spec, problems = examine(text if "\n" in text else f"{text}\n")
+        errors = tuple(problem for problem in problems if problem.severity == "error")
+        if errors or spec is None:
+            raise StudyError(f"The study has {len(errors)} error(s). Nothing was run and nothing was spent.", errors)
+        first = text.lstrip().splitlines()[0] if text.strip() else ""
+        title = first.lstrip("% ").strip() if first.startswith("%") else "study"
+        hidden = any(one.adjacency.relation == "add-remove" for one in spec.datasets)
+        return cls(title or "study", hide_presence=hidden, _parts=parts_of(spec, text))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Study:
+        """The study in a file."""
+        return cls.from_text(Path(path).read_text(encoding="utf-8"))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the study's text to a file, for `sfumato plan` and `sfumato run`; an existing file is left alone."""
+        target = Path(path)
+        try:
+            with target.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(self.to_text())
+        except FileExistsError:
+            raise InputError(f"{target} exists already and was left as it is. Choose another name.") from None
+        return target
+
+    @property
+    def spec(self) -> Spec:
+        """The study, read and checked; StudyError says everything that is wrong with it, each at its call."""
+        if not self._parts.lines:
+            raise StudyError("The study says nothing yet. Begin with .table(name, data, person=…, columns={…}).")
+        spec, problems = examine(self.to_text())
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or spec is None:
+            raise study_error(errors, self._mark)
+        return dataclasses.replace(spec, name=self.title)
+
+    def plan(self, size: float | None = None, *, public: Mapping[str, Any] | None = None) -> StudyPlan:
+        """Where noise goes and how much, and how far each number may lie from the true one. No data are read.
+
+        `size` is the number of people, where that is public; it steers predictions, never privacy. `public` gives the
+        tables that a study's text declares public.
+        """
+        from sfumato.run.planning import make_plan
+        from sfumato.study.planned import StudyPlan
+
+        spec = self.spec
+        sizes = {} if size is None else {self._parts.people: float(size)}
+        try:
+            return StudyPlan(self, make_plan(spec, public, sizes=sizes), size)
+        except PlanError as error:
+            raise plan_error(error, self._mark) from None
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Towards whom there is a promise."""
+        return tuple(self._parts.promises)
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Each table's rows as they were declared: a path, a frame, or None."""
+        return self._parts.tables
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The name of each table's file."""
+        return self._parts.files
+
+    def __repr__(self) -> str:
+        asked = ", ".join(self._parts.questions) or "nothing yet"
+        return f"Study({self.title!r}: {', '.join(self._parts.tables) or 'no table'}; {asked})"
+
+    def _card(self) -> Card:
+        parts = self._parts
+        facts = {f"table {name}": file for name, file in parts.files.items()}
+        facts |= {"columns": ", ".join(_said(column) for column in parts.columns.values())} if parts.columns else {}
+        missing = [
+            sentence
+            for present, sentence in (
+                (parts.tables, "No table yet: .table(name, data, person=column, columns={…})"),
+                (parts.promises, "No promise yet: .promise(reader, epsilon=…, delta=…)"),
+                (parts.questions, f"No question yet: .{', .'.join(FORMS)}"),
+            )
+            if not present
+        ]
+        rows = [[name, reader] for name, reader in publications_of(self.to_text())] if parts.lines else []
+        notes = [f"{sentence}." for sentence in missing] or ["Next: .plan(size=…) says how far off each number may be."]
+        text = self.to_text() if parts.lines else ""
+        return Card(self.title, facts, ["publication", "reader"], rows, notes, "a study; no data were read", text)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _with(self, mark: Mark | None, lines: Iterable[str], **changes: Any) -> Study:
+        """The same with further lines."""
+        more = tuple((line, mark) for line in lines)
+        frozen = {
+            name: MappingProxyType(value) if isinstance(value, dict) else value for name, value in changes.items()
+        }
+        parts = dataclasses.replace(self._parts, lines=(*self._parts.lines, *more), **frozen)
+        return dataclasses.replace(self, _parts=parts)
+
+    def _heading(self) -> list[str]:
+        return ["% " + "".join(letter if letter.isprintable() else " " for letter in self.title)]
+
+    def _mark(self, line: int) -> Mark | None:
+        lines = self._parts.lines
+        return lines[line - 1][1] if 0 < line <= len(lines) else None
+
+    def _read(self, mark: Mark, reading: Callable[[], Any]) -> Any:
+        """What a reader of arguments says is wrong, at the caller's line."""
+        try:
+            return reading()
+        except StudyError:
+            raise
+        except (InputError, TypeError, ValueError) as error:
+            sentence = str(error)
+            raise refused(mark, sentence if sentence.endswith((".", "?")) else f"{sentence}.") from None
+
+    def _find(self, name: str) -> Declared:
+        if name in self._parts.columns:
+            return self._parts.columns[name]
+        close = nearest(str(name), self._parts.columns)
+        known = f"did you mean {close!r}?" if close else f"it has {', '.join(self._parts.columns) or 'none'}."
+        raise InputError(f"{name!r} is not a column of this study; {known}")
+
+    def _promise(self, mark: Mark, reader: str) -> Term:
+        if reader in self._parts.promises:
+            return self._parts.promises[reader]
+        close = nearest(str(reader), self._parts.promises)
+        hint = f"; did you mean {close!r}?" if close else "."
+        raise refused(
+            mark, f"there is no promise towards {reader!r}{hint} Write .promise({reader!r}, epsilon=…) first."
+        )
+
+    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[Declared]:
+        taken, found = set(self._parts.taken), []
+        for name, given in columns.items():
+            domain = self._read(mark, lambda d=given, n=name: domain_of(n, d))
+            found.append(Declared(name, fresh(name, taken), domain))
+            taken |= {found[-1].functor, listing(found[-1])}
+        return found
+
+    def _check_names(self, mark: Mark, data: Any, wanted: Sequence[str]) -> None:
+        known = self._read(mark, lambda: column_names(data))
+        for name in wanted if known is not None else ():
+            if name not in known:
+                close = nearest(name, known)
+                raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
+
+    def _subject(self, mark: Mark, form: Form, names: tuple[str, ...]) -> tuple[Declared, ...]:
+        if form.subject == "nothing" and names:
+            raise refused(mark, "it needs no column; give groups with by= and a condition with where=.")
+        if form.subject in ("number", "any") and len(names) != 1:
+            raise refused(mark, "it is about one column; ask once for each.")
+        if form.subject in ("numbers", "columns") and not names:
+            raise refused(mark, "say which columns it is about.")
+        found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
+        if len(set(names)) < len(names):
+            raise refused(mark, "a column is named twice.")
+        for column in found if form.subject in ("number", "numbers") else ():
+            if isinstance(column.domain, Categories) and column.domain.scalar != "int":
+                raise refused(
+                    mark, f"{column.name} has categories and no numbers; ask for a .histogram({column.name!r})."
+                )
+        return found
+
+    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[Declared, ...]:
+        found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
+        for column in found:
+            if not isinstance(column.domain, Categories):
+                raise refused(
+                    mark, f"by={column.name!r} needs categories: groups must be known before anybody is counted."
+                )
+        return found
+
+    def _levels(self, column: Declared) -> list[str]:
+        if column.name in self._parts.grouped or not isinstance(column.domain, Categories):
+            return []
+        return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
+
+
+def _said(column: Declared) -> str:
+    match column.domain:
+        case Interval(low=low, high=high):
+            return f"{column.name} from {low:g} to {high:g}"
+        case Categories(values=values):
+            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
+    return column.name
+
+
+# ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _method(form: Form) -> Callable[..., Study]:
+    """The method of a form: its own signature and help, and a call of `ask`."""
+    signature = _signature(form)
+
+    def method(self: Study, *given: Any, **named: Any) -> Study:
+        bound = signature.bind(self, *given, **named)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        del arguments["self"]
+        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
+
+    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
+    method.__doc__ = form.help
+    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
+    return method
+
+
+def _signature(form: Form) -> inspect.Signature:
+    both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    first = {"nothing": [], "number": ["column"], "any": ["column"]}.get(form.subject, ["columns"])
+    parts = [inspect.Parameter(name, both) for name in ("self", *first)]
+    empty = inspect.Parameter.empty
+    parts += [inspect.Parameter(o.name, both, default=empty if o.required else o.default) for o in form.options]
+    parts.append(inspect.Parameter("to", named))
+    if form.grouped:
+        parts += [inspect.Parameter("by", named, default=()), inspect.Parameter("where", named, default=None)]
+    parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
+    return inspect.Signature(parts)
+
+
+for _form in FORMS.values():
+    setattr(Study, _form.method, _method(_form))

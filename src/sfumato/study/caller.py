@@ -1,0 +1,117 @@
+"""Who called: a problem is told at the line of the caller's own program, never at a line of generated text.
+
+In:   the stack, the word of the method that was called.
+Out:  Mark; messages of the other rooms in the caller's words, without the language's notation.
+Not here: finding problems (lang/, plan/, study/builder.py).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from sfumato.errors import PlanError, StudyError
+
+if TYPE_CHECKING:
+    from sfumato.lang.problem import Problem
+
+__all__ = ["Mark", "here", "in_callers_words", "plan_error", "refused", "study_error"]
+
+_ROOM = str(Path(__file__).parents[1])
+_NOTHING = "Nothing was planned and nothing was spent."
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in the caller's program and the call that stands there."""
+
+    place: str
+    call: str
+
+    def __str__(self) -> str:
+        return f"{self.place}, {self.call}" if self.place else self.call
+
+
+def here(call: str) -> Mark:
+    """The nearest line outside of sfumato.
+
+    >>> here(".mean('days')").call
+    ".mean('days')"
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_ROOM):
+        frame = frame.f_back
+    return Mark("" if frame is None else _place(frame.f_code.co_filename, frame.f_lineno), call)
+
+
+def _place(file: str, line: int) -> str:
+    if file.startswith("<") and "ipython" not in file:
+        return f"line {line}"
+    session = sys.modules.get("IPython")
+    shell = session.get_ipython() if session is not None else None
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    return f"{' '.join(named)}, line {line}" if named else f"{Path(file).name}, line {line}"
+
+
+def refused(mark: Mark, sentence: str) -> StudyError:
+    """What a call asks for and cannot have."""
+    return StudyError(f"{mark}: {sentence} {_NOTHING}")
+
+
+def study_error(problems: Sequence[Problem], marks: Callable[[int], Mark | None]) -> StudyError:
+    """Problems that the language found, each at the call that wrote its line; a line written by hand keeps its own."""
+    lines = []
+    for problem in problems:
+        mark = marks(problem.position.line)
+        if mark is None:
+            lines.append(problem.describe())
+            continue
+        close = f" Did you mean {in_callers_words(problem.nearest)}?" if problem.nearest else ""
+        way_out = f" {in_callers_words(problem.way_out)}" if problem.way_out else ""
+        lines.append(f"{mark}: {in_callers_words(problem.message)}.{close}{way_out}")
+    return StudyError("\n".join([*dict.fromkeys(lines), _NOTHING]))
+
+
+def plan_error(error: PlanError, marks: Callable[[int], Mark | None]) -> PlanError:
+    """The planner's refusal, its place in the generated text replaced by the call that wrote it."""
+
+    def replaced(found: re.Match[str]) -> str:
+        mark = marks(int(found.group(1)))
+        return found.group(0) if mark is None else f"{mark}:"
+
+    return PlanError(in_callers_words(re.sub(r"\btext:(\d+)(?::\d+)?:?", replaced, str(error))))
+
+
+def in_callers_words(text: str) -> str:
+    """days(P) is days, days/1 is days, and a Python call stands where a clause was advised.
+
+    >>> in_callers_words("days(P) has no range; days/1 is a column")
+    'days has no range; days is a column'
+    """
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
+
+
+#: What the other rooms advise, as one writes it in Python. The last two take the notation of variables away.
+_WORDS = (
+    (r"the requirement promise\(('?)([^()]*?)\1\)", r"the promise towards '\2'"),
+    (
+        r"Publish something under it, name an observed variable with dp_rv, or remove it",
+        "Ask something with to=, or remove it",
+    ),
+    (r"publish\(Name, What, Requirement\)(?: or dp_rv\(Requirement, RV\))?", "a question such as .mean(…, to=reader)"),
+    (r"rows_per_person\((\w+), (\w+)\)", r"rows_per_person=\2 in .table('\1', …)"),
+    (r"dp\(ε, δ\)", "epsilon= and delta="),
+    (r"dp\(ε\)", "epsilon="),
+    (r"(?:in )?privacy_requirement\(…\)", "in .promise(…)"),
+    (r"adjacency\(\w+, add_remove\)", "hide_presence=True"),
+    (r"--size \w+=N \(in Python: sizes=\{[^}]*\}\)", ".plan(size=N)"),
+    (r"\b([a-zA-Z]\w*)\(P\)", r"\1"),
+    (r"\b([a-zA-Z]\w*)/\d\b", r"\1"),
+)

@@ -1,0 +1,95 @@
+"""Where a study's rows come from: files and data frames of any kind, looked at by name and type until a run.
+
+In:   a path, or a pandas, polars or DuckDB table, anything with __arrow_c_stream__, a mapping of columns.
+Out:  the names of its columns; tables by name for run_plan.
+Not here: reading cells (network/tables.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import DataError, InputError
+
+__all__ = ["as_table", "column_names", "data_of_run", "file_name", "is_path"]
+
+
+def is_path(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike)
+
+
+def file_name(table: str, data: Any) -> str:
+    """The file the study names: the last part of a path, or an invented one for what is in memory.
+
+    >>> file_name("stays", "data/stays.csv"), file_name("stays", {"days": [1]})
+    ('stays.csv', 'stays.parquet')
+    """
+    return Path(os.fspath(data)).name if is_path(data) else f"{table}.parquet"
+
+
+def column_names(data: Any) -> tuple[str, ...] | None:
+    """The names of a frame's columns; None of a file, which is not opened before a run."""
+    if data is None or is_path(data):
+        return None
+    names = data.keys() if isinstance(data, Mapping) else getattr(data, "columns", None)
+    if names is None:
+        names = getattr(data, "column_names", None)
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        names = data.schema.names
+    if names is None and hasattr(data, "__arrow_c_stream__"):
+        names = pa.table(data).column_names
+    if names is None or callable(names):
+        raise InputError(
+            f"a {type(data).__name__} is no table. Give a path to a Parquet or CSV file, a pandas or polars frame, an "
+            "Arrow table, a DuckDB relation or a mapping of columns"
+        )
+    return tuple(str(name) for name in names)
+
+
+def as_table(data: Any) -> Any:
+    """A frame as the run reads it: paths and Arrow tables as they are, everything else by the Arrow interface."""
+    if is_path(data):
+        return Path(data)
+    if isinstance(data, pa.Table | Mapping):
+        return data
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if hasattr(data, "to_arrow_table"):  # a DuckDB relation
+        return data.to_arrow_table()
+    if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+        return pa.table(data)
+    return data
+
+
+def data_of_run(declared: Mapping[str, Any], files: Mapping[str, str], given: Any) -> dict[str, Any]:
+    """A table for every name: what the run is given, otherwise what the study was declared with."""
+    if given is None:
+        missing = [name for name, data in declared.items() if data is None]
+        if missing:
+            raise DataError(f"The rows of {', '.join(missing)} are not known: run(data). Nothing was spent.")
+        return {name: as_table(data) for name, data in declared.items()}
+    if is_path(given) and Path(given).is_dir():
+        return {
+            name: _in_folder(Path(given), files[name]) if data is None or is_path(data) else as_table(data)
+            for name, data in declared.items()
+        }
+    if isinstance(given, Mapping) and set(given) >= set(declared):
+        return {name: as_table(given[name]) for name in declared}
+    if len(declared) == 1:
+        return {name: as_table(given) for name in declared}
+    raise DataError(
+        f"This study has the tables {', '.join(declared)}. Give a folder with their files, or a mapping from each name "
+        "to its table. Nothing was read and nothing was spent."
+    )
+
+
+def _in_folder(folder: Path, file: str) -> Path:
+    path = folder / file
+    if not path.is_file():
+        raise DataError(f"{folder} has no file {file}. Nothing was read and nothing was spent.")
+    return path

@@ -1,0 +1,176 @@
+"""Conditions and formulas written as Python text: read by `ast`, never evaluated.
+
+In:   "days > 7 and sex == 'f'", the columns of the study.
+Out:  the same as a term of the language.
+Not here: what a condition means (network/goals.py), what a formula may compute (network/functions.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sfumato.core.domain import Categories, Interval, Scalar
+from sfumato.errors import InputError
+from sfumato.lang.problem import nearest
+from sfumato.lang.term import Compound, Number, Term, Variable
+
+__all__ = ["Declared", "condition_of", "constant_of", "formula_of"]
+
+_COMPARED = {
+    ast.Lt: "<",
+    ast.LtE: "=<",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "=",
+    ast.NotEq: "\\=",
+}
+_SWAPPED = {"<": ">", "=<": ">=", ">": "<", ">=": "=<", "=": "=", "\\=": "\\="}
+_COMPUTED = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tan": 1, "tanh": 1, "abs": 1, "min": 2, "max": 2, "clip": 3}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A column of the study: its name, its variable in the language, its public domain."""
+
+    name: str
+    functor: str
+    domain: Interval | Categories | None
+
+    @property
+    def variable(self) -> Compound:
+        return Compound(self.functor, (Variable("P"),))
+
+
+def condition_of(text: str, columns: Mapping[str, Declared]) -> Term:
+    """The goal that a condition stands for.
+
+    >>> days = Declared("days", "days", Interval(1, 14))
+    >>> print(condition_of("2 < days <= 7", {"days": days}))
+    days(P) > 2, days(P) =< 7
+    """
+    return _Reading(text, columns).condition()
+
+
+def formula_of(text: str, columns: Mapping[str, Declared]) -> tuple[Term, tuple[Declared, ...]]:
+    """The expression of a formula and the columns it reads.
+
+    >>> kilos = Declared("kilos", "kilos", Interval(30, 200))
+    >>> print(formula_of("kilos * 2", {"kilos": kilos})[0])
+    kilos(P) * 2
+    """
+    reading = _Reading(text, columns)
+    return reading.formula(), tuple(reading.read.values())
+
+
+def constant_of(value: Scalar | float) -> Term:
+    """A number or a category as the language writes it."""
+    if isinstance(value, bool):
+        return Compound("true" if value else "false")
+    return Number(value) if isinstance(value, (int, float)) else Compound(value)
+
+
+class _Reading:
+    """One text. Each refusal names the part of it that was not understood."""
+
+    def __init__(self, text: str, columns: Mapping[str, Declared]) -> None:
+        self.text = text
+        self.columns = columns
+        self.read: dict[str, Declared] = {}
+        try:
+            self.tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError):
+            raise InputError(f"{text!r} is no expression. Write, for example, \"days > 7 and sex == 'f'\".") from None
+
+    def condition(self) -> Term:
+        return self._condition(self.tree)
+
+    def formula(self) -> Term:
+        return self._number(self.tree)
+
+    def _condition(self, node: ast.expr) -> Term:
+        match node:
+            case ast.BoolOp(op=ast.And(), values=values):
+                return _joined(",", [self._condition(value) for value in values])
+            case ast.BoolOp(op=ast.Or(), values=values):
+                return _joined(";", [self._condition(value) for value in values])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Compound("\\+", (self._condition(operand),))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                sides = [left, *others]
+                pairs = zip(sides, ops, sides[1:], strict=False)
+                return _joined(",", [self._comparison(one, op, other) for one, op, other in pairs])
+        raise self._no(node, "is no comparison")
+
+    def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Term:
+        if isinstance(op, ast.In | ast.NotIn):
+            if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
+                raise self._no(right, "is no list of values")
+            found = _joined(";", [self._comparison(left, ast.Eq(), item) for item in right.elts])
+            return Compound("\\+", (found,)) if isinstance(op, ast.NotIn) else found
+        if type(op) not in _COMPARED:
+            raise self._no(left, "is compared in a way that is not known; use < <= > >= == != in")
+        operator = _COMPARED[type(op)]
+        if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
+            left, right, operator = right, left, _SWAPPED[operator]
+        column = self._column(left) if isinstance(left, ast.Name) else None
+        if column is not None and isinstance(column.domain, Categories):
+            return Compound(operator, (column.variable, self._level(column, column.domain, operator, right)))
+        return Compound(operator, (self._number(left), self._number(right)))
+
+    def _level(self, column: Declared, domain: Categories, operator: str, node: ast.expr) -> Term:
+        if operator not in ("=", "\\=") and domain.scalar != "int":
+            raise self._no(node, f"cannot be above or below {column.name}, which has categories; use == or in")
+        try:
+            value = ast.literal_eval(node)
+        except ValueError:
+            raise self._no(node, f"is no category of {column.name}") from None
+        known = [one for one in domain.values if one == value and type(one) is type(value)]
+        if domain.scalar == "int" and operator not in ("=", "\\="):
+            return self._number(node)
+        if not known:
+            listed = ", ".join(map(repr, domain.values[:8]))
+            close = nearest(str(value), [str(one) for one in domain.values])
+            hint = f" Did you mean {close!r}?" if close else ""
+            raise InputError(f"{column.name} has no category {value!r}; it has {listed}.{hint}")
+        return constant_of(known[0])
+
+    def _number(self, node: ast.expr) -> Term:
+        match node:
+            case ast.Constant(value=bool() | int() | float()):
+                return Number(int(node.value) if isinstance(node.value, bool) else node.value)
+            case ast.Name():
+                column = self._column(node)
+                if isinstance(column.domain, Categories) and column.domain.scalar != "int":
+                    raise self._no(node, "has categories and is no number")
+                return column.variable
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Compound("-", (self._number(operand),))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
+                return Compound(_COMPUTED[type(op)], (self._number(left), self._number(right)))
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+                if len(arguments) != _FUNCTIONS[name]:
+                    raise self._no(node, f"needs {_FUNCTIONS[name]} argument(s) of {name}")
+                return Compound(name, tuple(self._number(part) for part in arguments))
+        raise self._no(node, f"is neither a number nor a formula of columns with {', '.join(_FUNCTIONS)}")
+
+    def _column(self, node: ast.Name) -> Declared:
+        if node.id not in self.columns:
+            close = nearest(node.id, self.columns)
+            raise InputError(
+                f"{node.id!r} is not a column of this study"
+                + (f"; did you mean {close!r}?" if close else f"; it has {', '.join(self.columns)}.")
+            )
+        return self.read.setdefault(node.id, self.columns[node.id])
+
+    def _no(self, node: ast.expr, why: str) -> InputError:
+        return InputError(f"In {self.text!r}, {ast.unparse(node)!r} {why}.")
+
+
+def _joined(functor: str, parts: list[Term]) -> Term:
+    *before, found = parts
+    for part in reversed(before):
+        found = Compound(functor, (part, found))
+    return found

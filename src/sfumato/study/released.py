@@ -1,0 +1,122 @@
+"""StudyRelease: what was published, by the names of the questions.
+
+In:   the Release of a run and the plan behind it.
+Out:  one tidy table a publication, models ready to predict, certificates, a picture with intervals.
+Not here: drawing and charging (run/study.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sfumato.card import Card, Shown
+from sfumato.core.certificate import Certificate
+from sfumato.core.schema import Schema
+from sfumato.errors import InputError
+from sfumato.lang.term import show
+from sfumato.run.study_files import Published, Release
+from sfumato.study.naming import keys_of, table_of
+from sfumato.study.tidy import Tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sfumato.run.publish_models import PublishedModel
+    from sfumato.study.planned import StudyPlan
+
+__all__ = ["StudyRelease"]
+
+#: Publications that a notebook shows at once; the others are named.
+_SHOWN = 12
+_NUMBERS = ("value", "standard_error", "low", "high")
+
+
+@dataclass(frozen=True, repr=False)
+class StudyRelease(Shown):
+    """What was published. From here on everything is post-processing and costs nothing."""
+
+    planned: StudyPlan
+    release: Release = field(repr=False)
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Tidy:
+        """The numbers of a publication, or of a (publication, reader) where several readers have a version."""
+        one = self._published(key)
+        return Tidy(self._tidied(one), f"{one.name}, for {one.observer}")
+
+    def _published(self, key: str | tuple[str, str]) -> Published:
+        try:
+            return self.release.publication(key)
+        except InputError:
+            wanted = key[0] if isinstance(key, tuple) else key
+            known = ", ".join(repr(one.name) for one in self.release.published)
+            versions = [repr((one.name, one.observer)) for one in self.release.published if one.name == wanted]
+            if len(versions) > 1:
+                raise InputError(
+                    f"{wanted!r} has a version for each reader: ask for {' or '.join(versions)}."
+                ) from None
+            raise InputError(f"{wanted!r} was not published. There are: {known}.") from None
+
+    def _tidied(self, one: Published) -> Any:
+        network = self.planned.plan.network
+        assert network is not None  # it was run
+        if one.values.column_names[:2] != ["node", "part"]:
+            return one.values
+        keys, seen = keys_of(network), {}
+        rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+        for row in one.values.to_pylist():
+            place = seen[row["node"]] = seen.get(row["node"], -1) + 1
+            known = keys.get(row["node"])
+            key = known[place] if known is not None else {"node": row["node"]}
+            rows.append((key, {name: row[name] for name in _NUMBERS}))
+        return table_of(rows)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter([(one.name, one.observer) for one in self.release.published])
+
+    def __len__(self) -> int:
+        return len(self.release.published)
+
+    def model(self, key: str | tuple[str, str]) -> PublishedModel:
+        """A published classifier, regression or outlier detector, ready to predict from the study's own columns."""
+        self._published(key)
+        found = self.release.model(key)
+        network = self.planned.plan.network
+        assert network is not None  # it was run
+        names = {show(column.atom): column.name for column in network.spec.columns}
+        columns = {names.get(name, name): domain for name, domain in found.schema.columns.items()}
+        target = names.get(found.target, found.target) if found.target else found.target
+        return replace(found, schema=Schema(columns, found.schema.norm), target=target)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of everything together; anybody can check it without the data: sfumato.verify."""
+        return self.release.certificate
+
+    @property
+    def certificates(self) -> Mapping[str, Certificate]:
+        """Of everything, and of what each reader sees."""
+        return self.release.certificates
+
+    def plot(self) -> Figure:
+        """Every published number with its 95 % interval, one panel a publication."""
+        from sfumato.study.plots import release_figure
+
+        return release_figure(self)
+
+    def _card(self) -> Card:
+        rows = [[name, reader, len(self.release.publication((name, reader)).values)] for name, reader in self]
+        facts = {name: str(one.guarantee) for name, one in self.certificates.items()}
+        head = ["publication", "reader", "rows"]
+        return Card(self.planned.study.title, facts, head, rows, kind="a release: what was published")
+
+    def _repr_html_(self) -> str:
+        shown = [self[name, reader].to_card().to_html() for name, reader in list(self)[:_SHOWN]]
+        return self._card().to_html() + "".join(shown)
+
+    def __str__(self) -> str:
+        parts = [f"{name}, for {reader}\n{self[name, reader]}" for name, reader in self]
+        return "\n\n".join(parts)
+
+    __repr__ = __str__

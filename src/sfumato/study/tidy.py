@@ -1,0 +1,127 @@
+"""Tidy: a small published or predicted table, in whichever kind of frame its reader works with.
+
+In:   columns; the names of those that say what a number is about.
+Out:  pandas, polars, Arrow, a dict, text, a picture with intervals.
+Not here: which columns a table has (study/naming.py), drawing (study/plots.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sfumato.card import Card, Haze, Shown
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from matplotlib.figure import Figure
+
+__all__ = ["Tidy"]
+
+_SHOWN = 60
+
+
+class Tidy(Shown):
+    """A table: one column a variable, then numbers. It never changes.
+
+    >>> table = Tidy({"age": ["young", "old"], "value": [3.25, 5.5]}, title="mean days by age")
+    >>> print(table)
+    age    value
+    young  3.25
+    old    5.5
+    >>> table.to_dict()["value"], len(table)
+    ([3.25, 5.5], 2)
+    """
+
+    def __init__(self, columns: pa.Table | Mapping[str, Sequence[Any]], title: str = "", note: str = "") -> None:
+        self._table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+        self.title = title
+        self.note = note
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self._table.column_names)
+
+    def to_arrow(self) -> pa.Table:
+        """As an Arrow table."""
+        return self._table
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a pandas data frame."""
+        return self._table.to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """As a polars data frame."""
+        import polars
+
+        found = polars.from_arrow(self._table)
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """As lists by column."""
+        return self._table.to_pydict()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a row."""
+        return self._table.to_pylist()
+
+    def plot(self) -> Figure:
+        """Every number with its interval, as a matplotlib figure."""
+        from sfumato.study.plots import interval_figure
+
+        return interval_figure(self)
+
+    def to_card(self) -> Card:
+        """How a notebook shows it: every interval as a soft bar on one scale."""
+        return self._card()
+
+    def _card(self) -> Card:
+        rows = self.rows()
+        head = list(self.columns)
+        shown = [list(row.values()) for row in rows]
+        if {"low", "high"} <= set(head) and rows:
+            ends = [end for row in rows for end in (row["low"], row["high"]) if end is not None and math.isfinite(end)]
+            start, end = (min(ends), max(ends)) if ends else (0.0, 0.0)
+            words = [f"between {row['low']:.4g} and {row['high']:.4g}" for row in rows]
+            head.append("95 % interval")
+            for row, cells, said in zip(rows, shown, words, strict=True):
+                cells.append(Haze.between(row["low"], row["high"], start, end, said) or "unbounded")
+        return Card(self.title, head=head, rows=shown, notes=[self.note] if self.note else [])
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getitem__(self, column: str) -> list[Any]:
+        return self._table[column].to_pylist()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tidy) and self._table.equals(other._table)
+
+    __hash__ = None  # type: ignore[assignment]  # a table is no key
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        cells = [self.columns, *(tuple(_shown(one) for one in row.values()) for row in self.rows()[:_SHOWN])]
+        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
+        more = len(self) - _SHOWN
+        return "\n".join([*lines, *([f"… and {more} more rows"] if more > 0 else [])])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return "" if value is None else str(value)

@@ -1,0 +1,227 @@
+"""From calls to lines of the language, and from a text back to what later calls may name.
+
+In:   columns, questions, promises as they were given.
+Out:  Parts (all that a Study holds), Asked (one question) with the clauses that state it.
+Not here: the calls themselves (study/builder.py), the questions there are (study/forms.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from types import MappingProxyType
+from typing import Any
+
+from sfumato.core.domain import Categories, Interval
+from sfumato.errors import InputError
+from sfumato.lang.reader import goals, read
+from sfumato.lang.spec import EVERYONE, Spec
+from sfumato.lang.starter import functors
+from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
+from sfumato.study.caller import Mark, refused
+from sfumato.study.forms import Asking, Form
+from sfumato.study.formula import Declared, condition_of, constant_of
+
+__all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
+__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of"]
+
+PEOPLE = "people"
+PERSON = Compound("person", (Variable("P"),))
+
+
+@dataclass(frozen=True)
+class Written:
+    """A question in the language: its clause, what is published of it, their conditions, whose levels it lists."""
+
+    atom: str
+    clause: str
+    shown: str
+    body: str
+    listed: tuple[Declared, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question as it was asked."""
+
+    form: Form
+    columns: tuple[Declared, ...]
+    groups: tuple[Declared, ...]
+    where: str | None
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Readable: method, columns, groups, condition."""
+        words = [self.form.asks or self.form.method, _listed([column.name for column in self.columns])]
+        words += [f"by {_listed([column.name for column in self.groups])}"] if self.groups else []
+        words += [f"where {' '.join(self.where.split())}"] if self.where else []
+        return " ".join(word for word in words if word)
+
+    def written(
+        self, atom: str, find: Callable[[str], Declared], known: Mapping[str, Declared], person: Term
+    ) -> Written:
+        columns, groups = self.columns, self.groups
+        if self.form.declares and "{column}" in self.form.declares and len(columns) > 1:
+            # A table of several columns: the last is counted within each combination of the others.
+            columns, groups = columns[-1:], (*groups, *columns[:-1])
+        for column in groups:
+            if not isinstance(column.domain, Categories):
+                raise InputError(f"{column.name} has numbers: of several columns only the last may have them")
+        letters = [Variable(f"G{place}") for place in range(1, len(groups) + 1)]
+        goal = [person, *([condition_of(self.where, known)] if self.where else [])]
+        goal += [Compound("=", (column.variable, letter)) for column, letter in zip(groups, letters, strict=True)]
+        body = ", ".join(f"{listing(column)}({show(letter)})" for column, letter in zip(groups, letters, strict=True))
+        filled = {
+            "atom": show(Compound(atom, tuple(letters))),
+            "goal": show(goal[0]) if len(goal) == 1 else f"({', '.join(show(part, 999) for part in goal)})",
+            "column": show(columns[0].variable) if columns else "",
+            "columns": ", ".join(show(column.variable) for column in columns),
+        }
+        asking = Asking(columns, find)
+        for option in self.form.options:
+            given = self.options.get(option.name, option.default)
+            if option.required and given is None:
+                raise InputError(f"{option.name}= is missing")
+            filled[option.name] = option.write(given, asking)
+        rule = f" :- {body}" if body else ""
+        return Written(atom, self.form.declares.format(**filled), self.form.shows.format(**filled), rule, groups)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the calls so far have said: the text, line by line, and what later calls may name."""
+
+    lines: tuple[tuple[str, Mark | None], ...] = ()
+    columns: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}))
+    tables: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    promises: Mapping[str, Term] = field(default_factory=lambda: MappingProxyType({}))
+    questions: Mapping[str, Written | None] = field(default_factory=lambda: MappingProxyType({}))
+    taken: frozenset[str] = frozenset()  # words of the language that stand for something already
+    grouped: frozenset[str] = frozenset()  # columns whose categories the text lists
+    people: str = PEOPLE
+    person: Term = PERSON
+
+
+# ── words of the language ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def listing(column: Declared) -> str:
+    return f"{column.functor}Is"
+
+
+def fresh(name: str, taken: Collection[str]) -> str:
+    """A word for a column or a question that stands for nothing else yet."""
+    base = functors([name])[name]
+    found, number = base, 2
+    while found in taken:
+        found, number = f"{base}{number}", number + 1
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None) -> str:
+    if mu is not None:
+        return f"gdp({number_text(mu)})"
+    if rho is not None:
+        return f"zcdp({number_text(rho)})"
+    return f"dp({number_text(epsilon)}, {number_text(delta)})" if delta else f"dp({number_text(epsilon)})"
+
+
+def number_text(value: Any) -> str:
+    return show(number_of(value))
+
+
+def number_of(value: Any) -> Number:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"{value!r} is no number")
+    number = float(value)
+    return Number(int(number)) if number.is_integer() and abs(number) < 1e15 else Number(number)
+
+
+def domain_of(name: str, given: Any) -> Interval | Categories:
+    """An Interval or Categories, also written (low, high) and [a, b, c]."""
+    if isinstance(given, Interval | Categories):
+        domain = given
+    elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
+        domain = Interval(*given)
+    elif isinstance(given, list | tuple):
+        domain = Categories(given)
+    else:
+        raise InputError(f"{name}: a domain is Interval(low, high) or Categories([…]), not {type(given).__name__}")
+    if isinstance(domain, Categories) and domain.scalar == "bool":
+        raise InputError(f"{name}: truth values are numbers here: Interval(0, 1)")
+    return domain
+
+
+def column_lines(source: str, who: str, column: Declared, missing: str | None, mark: Mark) -> list[str]:
+    variable, domain = show(column.variable), column.domain
+    assert domain is not None
+    if isinstance(domain, Interval):
+        bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
+        stands = domain.null
+    else:
+        bounds = show(ListTerm(tuple(constant_of(value) for value in domain.values)))
+        stands = domain.null if domain.null is not None else domain.unknown
+        if domain.null is not None and domain.unknown is not None and domain.null != domain.unknown:
+            raise refused(mark, f"{column.name}: in a study one category stands for absent and unlisted cells alike.")
+    rule = show(constant_of(stands)) if stands is not None else missing or "never"
+    return [
+        f"column({source}, {show(Compound(column.name))}, {variable}).",
+        f"random({variable}) :- {who}.",
+        f"range({variable}, {bounds}).",
+        f"missing({variable}, {rule}).",
+    ]
+
+
+def parts_of(spec: Spec, text: str) -> Parts:
+    """What later calls may name of a study that was written as text."""
+    random = spec.random_predicates
+    columns = {}
+    for one in spec.columns:
+        if f"{one.atom.functor}/{len(one.atom.arguments)}" in random and len(one.atom.arguments) == 1:
+            domain = next((r.domain for r in spec.ranges if r.atom_pattern.functor == one.atom.functor), None)
+            columns[one.name] = Declared(one.name, one.atom.functor, domain)
+    dataset = spec.datasets[0] if spec.datasets else None
+    people = dataset.name if dataset else PEOPLE
+    person = substitute(goals(dataset.goal)[0], {dataset.variable: Variable("P")}) if dataset else PERSON
+    return Parts(
+        lines=tuple((line, None) for line in text.removesuffix("\n").split("\n")),
+        columns=MappingProxyType(columns),
+        tables=MappingProxyType({source.table: None for source in spec.sources}),
+        files=MappingProxyType({source.table: source.path for source in spec.sources}),
+        promises=MappingProxyType({one.observer: one.name for one in spec.requirements}),
+        questions=MappingProxyType({called(c.head.arguments[0]): None for c in spec.clauses if _publishes(c.head)}),
+        taken=frozenset(_words(spec)),
+        grouped=frozenset(name for name, column in columns.items() if f"{listing(column)}/1" in spec.listings),
+        people=people,
+        person=person,
+    )
+
+
+def publications_of(text: str) -> list[tuple[str, str]]:
+    """Every publication of a text and who sees it."""
+    clauses, _ = read(text)
+    found: dict[tuple[str, str], None] = {}
+    for head in (clause.head for clause in clauses if _publishes(clause.head)):
+        name, _, requirement = head.arguments
+        inner = requirement.arguments if isinstance(requirement, Compound) else ()
+        found[called(name), called(inner[0]) if len(inner) == 1 else EVERYONE] = None
+    return list(found)
+
+
+def _publishes(head: Term) -> bool:
+    return indicator(head) == "publish/3"
+
+
+def _words(spec: Spec) -> Iterator[str]:
+    """Every word that stands for something in a study's text."""
+    for clause in spec.clauses:
+        for term in (clause.head, *([clause.body] if clause.body is not None else [])):
+            yield from (part.functor for part in walk(term) if isinstance(part, Compound))

@@ -1,0 +1,319 @@
+"""Tables that lie in databases and folders give the numbers that the same rows give as a file."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import random
+import shutil
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from sfumato.errors import DataError, StudyError
+from sfumato.lang import load
+from sfumato.ledger import Ledger
+from sfumato.network.stores.duckdb_file import DuckDBFile
+from sfumato.network.stores.postgresql import PostgreSQL
+from sfumato.network.stores.sqlite_file import SQLiteFile
+from sfumato.network.stores.store import StoredRows
+from sfumato.run.accounts import table_sources
+from sfumato.run.planning import make_plan
+from sfumato.run.study import run_plan, tables_in
+
+REST = """
+column(t, id, person(P)). column(t, v, v(P)). column(t, c, c(P)). each_person(t, mean).
+missing(v(P), 1). missing(c(P), x).
+random(v(P)) :- person(P). random(c(P)) :- person(P).
+range(v(P), 0, 10). range(c(P), [x, y | other]).
+dataset(people, domain(P, person(P))).
+privacy_requirement(o(public), people, dp(1, 0.000001)).
+mean(q1, v(P), person(P)). sum(q2, v(P), (person(P), c(P) = x)). histogram(q3, c(P), person(P)).
+publish(p1, q1, o(public)). publish(p2, q2, o(public)). publish(p3, q3, o(public)).
+"""
+SOURCES = {
+    "csv": "source(t, 't.csv').",
+    "parquet": "source(t, 't.parquet').",
+    "duckdb": "source(t, 't.duckdb', rows).",
+    "view": "source(t, 't.duckdb', shown).",
+    "sqlite": "source(t, 't.sqlite', rows).",
+    "parquet folder": "source(t, 'parts/').",
+    "csv folder": "source(t, 'texts/').",
+}
+
+
+def random_table(seed: int, people: int = 40) -> pd.DataFrame:
+    source = random.Random(seed)
+    rows = [
+        {
+            "id": f"p{source.randrange(people)}",
+            "v": source.choice([None, source.uniform(-3, 14), 1e300, 0.1 + 0.2]),
+            "c": source.choice(["x", "y", "zebra", None, "X"]),
+            "Odd name; --": source.randrange(5),
+        }
+        for _ in range(2 * people)
+    ]
+    return pd.DataFrame(rows)
+
+
+def store(table: pd.DataFrame, folder: Path) -> None:
+    """The same rows everywhere."""
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    parquet.write_table(arrow, folder / "t.parquet")
+    csv.write_csv(arrow, folder / "t.csv")
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.register("given", arrow)
+        connection.execute("CREATE TABLE rows AS FROM given")
+        connection.execute("CREATE VIEW shown AS SELECT * FROM rows ORDER BY v")
+    with closing(sqlite3.connect(folder / "t.sqlite")) as other:
+        table.to_sql("rows", other, index=False)
+    for name in ("parts", "texts"):
+        (folder / name).mkdir()
+    half = len(table) // 2
+    for place, part in enumerate((arrow.slice(0, half), arrow.slice(half))):
+        parquet.write_table(part, folder / "parts" / f"{place}.parquet")
+        csv.write_csv(part, folder / "texts" / f"{place}.csv")
+
+
+def exact_values(source: str, folder: Path) -> dict[str, object]:
+    plan = make_plan(load(source + REST))
+    assert plan.network is not None
+    values = plan.network.evaluate(tables_in(plan, folder))
+    sums = values.aggregates.items()
+    return {name: tuple(one for place in range(len(sum_.entries)) for one in sum_.exact(place)) for name, sum_ in sums}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_rows_give_the_same_sums_wherever_they_lie(tmp_path, seed):
+    table = random_table(seed)
+    store(table, tmp_path)
+    found = {name: exact_values(source, tmp_path) for name, source in SOURCES.items()}
+    assert all(one == found["parquet"] for one in found.values()), found
+    # The mean of a person's values; whoever has none is taken as missing(v(P), 1) says.
+    truth = table["v"].clip(0, 10).groupby(table["id"]).mean().fillna(1).mean()
+    total = float(found["parquet"]["q1"][0]) / table["id"].nunique()  # type: ignore[index]
+    assert total == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["duckdb", "sqlite", "parquet folder"])
+def test_a_run_charges_the_account_of_the_data_it_read(tmp_path, name):
+    store(random_table(1), tmp_path)
+    plan = make_plan(load(SOURCES[name] + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+    release = run_plan(plan, tmp_path, ledger, out=tmp_path / "out", grant=True)
+    assert len(release.published) == 3
+    assert [account for account, _ in ledger.datasets()] == ["people"]
+    other = make_plan(load((SOURCES[name] + REST).replace("people", "persons")))
+    run_plan(other, tmp_path, ledger, out=tmp_path / "again", random_state=0)  # a dry run costs nothing
+    with pytest.raises(Exception, match="nothing left"):
+        run_plan(other, tmp_path, ledger, out=tmp_path / "third", grant=True)
+    assert [account for account, _ in ledger.datasets()] == ["people"]
+
+
+def test_a_copy_of_the_rows_in_another_order_is_the_same_data():
+    table = pa.table({"id": ["a", "b", "c"], "v": [1.0, 2.0, None]})
+    turned = table.take(pa.array([2, 0, 1]))
+    other = pa.table({"id": ["a", "b", "c"], "v": [1.0, 2.0, 3.0]})
+    rows = [
+        set(table_sources(StoredRows(one, place), "id")) for one, place in ((table, "x"), (turned, "y"), (other, "z"))
+    ]
+    assert rows[0] & rows[1]
+    assert not rows[0] & rows[2]
+
+
+def test_reading_changes_nothing_and_reaches_nothing_else(tmp_path):
+    store(random_table(2), tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "t.duckdb", tmp_path / "t.sqlite")}
+    DuckDBFile(tmp_path / "t.duckdb").read(["rows"])
+    SQLiteFile(tmp_path / "t.sqlite").read(["rows"])
+    assert before == {path: path.read_bytes() for path in before}
+    with duckdb.connect(str(tmp_path / "far.duckdb")) as connection:
+        connection.execute(f"CREATE VIEW far AS FROM read_csv('{tmp_path / 't.csv'}')")
+    with pytest.raises(DataError, match="could not be read"):
+        DuckDBFile(tmp_path / "far.duckdb").read(["far"])
+
+
+def test_cells_of_any_type_in_one_column_of_sqlite(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE rows (id TEXT, v REAL, c TEXT)")
+        cells = [3.5, "3.5", b"\xff", "nan", 2**60, None, "", 1e308]
+        connection.executemany("INSERT INTO rows VALUES (?, ?, 'x')", [(str(i), cell) for i, cell in enumerate(cells)])
+    values = exact_values(SOURCES["sqlite"], tmp_path)
+    assert values["q3"] == (8, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("source(t, 't.duckdb').", "does not say which of its tables"),
+        ("source(t, 't.csv', rows).", "no database by its name"),
+        ("source(t, 'postgresql:').", "names no table"),
+        ("source(t, 'postgresql:a b').", "names no table"),
+        ("source(t, '../parts/').", "outside the data folder"),
+        ("source(t, 't.xlsx').", "neither Parquet nor CSV"),
+    ],
+)
+def test_wrong_sources_are_refused_by_name(source, message):
+    with pytest.raises(StudyError, match=message):
+        load(source + REST)
+
+
+def test_refusals_say_what_is_missing_and_quote_no_cell(tmp_path, monkeypatch):
+    monkeypatch.delenv("SFUMATO_POSTGRESQL", raising=False)
+    store(random_table(3), tmp_path)
+    plan = make_plan(load("source(t, 't.duckdb', row)." + REST))
+    with pytest.raises(DataError, match=r"no table or view row.*rows"):
+        tables_in(plan, tmp_path)
+    (tmp_path / "t.sqlite").write_bytes(b"no database at all, and a name: Anna" * 100)
+    with pytest.raises(DataError, match="could not be read") as caught:
+        tables_in(make_plan(load(SOURCES["sqlite"] + REST)), tmp_path)
+    assert "Anna" not in str(caught.value)
+    with pytest.raises(DataError, match=r"SFUMATO_POSTGRESQL.*sources.toml"):
+        tables_in(make_plan(load("source(t, 'postgresql:rows')." + REST)), tmp_path)
+    (tmp_path / "parts" / "note.txt").write_text("x")
+    with pytest.raises(DataError, match="several kinds"):
+        exact_values(SOURCES["parquet folder"], tmp_path)
+    (tmp_path / "parts" / "note.txt").unlink()
+    parquet.write_table(pa.table({"id": ["a"]}), tmp_path / "parts" / "9.parquet")
+    with pytest.raises(DataError, match="other columns or types"):
+        exact_values(SOURCES["parquet folder"], tmp_path)
+
+
+# ── a real server ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[str]:
+    """The address of a PostgreSQL of our own on a free port."""
+    pytest.importorskip("adbc_driver_postgresql", reason="the extra [postgresql] is not installed")
+    if shutil.which("initdb") is None and not Path("/usr/lib/postgresql").is_dir():
+        pytest.skip("PostgreSQL's server is not installed")
+    binaries = Path(shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"))).resolve().parent
+    folder = tmp_path_factory.mktemp("postgresql")
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = _as_a_user(folder)
+    data = folder / "data"
+    subprocess.run(
+        [*command, binaries / "initdb", "-D", data, "-U", "tester", "-E", "UTF8", "--no-sync"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+    subprocess.run(
+        [*command, binaries / "pg_ctl", "-D", data, "-w", "-t", "60", "-l", folder / "log", "-o", options, "start"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run(
+            [*command, binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"],
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def _as_a_user(folder: Path) -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.getuid() != 0:
+        return []
+    user = pwd.getpwnam("postgres" if any(one.pw_name == "postgres" for one in pwd.getpwall()) else "nobody")
+    for parent in (folder, *folder.parents):
+        if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
+            break
+        parent.chmod(parent.stat().st_mode | 0o011)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+@pytest.fixture
+def filled(server, monkeypatch) -> Callable[[str], None]:
+    from adbc_driver_postgresql import dbapi
+
+    monkeypatch.setenv("SFUMATO_POSTGRESQL", server)
+
+    def run(statements: str) -> None:
+        with closing(dbapi.connect(server, autocommit=True)) as connection, closing(connection.cursor()) as cursor:
+            for statement in statements.split(";\n"):
+                if statement.strip():
+                    cursor.execute(statement)
+
+    return run
+
+
+HOSTILE = """
+DROP TABLE IF EXISTS rows CASCADE;
+CREATE TABLE rows
+  (id text, v numeric, c text, day date, seen timestamptz, ok boolean, tags text[], "Odd "" name" integer);
+INSERT INTO rows SELECT 'p' || (g % 400),
+  CASE g % 7 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 1e40 ELSE g % 13 END,
+  CASE g % 4 WHEN 0 THEN 'x' WHEN 1 THEN NULL WHEN 2 THEN E'\\u0001 Ω' ELSE 'y' END,
+  CASE g % 3 WHEN 0 THEN 'infinity' ELSE '2020-02-29' END::date,
+  '-infinity', g % 2 = 0, ARRAY['a', NULL], g FROM generate_series(1, 1000) g;
+CREATE VIEW shown AS SELECT * FROM rows WHERE v IS NULL OR v IS NOT NULL;
+"""
+
+
+@pytest.mark.slow
+def test_a_server_gives_the_numbers_that_a_file_gives(filled, tmp_path):
+    filled(HOSTILE)
+    from_table = exact_values("source(t, 'postgresql:rows').", tmp_path)
+    from_view = exact_values("source(t, 'postgresql:public.shown').", tmp_path)
+    assert from_table == from_view
+    ids = [f"p{g % 400}" for g in range(1, 1001)]
+    numbers = [{0: None, 1: "NaN", 2: "1e40"}.get(g % 7, str(g % 13)) for g in range(1, 1001)]
+    words = [{0: "x", 1: None, 2: "\x01 Ω"}.get(g % 4, "y") for g in range(1, 1001)]
+    csv.write_csv(pa.table({"id": ids, "v": numbers, "c": words}), tmp_path / "t.csv")
+    assert from_table == exact_values(SOURCES["csv"], tmp_path)
+
+
+@pytest.mark.slow
+def test_a_server_that_refuses_is_told_clearly_and_nothing_is_spent(filled, server, tmp_path, monkeypatch):
+    filled(HOSTILE)
+    plan = make_plan(load("source(t, 'postgresql:row')." + REST))
+    with pytest.raises(DataError, match=r"no table or view row.*rows"):
+        tables_in(plan, tmp_path)
+    filled("DROP ROLE IF EXISTS guest;\nCREATE ROLE guest LOGIN;\n")
+    monkeypatch.setenv("SFUMATO_POSTGRESQL", server.replace("tester@", "guest@"))
+    plan = make_plan(load("source(t, 'postgresql:rows')." + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+    with pytest.raises(DataError, match="42501"):
+        run_plan(plan, tmp_path, ledger, grant=True)
+    monkeypatch.setenv("SFUMATO_POSTGRESQL", "postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(DataError, match="could not be read"):
+        run_plan(plan, tmp_path, ledger, grant=True)
+    assert not ledger.datasets()
+
+
+@pytest.mark.slow
+def test_nothing_can_be_written_through_the_connection(filled, server, tmp_path):
+    filled(HOSTILE)
+    filled(
+        "CREATE OR REPLACE FUNCTION leave() RETURNS text LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE left_behind (); "
+        "RETURN 'p'; END $$;\nCREATE OR REPLACE VIEW writes AS SELECT leave() AS id, 1.0 AS v, 'x' AS c;\n"
+    )
+    with pytest.raises(DataError, match="25006"):  # read_only_sql_transaction
+        PostgreSQL(server).read(["writes"])
+
+
+@pytest.mark.slow
+def test_a_million_rows_of_a_server(filled, tmp_path):
+    filled(
+        "DROP TABLE IF EXISTS many;\nCREATE TABLE many AS SELECT g AS id, (g % 11)::float8 AS v, "
+        "CASE g % 3 WHEN 0 THEN 'x' ELSE 'y' END AS c FROM generate_series(1, 1000000) g;\n"
+    )
+    found = exact_values("source(t, 'postgresql:many').", tmp_path)
+    assert found["q3"] == (333333, 666667, 0)
+    assert found["q1"] == (sum(min(g % 11, 10) for g in range(1, 1_000_001)),)
