@@ -79,6 +79,10 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
     def _loss(self) -> Loss:
         """The loss that is minimised."""
 
+    def _loss_under(self, budget: Budget) -> Loss:
+        """The loss of two classes that is minimised under this budget: a rule of public facts, where there is one."""
+        return self._loss()
+
     @abstractmethod
     def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
         """The loss of more than two classes, all at once."""
@@ -169,7 +173,7 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
         joint = classes > 2 and self.method == "objective"
         models = 1 if classes <= 2 or joint else classes
         budget = Budget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
-        loss = self._joint_loss(classes, full=budget.law == "laplace") if joint else self._loss()
+        loss = self._joint_loss(classes, full=budget.law == "laplace") if joint else self._loss_under(budget)
         return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:

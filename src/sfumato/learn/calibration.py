@@ -31,12 +31,12 @@ from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.special import ndtr
 from sfumato.errors import PrivacyParameterError
 from sfumato.learn.joint_loss import JointLoss
-from sfumato.learn.losses import Loss
+from sfumato.learn.losses import LogisticLoss, Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, attainable_tolerance, farthest_solution
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma
 
-__all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "plan_training"]
+__all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
 
 Method = Literal["objective", "output"]
 Law = Literal["gaussian", "norm-gamma", "laplace"]
@@ -58,6 +58,8 @@ _FAR, _FAR_EXPONENT = 13.0, 85.0
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
 _AUTOMATIC_SHIFT, _LARGEST_SHIFT = 1 / 10, 1 / 2
+#: The logistic loss's largest margin, and the noise (in gradients) at which its margin is 1; see `logistic_margin`.
+_LARGEST_MARGIN, _MARGIN_OF_ONE = 2.0, 0.015
 #: b is drawn on a grid this much finer than its scale asks for, since its rounding is hidden by the residual's noise.
 _FINER = 2.0**-20
 
@@ -213,6 +215,20 @@ def automatic_strength(budget: Budget, loss: Loss | JointLoss, method: Method = 
         squares = share**2 / (budget.width * (_TYPICAL_FOR_OUTPUT * smaller) ** 2)
         strength = (2 * loss.largest_curvature * squares) ** (1 / 3)
     return max(strength, _strength_for_shift(budget, loss, _AUTOMATIC_SHIFT * budget.epsilon), 0.1 / budget.size)
+
+
+def logistic_margin(budget: Budget) -> float:
+    """The margin of the logistic loss under this budget, from 0 (much data) to 2 (much noise): a rule of public facts.
+
+    By the share of a gradient that the noise is long: 0 up to 0.0075, 1 at 0.015, 2 from 0.03 on. Fixed on six
+    simulated tables of 600 to 1,000 rows at ε from 0.3 to 10, and frozen.
+
+    >>> from sfumato.core import REPLACE_ONE
+    >>> [logistic_margin(Budget(1.0, 1e-6, REPLACE_ONE, size, 10)) for size in (800, 100_000)]
+    [2.0, 0.0]
+    """
+    share = _unit_noise(budget, LogisticLoss()) / budget.size
+    return min(_LARGEST_MARGIN, max(0.0, 1 + math.log2(share / _MARGIN_OF_ONE)))
 
 
 def _expm1(value: float) -> float:
