@@ -124,6 +124,24 @@ def test_newton_by_sums_finds_the_minimiser(loss, strength):
         assert np.linalg.norm(exact) <= found[model].gradient_bound <= tolerance
 
 
+@pytest.mark.parametrize("loss", [HuberLoss(0.5), HuberLoss(0.05), SmoothedHinge(0.5), LogisticLoss()], ids=str)
+def test_little_strength_takes_few_steps(loss):
+    """One-hot rows that hardly say anything in some directions: full Newton steps alone took hundreds here."""
+    generator, size = np.random.default_rng(0), 4000
+    table = np.hstack([np.eye(20)[generator.integers(20, size=size)], 0.3 * generator.normal(size=(size, 10))])
+    codes = (table @ generator.normal(size=30) + 0.5 * generator.normal(size=size) > 0).astype(int)
+    tilt = generator.normal(size=30) * 9 / size
+    tolerance = attainable_tolerance(loss, 30, 5e-8, float(np.linalg.norm(tilt)), 1.0)
+
+    def ask(questions):
+        return answers_from(
+            questions, MarginSums(RowShape(2.0, 0.0), loss, tuple(questions), (1,), fine=True)(table, codes)
+        )
+
+    (found,) = minimise_together([Objective(loss, 30, size, size, 5e-8, tilt, tolerance)], ask)
+    assert found.steps < 50
+
+
 def test_a_wrong_sum_is_not_certified():
     """The planted mistake: gradients of another table end at another point, and the certificate there fails."""
     rows, size = UnitRows(X, 1.0), len(X)
