@@ -31,8 +31,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     `regularization` is Λ in (1/n)Σloss + ½Λ‖f‖² for rows of norm 1; "auto" is a public rule (`automatic_strength`).
     `fit_intercept`: see `intercept_share`. `rows="stretch"` also lengthens short rows to the norm, which keeps the sign
     of linear scores and wastes no noise; "auto" does so when the schema made the rows. Where noise is long against the
-    data the loss is given a margin (`logistic_margin`, a public rule), which `predict_proba` undoes. `classes` declares
-    the labels. `random_state` is for experiments only.
+    data, regularization="auto" also gives the loss a margin (`logistic_margin`, a public rule); `predict_proba`
+    undoes it. `classes` declares the labels. `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
@@ -78,7 +78,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         return LogisticLoss()
 
     def _loss_under(self, budget: Budget) -> Loss:
-        return LogisticLoss(logistic_margin(budget)) if self.method == "objective" else LogisticLoss()
+        automatic = self.method == "objective" and self.regularization == "auto"
+        return LogisticLoss(logistic_margin(budget)) if automatic else LogisticLoss()
 
     def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
         return JointLoss(classes, full=full)
