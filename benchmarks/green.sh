@@ -41,7 +41,7 @@ suite() {  # suite NAME BAR SECONDS [COMMAND PREFIX …]: `make test` in the clo
   shift 3
   clone
   start=$(date +%s)
-  (cd "$folder/clone" && "$@" .venv/bin/python -m pytest -n 2 -q --durations=1 --durations-min=0.01) >"$log" 2>&1
+  (cd "$folder/clone" && "$@" .venv/bin/python -m pytest -n 2 --dist loadgroup -q --durations=1 --durations-min=0.01) >"$log" 2>&1
   held=$([ $? -eq 0 ] && echo yes || echo no)
   took=$(($(date +%s) - start))
   counted=$(tail -1 "$log" | sed -E 's/ in .*//; s/=+ ?//g')
@@ -52,6 +52,10 @@ suite() {  # suite NAME BAR SECONDS [COMMAND PREFIX …]: `make test` in the clo
   fi
   say "$name" "$held" "$counted, $took s, longest ${longest:-?} s" "$bar"
   if [ "$held" != yes ]; then grep -E '^(FAILED|ERROR)' "$log" | head -5; cp "$log" "/tmp/green-$name.log"; fi
+}
+
+dispatched() {  # what numpy chooses at run time, under the names of its version: AVX2, AVX512F … or X86_V3, X86_V4 …
+  "$folder/clone/.venv/bin/python" -c "from numpy._core._multiarray_umath import __cpu_dispatch__ as all; print(*all)"
 }
 
 cpu() {  # seconds of processor time of a command, the middle of five
@@ -82,7 +86,7 @@ for line in "${lines[@]}"; do
     haswell) suite haswell "green with Haswell kernels" 0 env OPENBLAS_CORETYPE=Haswell ;;
     skylakex) suite skylakex "green with SkylakeX kernels" 0 env OPENBLAS_CORETYPE=SkylakeX ;;
     zen) suite zen "green with Zen kernels" 0 env OPENBLAS_CORETYPE=Zen ;;
-    nosimd) suite nosimd "green without AVX and FMA" 0 env "NPY_DISABLE_CPU_FEATURES=AVX512F AVX2 FMA3" ;;
+    nosimd) clone; suite nosimd "green without AVX and FMA" 0 env "NPY_DISABLE_CPU_FEATURES=$(dispatched)" ;;
     dask)
       clone; load; good=0
       for _ in $(seq 20); do

@@ -2,7 +2,10 @@
 
 Run: python benchmarks/synthetic.py [TABLE …] [--epsilon 0.3,1,3,8] [--splits 3] [--peers mst,aim] [--rounds 120].
 All methods get the same level codes (edges by hand, below), the same (ε, 1e-6) and the adjacency of the peers,
-adding or removing one row. The peers (dpmm) run in an environment of their own, .venv/peer/dpmm, with one job.
+adding or removing one row. The peers (dpmm) run in an environment of their own, $SFUMATO_PEERS/dpmm (.venv/peer/dpmm),
+with one job; AIM with 120 rounds of 250 steps and 10 MB. They take minutes to hours, so what they reached is kept in
+$SFUMATO_PEERS/dpmm_results.json and printed beside ours; `--peer-splits` says on how many splits they run, 0 on none
+that is not kept already.
 Trained on the made rows, tested on real ones that nobody saw: logistic regression on one-hot codes and boosted trees.
 """
 
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -24,10 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from learn_common import PEER, read
 
-from sfumato import ADD_REMOVE, Categories, Schema
+from sfumato import ADD_REMOVE, REPLACE_ONE, Adjacency, Categories, Schema
 from sfumato.release import SyntheticRelease
 
-ENVIRONMENT = PEER / "dpmm"
+PEERS = Path(os.environ.get("SFUMATO_PEERS", PEER))
+ENVIRONMENT = PEERS / "dpmm"
+KEPT = PEERS / "dpmm_results.json"
 DELTA = 1e-6
 
 #: Runs inside the other environment: codes in, codes out, processor seconds and memory on standard output.
@@ -41,7 +47,7 @@ given = np.load(sys.argv[1])
 method, epsilon, rounds = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 frame = pd.DataFrame(given["codes"], columns=[str(at) for at in range(given["codes"].shape[1])])
 domain = {str(at): int(size) for at, size in enumerate(given["sizes"])}
-options = {"rounds": rounds, "max_model_size": 10} if method == "aim" else {}
+options = {"rounds": rounds, "max_model_size": 10, "n_iters": 250} if method == "aim" else {}
 model = (AIMGM if method == "aim" else MSTGM)(epsilon=epsilon, delta=1e-6, n_jobs=1, **options)
 start = time.process_time()
 model.set_random_state(np.random.RandomState())
@@ -138,11 +144,13 @@ def parted(codes: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
     return codes[order[:cut]], codes[order[cut:]]
 
 
-def ours(codes: np.ndarray, sizes: np.ndarray, epsilon: float) -> tuple[np.ndarray, float, float]:
+def ours(
+    codes: np.ndarray, sizes: np.ndarray, epsilon: float, adjacency: Adjacency = ADD_REMOVE, plan: str | None = None
+) -> tuple[np.ndarray, float, float]:
     lists = [pa.array([str(level) for level in range(size)]) for size in sizes]
     schema = Schema({str(at): Categories(levels.to_pylist()) for at, levels in enumerate(lists)})
     table = pa.table({str(at): levels.take(pa.array(codes[:, at])) for at, levels in enumerate(lists)})
-    release = SyntheticRelease(schema, epsilon, DELTA, label=str(len(sizes) - 1), adjacency=ADD_REMOVE)
+    release = SyntheticRelease(schema, epsilon, DELTA, label=str(len(sizes) - 1), adjacency=adjacency, plan=plan)
     start = time.process_time()
     made = release.release(table).table
     seconds = time.process_time() - start
@@ -153,7 +161,7 @@ def ours(codes: np.ndarray, sizes: np.ndarray, epsilon: float) -> tuple[np.ndarr
 def peer(method: str, codes: np.ndarray, sizes: np.ndarray, epsilon: float, rounds: int) -> tuple:
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
-        PEER.mkdir(parents=True, exist_ok=True)
+        PEERS.mkdir(parents=True, exist_ok=True)
         venv.create(ENVIRONMENT, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "dpmm==0.1.9"], check=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -195,29 +203,79 @@ def areas(made: np.ndarray, test: np.ndarray, sizes: np.ndarray) -> tuple[float,
     return tuple(float(roc_auc_score(test[:, -1], score)) for score in scores)
 
 
-def compare(name: str, epsilons: list[float], splits: int, peers: list[str], rounds: int) -> None:
+def kept(key: str) -> list[float] | None:
+    return json.loads(KEPT.read_text(encoding="utf-8")).get(key) if KEPT.exists() else None
+
+
+def keep(key: str, figures: list[float]) -> None:
+    every = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    KEPT.write_text(json.dumps({**every, key: figures}, indent=1), encoding="utf-8")
+
+
+def peer_figures(table: str, method: str, split: int, epsilon: float, rounds: int, fresh: bool) -> list[float] | None:
+    """Kept from an earlier run, or run now if that is allowed."""
+    key = f"{table} {method} {rounds if method == 'aim' else 0} {epsilon:g} {split}"
+    if (found := kept(key)) or not fresh:
+        return found
+    codes, sizes = TABLES[table]()
+    train, test = parted(codes, split)
+    made, seconds, memory = peer(method, train, sizes, epsilon, rounds)
+    figures = [*areas(made, test, sizes), *variations(train, made, sizes), seconds, memory]
+    keep(key, figures)
+    return figures
+
+
+def our_figures(table: str, split: int, epsilon: float | None) -> list[float]:
+    codes, sizes = TABLES[table]()
+    train, test = parted(codes, split)
+    made, seconds, memory = (train, 0.0, 0.0) if epsilon is None else ours(train, sizes, epsilon)
+    return [*areas(made, test, sizes), *variations(train, made, sizes), seconds, memory]
+
+
+def compare(name: str, epsilons: list[float], given: argparse.Namespace) -> None:
     codes, sizes = TABLES[name]()
     print(f"{name}: {len(codes)} rows, {len(sizes)} columns, {int(sizes.sum())} levels", flush=True)
-    heads = ("AUC linear", "boosted", "TV 1-way", "2-way", "cpu s", "MB")
-    widths = (11, 8, 9, 7, 7, 6)
+    heads = ("AUC linear", "boosted", "TV 1-way", "2-way", "cpu s", "MB", "splits")
+    widths = (11, 8, 9, 7, 7, 6, 6)
     print(f"  {'':18s} {'ε':>4s} " + " ".join(f"{head:>{width}s}" for head, width in zip(heads, widths, strict=True)))
     for epsilon in [None, *epsilons]:
-        for method in ["real rows"] if epsilon is None else ["sfumato", *peers]:
+        for method in ["real rows"] if epsilon is None else ["sfumato", *given.peers.split(",")]:
             found = []
-            for split in range(splits):
-                train, test = parted(codes, split)
-                if method == "real rows":
-                    made, seconds, memory = train, 0.0, 0.0
-                elif method == "sfumato":
-                    made, seconds, memory = ours(train, sizes, epsilon)
-                else:
-                    made, seconds, memory = peer(method, train, sizes, epsilon, rounds)
-                found.append((*areas(made, test, sizes), *variations(train, made, sizes), seconds, memory))
-            linear, boosted, one, two, seconds, memory = np.mean(found, axis=0)
-            shown = "" if epsilon is None else f"{epsilon:g}"
+            for split in range(given.splits):
+                if method in ("mst", "aim"):
+                    fresh = split < given.peer_splits
+                    found.append(peer_figures(name, method, split, epsilon, given.rounds, fresh))
+                elif method:
+                    found.append(our_figures(name, split, epsilon))
+            told(method, epsilon, [figures for figures in found if figures])
+
+
+def told(method: str, epsilon: float | None, found: list[list[float]]) -> None:
+    if not found:
+        return
+    linear, boosted, one, two, seconds, memory = np.mean(found, axis=0)
+    shown = "" if epsilon is None else f"{epsilon:g}"
+    print(
+        f"  {method:18s} {shown:>4s} {linear:11.4f} {boosted:8.4f} {one:9.4f} {two:7.4f} {seconds:7.1f} {memory:6.0f} "
+        f"{len(found):6d}",
+        flush=True,
+    )
+
+
+def plans(name: str, epsilons: list[float]) -> None:
+    """Each plan's forecast, made from public sizes alone, beside what it reached; replacing one row."""
+    codes, sizes = TABLES[name]()
+    train, test = parted(codes, 0)
+    schema = Schema({str(at): Categories([str(level) for level in range(size)]) for at, size in enumerate(sizes)})
+    print(f"{name}: plan, expected and reached total variation of pairs, AUC", flush=True)
+    for epsilon in epsilons:
+        wished = SyntheticRelease(schema, epsilon, DELTA, label=str(len(sizes) - 1))
+        for forecast in wished.expected(len(train)):
+            made, seconds, _ = ours(train, sizes, epsilon, REPLACE_ONE, forecast.plan.name)
+            reached, auc = variations(train, made, sizes)[1], areas(made, test, sizes)[0]
+            told = f"{forecast.two_way:.3f}" if forecast.known else "unknown"
             print(
-                f"  {method:18s} {shown:>4s} {linear:11.4f} {boosted:8.4f} {one:9.4f} {two:7.4f} {seconds:7.1f} "
-                f"{memory:6.0f}",
+                f"  ε {epsilon:<4g} {forecast.plan.name:7s} {told:>8s} {reached:7.4f} {auc:7.4f} {seconds:6.1f} s",
                 flush=True,
             )
 
@@ -234,18 +292,58 @@ def growth() -> None:
         )
 
 
+def scale(rows: int, columns: int, engine: str) -> None:
+    """A folder of Parquet, a million rows a file, counted part by part; wall and processor time, largest process."""
+    from pyarrow import parquet
+
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.run.synthesize import synthesize_file
+
+    names = [f"c{number}" for number in range(columns)]
+    schema = Schema({name: Categories(list(range(10))) for name in names})
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "parts"
+        folder.mkdir()
+        for part in range(max(1, rows // 1_000_000)):
+            generator = np.random.default_rng(part)
+            hidden = generator.integers(0, 10, min(rows, 1_000_000))
+            drawn = [(hidden * (at % 3) + generator.geometric(0.3, len(hidden))) % 10 for at in range(columns)]
+            table = pa.table({name: pa.array(drawn[at].astype(np.int8)) for at, name in enumerate(names)})
+            parquet.write_table(table, folder / f"{part:04d}.parquet")
+        release = SyntheticRelease(schema, 1.0, DELTA, label="c0", rows=100_000)
+        wall, start = time.perf_counter(), time.process_time()
+        book = Ledger(Path(place) / "book.db")
+        synthesize_file(folder, release, Path(place) / "made", book, "people", engine=engine, grant=True)
+        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        seconds = time.process_time() - start + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        memory = max(resource.getrusage(one).ru_maxrss / 1024 for one in who)
+        print(
+            f"  {rows} rows × {columns} columns, {engine}: {time.perf_counter() - wall:.0f} s wall, {seconds:.0f} s of "
+            f"processor, largest process {memory:.0f} MB",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("tables", nargs="*", default=["adult", "shuttle"])
     parser.add_argument("--epsilon", default="0.3,1,3,8")
     parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--peers", default="")
+    parser.add_argument("--peers", default="mst,aim")
+    parser.add_argument("--peer-splits", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=120)
+    parser.add_argument("--plans", action="store_true")
+    parser.add_argument("--scale", type=int, default=0, metavar="ROWS")
+    parser.add_argument("--engine", default="local")
     given = parser.parse_args(sys.argv[1:] if "synthetic" in sys.argv[0] else [])
     epsilons = [float(text) for text in given.epsilon.split(",")]
+    if given.scale:
+        scale(given.scale, 20, given.engine)
+        return
     for name in given.tables:
-        compare(name, epsilons, given.splits, [text for text in given.peers.split(",") if text], given.rounds)
-    growth()
+        plans(name, epsilons) if given.plans else compare(name, epsilons, given)
+    if not given.plans:
+        growth()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+#: Fixtures that take seconds and serve several tests: `--dist loadgroup` gives these tests to one process.
+SHARED = frozenset(("fifty", "demo", "everything"))
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for name in SHARED.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(name))
+
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path_factory, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.lines import invented_people, programs
 from sfumato.cli.app import app
 from sfumato.lang import examine
 
@@ -63,6 +64,26 @@ def test_every_python_example_runs(page, tmp_path):
     for text in blocks(page, "python"):
         run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr
+
+
+OURS = sorted({program.text for program in programs() if program.ours})
+
+
+@pytest.mark.parametrize("text", OURS, ids=lambda text: text.strip().splitlines()[-1][:40])
+def test_our_side_of_the_pages_for_who_comes_from_elsewhere_runs(text, tmp_path):
+    invented_people(tmp_path, 4000)
+    run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_we_need_no_more_lines_than_they_do():
+    """Counted as they stand, and none of ours is wider than a line."""
+    listed = programs()
+    assert {"opendp", "smartnoise", "diffprivlib"} <= {program.page for program in listed}
+    for theirs in (program for program in listed if not program.ours):
+        ours = next(one for one in listed if one.ours and (one.page, one.task) == (theirs.page, theirs.task))
+        assert ours.lines <= theirs.lines, (theirs.page, theirs.task)
+        assert max(map(len, ours.text.splitlines())) <= 120
 
 
 def test_the_tutorial_does_what_it_says(tmp_path):

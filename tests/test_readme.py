@@ -7,20 +7,31 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.cli.app import app
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-def test_every_python_example_runs(tmp_path):
-    examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert examples
-    for example in examples:
-        run = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stderr
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_every_python_example_runs(number, tmp_path):
+    asked = [sys.executable, "-c", EXAMPLES[number]]
+    run = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_every_command_named_exists():
-    for command in re.findall(r"`sfumato (\w+)", README):
-        run = subprocess.run(
-            [sys.executable, "-m", "sfumato", command, "--help"], capture_output=True, text=True, check=False
-        )
-        assert run.returncode == 0, command
+    named = set(re.findall(r"`sfumato (\w+)", README))
+    assert named
+    for command in named:
+        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0, command
+    assert CliRunner().invoke(app, ["nonesuch", "--help"]).exit_code != 0

@@ -75,11 +75,22 @@ def gather(
 ):
     """Coordinator and centres as tasks of one loop; (result or error, each centre's outcome or error).
 
+    Joining ends when every centre has joined or gone; `join_seconds` is the limit of a machine that is busy.
     `before(host, port)` is awaited before the centres connect; the writers that it returns are closed at the end.
     """
 
+    told, strangers = {}, []
+
+    class Watching(coordination):
+        def _everybody_is_here(self):
+            return bool(told) and all(name in self._members or told[name].done() for name in cells)
+
     async def everybody():
-        told, strangers = {}, []
+        here = []
+
+        def watching(agreed, *, join_seconds):
+            here.append(Watching(agreed, join_seconds=join_seconds))
+            return here[0]
 
         async def ready(host, port):
             if before is not None:
@@ -97,12 +108,13 @@ def gather(
                         **options,
                     )
                 )
+                told[label].add_done_callback(lambda task: here[0]._look_round())
 
-        serving = coordinate(agreed, ready=ready, join_seconds=join_seconds, coordination=coordination)
-        here = await asyncio.gather(serving, return_exceptions=True)
+        serving = coordinate(agreed, ready=ready, join_seconds=join_seconds, coordination=watching)
+        found = await asyncio.gather(serving, return_exceptions=True)
         await asyncio.wait_for(asyncio.gather(*told.values(), return_exceptions=True), 20)
         for writer in strangers:
             writer.close()
-        return here[0], {name: task.exception() or task.result() for name, task in told.items()}
+        return found[0], {name: task.exception() or task.result() for name, task in told.items()}
 
     return asyncio.run(everybody())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
@@ -18,7 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from centres.small_rounds import PATIENT
-from sfumato.centres import Centre, Means, Requirement, plan_round
+from sfumato.centres import Centre, Means, Requirement, network, plan_round
 from sfumato.cli.app import app
 from sfumato.cli.centres import _address, _coordinate, _make_key, _read_round, _take_part
 from sfumato.core import ApproxDP, Interval, Schema
@@ -68,7 +70,32 @@ def agreed(tmp_path):
     return tmp_path / "round.json"
 
 
-def play(agreed, tls, trusted, names=NAMES):
+@pytest.fixture
+def conducted(monkeypatch):
+    """The coordinator's side of the round as it runs, with its loop."""
+    found, conduct = [], network.Coordination.conduct
+
+    async def known(self):
+        found.append((self, asyncio.get_running_loop()))
+        return await conduct(self)
+
+    monkeypatch.setattr(network.Coordination, "conduct", known)
+    return found
+
+
+def end_joining(conducted, threads):
+    """As soon as every centre has joined or gone: how long a busy machine takes for that is not the question."""
+    coordinator, *centres = threads
+    while coordinator.is_alive():
+        for here, loop in conducted:
+            if all(thread.name in here._members or not thread.is_alive() for thread in centres):
+                with suppress(RuntimeError):  # the round is over already
+                    loop.call_soon_threadsafe(here._complete.set)
+                return
+        time.sleep(0.02)
+
+
+def play(agreed, tls, trusted, conducted, names=NAMES):
     """The coordinator and centres in threads; what each of them said or raised."""
     folder, said, raised = agreed.parent, {}, {}
 
@@ -81,7 +108,7 @@ def play(agreed, tls, trusted, names=NAMES):
 
     coordinator = threading.Thread(
         target=run,
-        args=("coordinator", lambda c: _coordinate(c, _read_round(agreed), "127.0.0.1:0", folder / "out", *tls, 4.0)),
+        args=("coordinator", lambda c: _coordinate(c, _read_round(agreed), "127.0.0.1:0", folder / "out", *tls, 60.0)),
     )
     coordinator.start()
     while "Waiting" not in said.get("coordinator", io.StringIO()).getvalue():
@@ -96,20 +123,21 @@ def play(agreed, tls, trusted, names=NAMES):
                 lambda certificate: verify(certificate).ok,
             )  # fmt: skip
 
-        return threading.Thread(target=run, args=(name, action))
+        return threading.Thread(target=run, args=(name, action), name=name)
 
     threads = [coordinator, *(centre(name) for name in names)]
     for thread in threads[1:]:
         thread.start()
+    end_joining(conducted, threads)
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
     return {name: text.getvalue() for name, text in said.items()}, raised
 
 
-def test_three_institutions_over_tls(agreed):
+def test_three_institutions_over_tls(agreed, conducted):
     certificate, key = server_certificate(agreed.parent)
-    said, raised = play(agreed, (certificate, key), certificate)
+    said, raised = play(agreed, (certificate, key), certificate, conducted)
     assert not raised
     result = json.loads((agreed.parent / "out" / "aggregate.json").read_text())
     assert result["reading"]["count"] == pytest.approx(1200, abs=6 * result["noise_deviation"])
@@ -119,18 +147,18 @@ def test_three_institutions_over_tls(agreed):
     assert all(Ledger(agreed.parent / f"{name}.db").history(name)[-1].action == "commit" for name in NAMES)
 
 
-def test_a_centre_turns_away_from_a_server_it_does_not_know(agreed):
+def test_a_centre_turns_away_from_a_server_it_does_not_know(agreed, conducted):
     certificate, key = server_certificate(agreed.parent)
     other = agreed.parent / "other"
     other.mkdir()
-    _, raised = play(agreed, (certificate, key), server_certificate(other)[0], names=("north",))
+    _, raised = play(agreed, (certificate, key), server_certificate(other)[0], conducted, names=("north",))
     assert "no connection" in str(raised["north"])
     assert Ledger(agreed.parent / "north.db").history("north")[-1].action == "grant"
     assert "Nothing was revealed" in str(raised["coordinator"])
 
 
-def test_one_institution_may_be_missing(agreed):
-    said, raised = play(agreed, (None, None), None, names=("north", "south"))
+def test_one_institution_may_be_missing(agreed, conducted):
+    said, raised = play(agreed, (None, None), None, conducted, names=("north", "south"))
     assert not raised
     assert "absent: west (never joined)" in said["coordinator"]
 

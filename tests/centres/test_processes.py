@@ -21,7 +21,7 @@ from centres.small_rounds import (
 )
 from sfumato.centres import aggregate_locally, network
 from sfumato.centres.messages import STEPS
-from sfumato.centres.network import coordinate
+from sfumato.centres.network import Coordination, coordinate
 from sfumato.centres.node import Account
 from sfumato.centres.processes import run_centre
 from sfumato.centres.wire import read_frame
@@ -31,8 +31,15 @@ from sfumato.errors import InputError, RefusedError, RoundFailedError
 def play(agreed, keys, cells, folder, faults=None, **options):
     """One round with some processes that misbehave; the result, and the seconds it took.
 
-    The time to join begins when every process is up: how long a busy machine takes to start five is not the question.
+    The time to join begins when every process is up, and ends when those that will join have joined: how long a busy
+    machine takes for either is not the question.
     """
+    absent = {name for name, main in (faults or {}).items() if never_joins(main)}
+
+    class Knowing(Coordination):
+        def _everybody_is_here(self):
+            return not set(cells) - absent - set(self._members)
+
     mains = {name: partial(announced, main=(faults or {}).get(name, run_centre), folder=folder) for name in cells}
     start = 0.0
 
@@ -43,11 +50,17 @@ def play(agreed, keys, cells, folder, faults=None, **options):
         start = time.monotonic()
 
     try:
+        accounts = granted_accounts(folder, agreed)
         return aggregate_locally(
-            agreed, cells, keys, account=granted_accounts(folder, agreed), mains=mains, started=wait, **options
+            agreed, cells, keys, account=accounts, mains=mains, started=wait, coordination=Knowing, **options
         ), time.monotonic() - start
     except RoundFailedError as error:
         return error, time.monotonic() - start
+
+
+def never_joins(main):
+    """Whether the process stays away or fails before its first answer is taken."""
+    return main is never_join or main.keywords["step"] == STEPS[0]
 
 
 def latest(agreed, join_seconds=60.0):
@@ -82,7 +95,7 @@ def test_two_of_five_are_killed(step, tmp_path):
     agreed, keys, cells = small_round(5, 300)
     killed = list(cells)[:2]
     faults = dict.fromkeys(killed, partial(misbehave, step=step, fault="dies"))
-    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
+    found, seconds = play(agreed, keys, cells, tmp_path, faults)
     check_right(found, agreed, cells, set(cells) - (set(killed) if step in STEPS[:3] else set()))
     assert set(found.absent) == set(killed)
     for name in list(cells)[2:]:
@@ -120,7 +133,7 @@ def test_two_of_five_misbehave(pair, tmp_path):
     faults = {
         name: partial(misbehave, step=step, fault=fault) for name, (step, fault) in zip(cells, pair, strict=False)
     }
-    found, seconds = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
+    found, seconds = play(agreed, keys, cells, tmp_path, faults)
     assert not isinstance(found, RoundFailedError), found
     gone = {name for name, (step, _) in zip(cells, pair, strict=False) if step in STEPS[:3]}
     check_right(found, agreed, cells, set(cells) - gone)
@@ -132,7 +145,7 @@ def test_one_never_joins_and_one_sends_wrong_shares(tmp_path):
     agreed, keys, cells = small_round(5, 300)
     names = list(cells)
     faults = {names[0]: never_join, names[1]: partial(misbehave, step="unmask", fault="wrong shares")}
-    found, _ = play(agreed, keys, cells, tmp_path, faults, join_seconds=5.0)
+    found, _ = play(agreed, keys, cells, tmp_path, faults)
     check_right(found, agreed, cells, names[1:])
 
 
@@ -149,7 +162,7 @@ def test_too_large_a_value_is_not_published(tmp_path):
 
 def test_too_few_join(tmp_path):
     agreed, keys, cells = small_round(5, 30)
-    error, seconds = play(agreed, keys, cells, tmp_path, dict.fromkeys(list(cells)[:3], never_join), join_seconds=3.0)
+    error, seconds = play(agreed, keys, cells, tmp_path, dict.fromkeys(list(cells)[:3], never_join))
     assert isinstance(error, RoundFailedError)
     assert seconds < latest(agreed)
     assert last_action(tmp_path, list(cells)[4]) == "release"
@@ -178,7 +191,7 @@ def test_the_result_is_told_to_every_centre():
 def test_a_centre_refuses_what_it_did_not_approve(tmp_path):
     agreed, keys, cells = small_round(5, 30)
     other = small_round(5, 30, colluders=1, absences=1)[0]
-    found, told = gather(agreed, keys, cells, approved={"centre 0": other}, join_seconds=3.0)
+    found, told = gather(agreed, keys, cells, approved={"centre 0": other})
     assert isinstance(told["centre 0"], RefusedError)
     assert "colluders" in str(told["centre 0"])
     check_right(found, agreed, cells, list(cells)[1:])
@@ -186,7 +199,7 @@ def test_a_centre_refuses_what_it_did_not_approve(tmp_path):
 
 def test_a_centre_whose_verifier_says_no_refuses():
     agreed, keys, cells = small_round(3, 30)
-    found, told = gather(agreed, keys, cells, verify=lambda certificate: False, join_seconds=2.0)
+    found, told = gather(agreed, keys, cells, verify=lambda certificate: False)
     assert isinstance(found, RoundFailedError)
     assert all(isinstance(outcome, RefusedError) for outcome in told.values())
 
@@ -196,7 +209,7 @@ def test_a_centre_without_budget_stays_away(tmp_path):
     granted = granted_accounts(tmp_path, agreed)
     accounts = {name: granted(name) for name in cells}
     accounts["centre 3"] = Account(open_account(tmp_path, "other").ledger, "patients")
-    found, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=3.0)
+    found, told = gather(agreed, keys, cells, accounts=accounts)
     assert "Nothing was ever granted" in str(told["centre 3"])
     check_right(found, agreed, cells, set(cells) - {"centre 3"})
 
@@ -207,7 +220,7 @@ def test_a_round_cannot_be_played_twice(tmp_path):
     granted = granted_accounts(tmp_path, agreed)
     accounts = {name: granted(name) for name in cells}
     assert not isinstance(gather(agreed, keys, cells, accounts=accounts)[0], RoundFailedError)
-    again, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=2.0)
+    again, told = gather(agreed, keys, cells, accounts=accounts)
     assert isinstance(again, RoundFailedError)
     assert all("already taken part" in str(error) for error in told.values())
 
@@ -219,9 +232,7 @@ def test_who_believes_that_nothing_was_revealed(coordinator, tmp_path):
     granted = granted_accounts(tmp_path, agreed)
     accounts = {name: granted(name) for name in cells}
     other = small_round(5, 30)[0]
-    error, _ = gather(
-        agreed, keys, cells, accounts=accounts, approved=dict.fromkeys(list(cells)[:3], other), join_seconds=3.0
-    )
+    error, _ = gather(agreed, keys, cells, accounts=accounts, approved=dict.fromkeys(list(cells)[:3], other))
     assert isinstance(error, RoundFailedError)
     for name in cells:
         assert last_action(tmp_path, name) == ("grant" if name in list(cells)[:3] else "release")
@@ -316,7 +327,7 @@ def test_a_round_that_was_broken_off_is_not_answered_again(coordinator, tmp_path
 
     opened = []
     for _ in range(3):
-        found, told = gather(agreed, keys, cells, accounts=accounts, join_seconds=1.0, coordination=Evil)
+        found, told = gather(agreed, keys, cells, accounts=accounts, coordination=Evil)
         opened += [] if isinstance(found, Exception) else [found]
     assert len(opened) == 1
     assert all(isinstance(error, RefusedError) for error in told.values())

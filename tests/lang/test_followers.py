@@ -93,3 +93,42 @@ def test_a_promise_that_says_little_is_warned_of(metric, said):
     assert [one.severity for one in found] == ["warning"]
     assert said in found[0].message
     assert not [one for one in examine(STUDY)[1] if one.code == "weak-promise"]
+
+
+NO_IDENTITY = """
+source(bank, 'bank.csv').
+{columns}
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(1)).
+{asked}
+"""
+
+
+def without_identity(width: int) -> str:
+    names = [f"v{place}" for place in range(width)]
+    columns = "".join(
+        f"column(bank, {n}, {n}(P)). random({n}(P)) :- person(P). range({n}(P), 0, 9). missing({n}(P), 0).\n"
+        for n in names
+    )
+    asked = "".join(f"mean(m{n}, {n}(P), person(P)). publish(p{n}, m{n}, openness(public)).\n" for n in names)
+    return NO_IDENTITY.format(columns=columns, asked=asked)
+
+
+@pytest.mark.parametrize("width", [1, 3, 12])
+def test_one_forgotten_identity_column_is_one_problem(width):
+    """A table of a dozen columns gave dozens of errors: each cell, each rule, each question."""
+    found = [problem for problem in examine(without_identity(width))[1] if problem.severity == "error"]
+    assert len(found) == 1
+    assert f"and {3 * width} problems that follow from it" in found[0].message
+    assert "column(bank, id, person(P))" in found[0].way_out
+    assert "each_row(bank, person(P))" in found[0].way_out
+
+
+def test_a_predicate_that_is_nowhere_defined_is_one_problem():
+    text = without_identity(3).replace(
+        "source(bank", "column(bank, id, person(P)). rows_per_person(bank, 1). source(bank"
+    )
+    text = text.replace(":- person(P)", ":- persom(P)")
+    found = [problem for problem in examine(text)[1] if problem.code == "unknown-predicate"]
+    assert len(found) == 1
+    assert "and 2 problems that follow from it" in found[0].message

@@ -12,7 +12,7 @@ import pytest
 
 from laws.hostile import HUGE, Hostile, hostile
 from sfumato import learn
-from sfumato.core import ADD_REMOVE
+from sfumato.core import ADD_REMOVE, Interval, Schema
 from sfumato.core.certificate import Certificate
 from sfumato.errors import SfumatoError
 from sfumato.learn import PrivateLogisticRegression, rows
@@ -43,6 +43,9 @@ def made(kind: type, case: Hostile) -> Any:
         return kind(base, {"regularization": [0.01, 1.0]}, 1.0, 1e-6)
     if kind is learn.SemiSVC:
         known["public"] = np.zeros((3, max(1, case.table.shape[1])))
+    if kind in (learn.PrivateAdditiveClassifier, learn.PrivateAdditiveRegressor):
+        columns = case.table.shape[1] if hasattr(case.table, "shape") else len(case.table[0])
+        known["schema"] = Schema({f"c{place}": Interval(-1, 1) for place in range(max(1, columns))})
     required = _required(kind)
     assert required <= {"self", "epsilon", *known}, (kind, required)
     return kind(epsilon=1.0, **known, **({"delta": 1e-6} if "delta" in _names(kind) else {}))

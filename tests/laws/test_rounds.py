@@ -350,18 +350,20 @@ def believes_everybody(self, outcome):
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "defect"),
+    ("where", "name", "defect", "examples"),
     [
-        (Register, "try_claim", forgets_what_was_said),
-        (Charge, "_word", believes_everybody),
-        (Charge, "_word", lambda self, outcome: "release"),
-        pytest.param(Charge, "_word", looks_and_leaves_the_step_free, marks=pytest.mark.slow),
+        (Register, "try_claim", forgets_what_was_said, 60),
+        (Charge, "_word", believes_everybody, 60),
+        (Charge, "_word", lambda self, outcome: "release", 60),
+        # One attempt in 45 on a round that nobody took part in yet: Flower, broken off before the sums, asked twice,
+        # ended with a word. An example has two such rounds, so 400 of them miss it with probability e^-18.
+        pytest.param(Charge, "_word", looks_and_leaves_the_step_free, 400, marks=pytest.mark.slow),
     ],
     ids=["forgets what was said", "believes a malicious coordinator", "always releases", "leaves the step free"],
 )
-def test_the_law_finds_planted_relatives(where, name, defect, monkeypatch):
+def test_the_law_finds_planted_relatives(where, name, defect, examples, monkeypatch):
     monkeypatch.setattr(where, name, defect)
     if where is Register:
         monkeypatch.setattr(Charge, "reserve", shares_the_reservation)
     with pytest.raises(AssertionError):
-        check(monkeypatch, 60, 5, phases=(Phase.generate,))
+        check(monkeypatch, examples, 5, phases=(Phase.generate,))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from typing import Literal
 
 import numpy as np
@@ -115,6 +115,8 @@ class _Study:
     treated: dict[str, pd.Series] = field(default_factory=dict)
     #: aggregate text -> (its numbers, whether it is one plain number)
     aggregates: dict[str, tuple[list[Number], bool]] = field(default_factory=dict)
+    #: several aggregates published under one name -> their numbers
+    families: dict[str, list[Number]] = field(default_factory=dict)
 
     def say(self, *lines: str) -> None:
         self.lines.extend(lines)
@@ -408,11 +410,14 @@ class _Study:
 
     def add_aggregate(self, name: str, random: bool = False) -> None:
         goal = self.condition(random)
-        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups"])
+        kind = self.pick(["count", "sum", "mean", "moment2", "histogram", "groups", "spread", "quantile"])
         # What is multiplied, also by the chance of a condition, needs a largest value; an expectation alone does not.
         products = kind == "moment2" or goal.drawn is not None
         one = self.pick([one for one in self.numbers if one.bounded or not products])
-        if kind == "count":
+        if kind == "quantile" and goal.drawn is None:
+            self._add_quantiles(name, goal)
+        elif kind in ("count", "quantile"):
+            kind = "count"
             self.say(f"count({name}, {goal.text}).")
             weight = self._counted(goal.expected(), goal.text)
             self._keep(name, [Number(name, "", float(weight.sum()), float(max(weight.sum(), 1.0)), kind)], True)
@@ -420,6 +425,8 @@ class _Study:
             self._add_total(name, kind, one, goal)
         elif kind == "moment2":
             self._add_products(name, one, goal, random)
+        elif kind == "spread":
+            self._add_spread(name, goal)
         elif kind == "groups" and self.levels:
             self._add_groups(name, one, goal)
         elif self.levels and self.chance.random() < 0.5:
@@ -446,6 +453,25 @@ class _Study:
         known = kind == "sum" or bool(weight.sum() >= 1)
         scale = max(abs(value), one.span) if known else 1.0
         self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
+
+    def _add_quantiles(self, name: str, goal: _Goal) -> None:
+        """Shares that no number of rows divides, so that there is one quantile; it is told to within a bin."""
+        one = self.pick([v for v in self._fixed() if v.bounded])
+        shares = sorted({round(float(share), 2) + 0.00137 for share in self.chance.uniform(0.05, 0.95, 3)})
+        if self.chance.random() < 0.3:
+            shares = [0.5]
+            self.say(f"median({name}, {one.text}, {goal.text}).")
+        else:
+            self.say(f"quantile({name}, {one.text}, {goal.text}, [{', '.join(f'{share:.5f}' for share in shares)}]).")
+        rows = np.sort(one.values[self._counted(goal.expected(), goal.text, one.text) > 0].to_numpy(dtype=float))
+        numbers = []
+        for share in shares:
+            place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
+            known = len(rows) > 0 and (share != 0.5 or len(rows) % 2 == 1)
+            value = float(rows[place]) if known else np.nan
+            part = "" if len(shares) == 1 else f"{round(share, 5):g}"
+            numbers.append(Number(name, part, value, 3 * one.span, "quantile", known))
+        self._keep(name, numbers, False)
 
     def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:
         two = self.pick(self._fixed())
@@ -497,6 +523,45 @@ class _Study:
         scale = float(max(weight.sum(), 1.0))
         self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
 
+    def _add_spread(self, name: str, goal: _Goal) -> None:
+        """A variance with its root, covariances, or a correlation, of numbers that are known of everybody."""
+        one, two = self.pick(self._fixed()), self.pick(self._fixed())
+        kind = self.pick(["variance", "covariance", "correlation"]) if one.text != two.text else "variance"
+        pair = [one] if kind == "variance" else [one, two]
+        texts = ", ".join(part.text for part in pair)
+        self.say(f"{kind}({name}, {texts if kind == 'variance' else f'[{texts}]'}, {goal.text}).")
+        weight = self._counted(goal.expected(), goal.text, *(part.text for part in pair))
+        count = float(weight.sum())
+        known = count >= 1
+        means = [float((weight * part.values).sum()) / max(count, 1.0) for part in pair]
+        matrix = [
+            [
+                max(
+                    float((weight * (x.values - a) * (y.values - b)).sum()) / max(count, 1.0),
+                    0.0 if x is y else -np.inf,
+                )
+                for y, b in zip(pair, means, strict=True)
+            ]
+            for x, a in zip(pair, means, strict=True)
+        ]
+        if kind == "variance":
+            spread, scale = matrix[0][0], one.span
+            found = [
+                Number(name, "variance", spread, scale**2, kind, known),
+                Number(name, "standard deviation", spread**0.5, scale, kind, known and spread > 1e-4 * scale**2),
+            ]
+        elif kind == "covariance":
+            found = [
+                Number(name, f"{x.text} with {y.text}", matrix[i][j], max(x.span, y.span) ** 2, kind, known)
+                for i, x in enumerate(pair)
+                for j, y in enumerate(pair)
+            ]
+        else:
+            scale = (matrix[0][0] * matrix[1][1]) ** 0.5
+            known = known and all(matrix[i][i] > 1e-4 * part.span**2 for i, part in enumerate(pair))
+            found = [Number(name, "", matrix[0][1] / scale if known else 0.0, 1.0, kind, known)]
+        self._keep(name, found, False)
+
     def _add_levels(self, name: str, goal: _Goal) -> None:
         by = self.pick(self.levels)
         self.say(f"histogram({name}, {by.text}, {goal.text}).")
@@ -534,6 +599,49 @@ class _Study:
         counts = [low - high for low, high in pairwise(reached)]
         scale = max(reached[0], 1.0)
         self._keep(name, [Number(name, f"#{i}", c, scale, "histogram") for i, c in enumerate(counts)], False)
+
+    def add_tables(self, name: str) -> None:
+        """All tables of some variables, and histograms of the same rows under one name."""
+        chance, goal = self.chance, self.condition()
+        able = [*self.levels, *(one for one in self._fixed() if one.values.max() - one.values.min() > 0.01)]
+        picked = [able[place] for place in chance.permutation(len(able))[: int(chance.integers(2, 5))]]
+        axes = [self._axis(one) for one in picked]
+        weight = self._counted(goal.expected(), goal.text, *(one.text for one in picked))
+        ways = int(chance.integers(1, len(axes) + 1)) if axes else 1
+        if len(axes) < 2:
+            return
+        listed = ", ".join(text for text, _, _ in axes)
+        self.say(f"marginals({name}, [{listed}], {ways}, {goal.text}).")
+        tables = [self._table(name, table, weight) for table in combinations(axes, ways)]
+        self._keep(name, [number for table in tables for number in table], False)
+        family = []
+        for place, table in enumerate([axes[:1], axes[:2], axes[1:][::-1]]):
+            own = f"{name}_{place}"
+            # Who has no cell of a variable that is not asked about is counted here all the same.
+            counted = self._counted(goal.expected(), goal.text, *(text.split(":")[0] for text, _, _ in table))
+            self.say(f"histogram({own}, [{', '.join(text for text, _, _ in table)}], {goal.text}).")
+            family += self._table(own, table, counted)
+        self.families[f"{name}_family"] = family
+
+    def _axis(self, one: _Variable) -> tuple[str, pd.Series, list[str]]:
+        """How a variable is written, the place of everybody's cell, what the cells are called."""
+        if one.levels:
+            place = pd.Series([one.levels.index(value) for value in one.values], one.values.index)
+            return one.text, place, [f"{one.text} = {level}" for level in one.levels]
+        ends = one.values.min(), one.values.max()
+        edges = sorted({self.number(*ends) for _ in range(int(self.chance.integers(1, 4)))})
+        edges = [edge for edge in edges if ends[0] < edge < ends[1]] or [(ends[0] + ends[1]) / 2]
+        place = pd.Series(np.digitize(one.values, edges), one.values.index)
+        return f"{one.text}: [{', '.join(map(str, edges))}]", place, ["#"] * (len(edges) + 1)
+
+    def _table(self, name: str, axes, weight: pd.Series) -> list[Number]:
+        scale, found = float(max(weight.sum(), 1.0)), []
+        for cell in product(*(range(len(labels)) for _, _, labels in axes)):
+            inside = np.logical_and.reduce([place == at for (_, place, _), at in zip(axes, cell, strict=True)])
+            part = ", ".join(labels[at] for (_, _, labels), at in zip(axes, cell, strict=True))
+            label = f"#{part}" if "#" in part else part
+            found.append(Number(name, label, float(weight[inside].sum()), scale, "histogram"))
+        return found
 
     def _keep(self, name: str, numbers: list[Number], plain: bool) -> None:
         alone = [replace(number, part="") for number in numbers] if len(numbers) == 1 else numbers
@@ -652,6 +760,8 @@ def make_case(
         study.add_treated("u0")
     if chance.random() < 0.5:
         study.add_shared("t0")
+    if chance.random() < 0.4:
+        study.add_tables("w0")
     return _published(study, seed, relation, generous, models)
 
 
@@ -668,6 +778,10 @@ def _published(study: _Study, seed: int, relation: str, generous: bool, models: 
         for name in chosen:
             study.say(f"publish(p_{name}, {name}, openness({observer})).")
             expected[f"p_{name}", observer] = tuple(study.aggregates[name][0])
+        for name, numbers in study.families.items():
+            for node in dict.fromkeys(number.node for number in numbers):
+                study.say(f"publish(p_{name}, {node}, openness({observer})).")
+            expected[f"p_{name}", observer] = tuple(numbers)
         if relation == "replace_one" and chance.random() < 0.25:
             own = [one for one in study._fixed() if one.there is None]
             one = study.pick(own or [study.numbers[0]])

@@ -15,6 +15,7 @@ import pytest
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, GaussianDP, PureDP
 from sfumato.core.events.groups import GroupCountsEvent, delta_of_naming
 from sfumato.errors import InputError
+from sfumato.evidence import Certificate, verify
 from sfumato.evidence.losses import event_parts
 from sfumato.mechanisms import GroupCounts
 from sfumato.mechanisms.group_counts import naming_weights
@@ -109,6 +110,26 @@ def test_replacing_moves_two_groups():
             other = {(x, y): p * q for x, p in laws[a].items() for y, q in laws[b + 1].items()}
             found = max(found, excess(one, other, growth))
     assert 0.3 * 0.02 < float(found) <= made.event().delta <= 0.02
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 64, 65, 200])
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_every_promise_in_reach_is_kept(groups, adjacency):
+    for epsilon in (0.05, 1.0, 10.0, 100.0, 1e6):
+        for delta in (0.5, 1e-3, 1e-9):
+            made = GroupCounts.for_guarantee(ApproxDP(epsilon * groups, delta), groups, adjacency)
+            assert made.guarantee().implies(ApproxDP(epsilon * groups, delta)) is True
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 64, 65, 200])
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_both_roads_charge_the_same_for_several_groups(groups, adjacency):
+    made = GroupCounts.for_guarantee(ApproxDP(4.0, 1e-4), groups, adjacency)
+    certificate = Certificate.issue(
+        subject="groups", events=[made.event()], proofs=["partition_selection"], guarantee=ApproxDP(4.0, 1e-4)
+    )
+    assert verify(certificate).failures == ()
+    assert made.event().delta >= 1e-4 * 0.999
 
 
 @pytest.mark.parametrize("size", [1, 8, 12, 14, 20, 35, 1000])

@@ -56,7 +56,9 @@ def test_it_is_run_charged_and_said(tmp_path):
     plan = make_plan(ASKED, sizes={"people": 500})
     run_plan(plan, {"t": frame()}, tmp_path / "ledger.db", grant=True)
     assert Ledger(tmp_path / "ledger.db").datasets() == [("people", "person")]
-    assert any("each row of t is one person" in sentence for one in plan.publications for sentence in one.about)
+    said = [sentence for one in plan.publications for sentence in one.about]
+    assert "Each row of t is one person, by the author's word." in said
+    assert not any("all rows together" in sentence for sentence in said)
     # The same rows by an identity column are the same people: they have no second budget.
     named = ASKED.replace("each_row(t, person(P)).", "column(t, id, person(P)). rows_per_person(t, 1).")
     table = frame()

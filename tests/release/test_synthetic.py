@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import decimal
 import itertools
 import math
 
@@ -15,6 +17,7 @@ from sfumato.core.compose import compose
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PrivacyParameterError, SchemaError, UndeclaredCellWarning
 from sfumato.release import SyntheticRelease
+from sfumato.release.synthetic import one_way
 from sfumato.release.synthetic.counts import PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import CountTable, Fitted, JunctionTree, cells_needed
 from sfumato.release.synthetic.levels import Levels
@@ -24,7 +27,7 @@ SIZES = (3, 2, 4)
 
 
 def counted(codes: np.ndarray) -> PairCounts:
-    made = PairCounts.empty(SIZES, pairs_within(SIZES, 100))
+    made = PairCounts.empty(SIZES, pairs_within(SIZES))
     made.add(list(codes.T.astype(np.int32)))
     return made
 
@@ -42,7 +45,7 @@ def test_what_one_row_moves_is_what_is_charged(relation):
     generator = np.random.default_rng(3)
     adjacency = REPLACE_ONE if relation == "replace-one" else ADD_REMOVE
     largest_table, largest_scores = 0.0, 0.0
-    scopes = pairs_within(SIZES, 100)
+    scopes = pairs_within(SIZES)
     for _ in range(400):
         rows = random_codes(generator, int(generator.integers(1, 6)))
         other = rows.copy() if relation == "replace-one" else rows[:-1]
@@ -255,9 +258,9 @@ def test_values_stay_in_their_bins():
     generator = np.random.default_rng(0)
     values = pa.array(generator.uniform(0, 100, 500))
     codes = levels.codes(pa.chunked_array([values]))
-    again = levels.values(codes, pa.float64(), generator)
+    again = levels.values(codes, generator)
     assert (levels.codes(pa.chunked_array([again])) == codes).all()
-    whole = levels.values(codes, pa.int32(), generator)
+    whole = dataclasses.replace(levels, kind=pa.int32()).values(codes, generator)
     assert whole.type == pa.int32()
     assert (levels.codes(pa.chunked_array([whole])) == codes).all()
 
@@ -289,3 +292,200 @@ def test_a_wished_pair_is_always_measured():
     table = small_table(np.random.default_rng(2), 3000)
     out = SyntheticRelease(SCHEMA, 1.0, 1e-6, label="ill", workload=[["dose", "smoker"]]).release(table)
     assert ("smoker", "dose") in {one.columns for one in out.measured}
+
+
+# ── numbers inside their bins, impossible combinations, types ────────────────────────────────────────────────────────
+
+
+def skewed(rows: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(17)
+    income = np.where(generator.random(rows) < 0.3, 0.0, generator.lognormal(10, 0.8, rows)).clip(0, 1e6)
+    hours = np.where(generator.random(rows) < 0.4, 40, generator.integers(0, 90, rows)).astype(np.int16)
+    return {"income": income, "hours": hours}
+
+
+NUMBERS = Schema({"income": Interval(0, 1e6), "hours": Interval(0, 100)})
+
+
+def far_off(made: dict[str, np.ndarray], real: dict[str, np.ndarray]) -> float:
+    """The largest error of a mean or a quantile, in standard deviations."""
+    found = []
+    for name, values in real.items():
+        spread = values.std()
+        found.append(abs(made[name].mean() - values.mean()) / spread)
+        ends = [np.quantile(table[name], [0.1, 0.25, 0.5, 0.75, 0.9]) for table in (made, real)]
+        found += (np.abs(ends[0] - ends[1]) / spread).tolist()
+    return max(found)
+
+
+def test_means_and_quantiles_of_skewed_numbers_are_right():
+    real = skewed(30_000)
+    bought = SyntheticRelease(NUMBERS, 2.0, 1e-6).release(real)
+    assert far_off(bought.table, real) < 0.25  # of which the tail of incomes is most
+    assert (bought.table["income"] == 0).mean() == pytest.approx(0.3, abs=0.03)
+    assert (bought.table["hours"] == 40).mean() == pytest.approx(0.4, abs=0.05)
+    equal = SyntheticRelease(NUMBERS, 2.0, 1e-6, buy_edges=False).release(real)
+    assert far_off(equal.table, real) > 0.3  # sixteen equal parts of a million: nearly all in one
+
+
+def test_an_edge_that_stands_twice_is_a_bin_for_that_value_alone():
+    levels = Levels("pay", Interval(0, 100), edges=(0.0, 0.0, 50.0, 100.0, 100.0))
+    values = pa.chunked_array([[0.0, 1e-9, 50.0, 99.0, 100.0, -3.0, 200.0]])
+    assert levels.codes(values).tolist() == [0, 1, 2, 2, 3, 0, 3]
+    made = levels.values(np.array([0, 3, 1, 2], np.int32), np.random.default_rng(0)).to_pylist()
+    assert made[:2] == [0.0, 100.0]
+    assert 0 < made[2] < 50 <= made[3] < 100
+
+
+@pytest.mark.parametrize("plan", ["pairs", "tree", "rounds"])
+def test_what_cannot_occur_never_does(plan):
+    generator = np.random.default_rng(1)
+    sex = generator.choice(["f", "m"], 6000)
+    pregnant = np.where((sex == "f") & (generator.random(6000) < 0.2), "yes", "no")
+    table = {"sex": sex, "pregnant": pregnant, "age": generator.integers(0, 90, 6000), "job": sex}
+    columns = {
+        "sex": Categories(["f", "m"]),
+        "pregnant": Categories(["no", "yes"]),
+        "age": Interval(0, 90, edges=(0, 12, 50, 90)),
+        "job": Categories(["f", "m"]),
+    }
+    never = [{"sex": ["m"], "pregnant": ["yes"]}, {"age": [0, 12], "pregnant": ["yes"], "sex": ["f"]}]
+    free = SyntheticRelease(Schema(columns), 0.3, 1e-6, plan=plan).release(table).table
+    kept = SyntheticRelease(Schema(columns, impossible=never), 0.3, 1e-6, plan=plan).release(table).table
+    both = [(rows["sex"] == "m") & (rows["pregnant"] == "yes") for rows in (free, kept)]
+    assert both[0].any()  # noise alone makes some
+    assert not both[1].any()
+    assert not ((kept["age"] < 12) & (kept["pregnant"] == "yes")).any()
+    assert Schema.from_toml(Schema(columns, impossible=never).to_toml()).impossible == tuple(
+        {name: tuple(values) for name, values in entry.items()} for entry in never
+    )
+
+
+def test_rows_have_the_types_of_their_columns():
+    rows = 400
+    table = pa.table(
+        {
+            "small": pa.array([200] * rows, pa.uint8()),
+            "half": pa.array([0.5] * rows, pa.float32()),
+            "price": pa.array([decimal.Decimal("1.25")] * rows, pa.decimal128(9, 2)),
+            "word": pa.array(["x", "y"] * (rows // 2)).dictionary_encode(),
+            "flag": pa.array([True, False] * (rows // 2)),
+            "code": pa.array([1, 2] * (rows // 2), pa.int8()),
+        }
+    )
+    columns = {
+        "small": Interval(-10, 300),  # wider than the type: nothing may fail after the noise
+        "half": Interval(0, 1),
+        "price": Interval(0, 10),
+        "word": Categories(["x", "y"]),
+        "flag": Categories([False, True]),
+        "code": Categories([1, 2, 300]),
+    }
+    out = SyntheticRelease(Schema(columns), 0.5, 1e-6).release(table).table
+    for name in ("small", "half", "price", "flag"):
+        assert out.schema.field(name).type == table.schema.field(name).type, name
+    assert out.schema.field("word").type == pa.string()
+    assert set(out["code"].to_pylist()) <= {1, 2, 300}
+
+
+def test_a_type_that_only_cells_could_tell_is_not_told():
+    """A list of whole numbers, and the same with one that is none, are released alike."""
+    schema = Schema({"a": Interval(0, 5), "b": Categories(["x", "y"])})
+    kinds = set()
+    for last in (3, 3.5):
+        table = {"a": [*[1, 2, 4] * 30, last], "b": ["x"] * 91}
+        out = SyntheticRelease(schema, 1.0, 1e-6).release(table)
+        kinds.add((out.table["a"].dtype, len(out.certificate.events)))
+    assert len(kinds) == 1
+
+
+# ── several rows of a person ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_rows_of_a_person_are_cut_and_charged():
+    generator = np.random.default_rng(2)
+    who = [f"p{number}" for number in generator.integers(0, 300, 3000)]
+    table = {"who": who, "age": generator.uniform(0, 100, 3000), "ill": generator.choice(["no", "yes"], 3000)}
+    schema = Schema({"age": Interval(0, 100), "ill": Categories(["no", "yes"])})
+    out = SyntheticRelease(schema, 3.0, 1e-6, people="who", rows_per_person=4).release(table)
+    assert str(out.guarantee).endswith("replacing one person")
+    assert min(event.sensitivity for event in out.certificate.events) >= 4 * math.sqrt(2)
+    assert len(out.table["age"]) == pytest.approx(1190, abs=250)
+    assert verify(out.certificate).ok
+    for wrong in (
+        {"rows_per_person": 4},
+        {"people": "age"},
+        {"people": "nobody"},
+        {"people": "who", "rows_per_person": 0},
+    ):
+        with pytest.raises((SchemaError, PrivacyParameterError)):
+            SyntheticRelease(schema, 3.0, 1e-6, **wrong).release(table)
+
+
+# ── what is expected, what is measured ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_forecasts_fall_with_rows_and_epsilon_and_say_when_nothing_is_known():
+    wide = Schema({f"c{number}": Categories([str(level) for level in range(12)]) for number in range(10)})
+    found = [
+        SyntheticRelease(wide, epsilon, 1e-6, label="c0").expected(rows)
+        for epsilon, rows in ((1.0, 10_000), (1.0, 100_000), (4.0, 100_000))
+    ]
+    assert all(len(one) == 3 for one in found)
+    for looser, tighter in itertools.pairwise(found):
+        for before, after in zip(looser, tighter, strict=True):
+            assert after.two_way <= before.two_way
+            assert after.one_way < before.one_way
+    hopeless = SyntheticRelease(wide, 0.01, 1e-9).expected(100)
+    assert not any(one.known for one in hopeless)
+    assert "unknown, up to 1" in str(hopeless[0])
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_intervals_of_measured_counts_hold_the_truth(epsilon):
+    table = small_table(np.random.default_rng(3), 3000)
+    real = pd.DataFrame(table)
+    inside = []
+    for _ in range(12):
+        out = SyntheticRelease(SCHEMA, epsilon, 1e-6, label="ill").release(table)
+        levels, counts, error = one_way(out.measured, "smoker")
+        exact = np.array([(real["smoker"] == level).sum() for level in levels])
+        inside += (np.abs(counts - exact) < 1.96 * error).tolist()
+    assert len(inside) * 0.75 < sum(inside)
+
+
+def test_a_label_of_very_many_levels_stands_alone():
+    generator = np.random.default_rng(0)
+    codes = [str(number) for number in range(3000)]
+    schema = Schema({"zip": Categories(codes), "area": Categories(codes[:100]), "ill": Categories(["no", "yes"])})
+    table = {
+        "zip": generator.choice(codes, 2000),
+        "area": generator.choice(codes[:100], 2000),
+        "ill": generator.choice(["no", "yes"], 2000),
+    }
+    for label in ("zip", "ill", None):
+        assert len(SyntheticRelease(schema, 1.0, 1e-6, label=label).release(table).table["zip"]) == 2000
+
+
+def test_another_estimator_finds_the_same_law():
+    """mbi's mirror descent on the same measured tables: the two laws' marginals differ by less than their noise."""
+    mbi = pytest.importorskip("mbi", reason="the extra [synthetic] is not installed")
+    generator = np.random.default_rng(4)
+    sizes, scopes = (4, 3, 5), [(0, 1), (1, 2)]
+    law = joint(sizes, {scope: generator.normal(size=[sizes[c] for c in scope]) for scope in scopes})
+    tables = []
+    for scope in scopes:
+        exact = 1e4 * law.sum(axis=tuple(c for c in range(3) if c not in scope))
+        tables.append(CountTable(scope, exact + generator.normal(scale=20, size=exact.shape), 20.0))
+    ours = Fitted.to(sizes, tables, 1e4, steps=600)
+    domain = mbi.Domain([str(column) for column in range(3)], sizes)
+    names = [tuple(str(column) for column in scope) for scope in scopes]
+    measurements = [
+        mbi.LinearMeasurement(one.counts.ravel(), name, stddev=20.0) for one, name in zip(tables, names, strict=True)
+    ]
+    theirs = mbi.estimation.MirrorDescent().estimate(domain, measurements, known_total=1e4, iters=1500)
+    for scope, name in zip(scopes, names, strict=True):
+        found = np.asarray(theirs.project(name).datavector()).reshape([sizes[c] for c in scope])
+        held = ours.counts(scope)
+        assert held is not None
+        assert 0.5 * np.abs(found - held).sum() / 1e4 < 0.01

@@ -83,3 +83,37 @@ def test_markup_in_a_name_is_printed_as_text(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr()
     assert "[red]people[/]" in printed.out
     assert "[bold]folk[/]" in printed.err
+
+
+def test_raise_goes_up_only_and_keeps_unit_and_kind(path):
+    run_command(
+        "grant", "survey", "--epsilon", 1, "--delta", 0.001, "--unit", "person", "--note", "board", "--ledger", path
+    )
+    Ledger(path).reserve("survey", ApproxDP(0.8, 0.0), purpose="mean age")
+    done = run_command("raise", "survey", "--epsilon", 2, "--note", "board, in May", "--ledger", path)
+    assert done.exit_code == 0, done.output
+    assert "(2, 0.001)-DP" in done.output
+    assert Ledger(path).datasets() == [("survey", "person")]
+    for words in (("--epsilon", 1.5), ("--mu", 3), ("--epsilon", 2), ("--epsilon", 3, "--delta", 0.0001)):
+        refused = run_command("raise", "survey", *words, "--ledger", path)
+        assert isinstance(refused.exception, SfumatoError), words
+        assert "Nothing changed" in str(refused.exception)
+    unknown = run_command("raise", "surveys", "--epsilon", 9, "--ledger", path)
+    assert isinstance(unknown.exception, SfumatoError)
+    run_command("grant", "survey", "--epsilon", 1, "--unit", "record", "--ledger", path)
+    several = run_command("raise", "survey", "--epsilon", 9, "--ledger", path)
+    assert "--unit" in str(several.exception)
+    assert run_command("raise", "survey", "--epsilon", 9, "--unit", "record", "--ledger", path).exit_code == 0
+
+
+def test_who_decided_is_listed_with_what_was_spent_since(path):
+    run_command("grant", "survey", "--epsilon", 1, "--note", "board [3]", "--ledger", path)
+    for _ in range(2):
+        Ledger(path).reserve("survey", ApproxDP(0.2, 0.0), purpose="mean age")
+    run_command("raise", "survey", "--epsilon", 2, "--ledger", path)
+    shown = run_command("who", "--ledger", path).output
+    assert "board [3]" in shown
+    assert "not said" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    rows = [line for line in shown.splitlines() if re.search(r"\d{4}-\d\d-\d\d", line)]
+    assert [line.rstrip(" │").split()[-1] for line in rows] == ["2", "0"]

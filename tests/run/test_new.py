@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import tomllib
 
 import numpy as np
@@ -204,3 +205,94 @@ def test_noise_wider_than_its_column_is_said_with_what_to_do_instead():
     assert "times the column's width" in first
     assert "sfumato synthesize" in second
     assert wide_noise(LaplaceRelease(schema, epsilon=50.0).prepare()) == []
+
+
+@pytest.fixture
+def stays(tmp_path):
+    path = tmp_path / "stays.parquet"
+    columns = {
+        "encounter_id": [1, 2, 3],
+        "patient_nbr": [7, 7, 8],
+        "age": [71, 98765, 3],
+        "hoursPerWeek": [1.0, 2.0, 3.0],
+        "smokes": [True, False, True],
+        "num_medications": [1, 2, 3],
+    }
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def new(*words: object):
+    return CliRunner().invoke(app, ["new", *map(str, words)])
+
+
+def test_where_several_columns_could_be_the_person_nobody_guesses(stays, tmp_path):
+    with pytest.raises(InputError, match=r"encounter_id, patient_nbr\. Say which with --person"):
+        run_new(stays, tmp_path / "a.pl")
+    assert not (tmp_path / "a.pl").exists()
+    assert new(stays, "-o", tmp_path / "a.pl").exit_code == 1
+    assert new(stays, "-o", tmp_path / "a.pl", "--person", "patient_nbr").exit_code == 0
+    assert "column(stays, patient_nbr, person(P))." in (tmp_path / "a.pl").read_text()
+    asked = []
+
+    def ask(question, names):
+        asked.append((question, tuple(names)))
+        return "patient_nbr"
+
+    run_new(stays, tmp_path / "b.pl", ask=ask)
+    assert asked == [("Who is a row of stays.parquet about?", ("encounter_id", "patient_nbr"))]
+    with pytest.raises(InputError, match="Did you mean patient_nbr"):
+        run_new(stays, tmp_path / "c.pl", person="patientnbr")
+
+
+def test_where_no_column_could_be_the_person_it_is_asked_for(tmp_path):
+    path = tmp_path / "adult.parquet"
+    parquet.write_table(pa.table({"age": [1], "num_children": [2]}), path)
+    with pytest.raises(InputError, match=r"No column .* --person COLUMN, or --each-row"):
+        run_new(path, tmp_path / "a.pl")
+    assert not (tmp_path / "a.pl").exists()
+
+
+def test_a_forgotten_identity_is_one_problem_however_many_lines_need_it():
+    columns = [StarterColumn(f"x{number}", "number", "bool") for number in range(20)]
+    filled = starter_study("t", "t.parquet", columns)
+    filled = filled.replace("fill_in(epsilon)", "1").replace("fill_in(delta)", "0.000001")
+    _, problems = examine(filled)
+    assert len(problems) == 1
+    assert re.search(r"… and \d\d problems that follow from it", problems[0].message)
+    without = "\n".join(line for line in filled.splitlines() if not line.startswith("column(t, fill_in"))
+    _, problems = examine(without)
+    assert [problem.code for problem in problems] == ["table-variable", "unknown-predicate"]
+
+
+def test_only_the_columns_that_are_wanted(stays, tmp_path):
+    done = new(stays, "-o", tmp_path / "a.pl", "--person", "patient_nbr", "--columns", "age, smokes")
+    assert done.exit_code == 0
+    text = (tmp_path / "a.pl").read_text()
+    assert "age(P)" in text
+    assert "smokes(P)" in text
+    assert "edications" not in text
+    with pytest.raises(InputError, match="has no column wages"):
+        run_new(stays, tmp_path / "b.pl", person="patient_nbr", columns=["wages"])
+
+
+def test_ranges_are_proposed_from_names_and_types_alone(stays, tmp_path):
+    run_new(stays, tmp_path / "a.pl", person="patient_nbr")
+    first = (tmp_path / "a.pl").read_text()
+    for line in ("range(age(P), 0, 120).", "range(hoursPerWeek(P), 0, 168).", "range(smokes(P), 0, 1)."):
+        assert line in first
+    assert "range(numMedications(P), fill_in(lowest)" in first
+    assert "98765" not in first
+    parquet.write_table(parquet.read_table(stays).slice(0, 0), stays)
+    run_new(stays, tmp_path / "b.pl", person="patient_nbr")
+    assert (tmp_path / "b.pl").read_text() == first
+
+
+def test_a_table_without_identifiers(stays, tmp_path):
+    assert new(stays, "-o", tmp_path / "a.pl", "--each-row", "--columns", "age,smokes").exit_code == 0
+    text = (tmp_path / "a.pl").read_text()
+    assert "each_row(stays, person(P))." in text
+    filled = text.replace("fill_in(epsilon)", "1").replace("fill_in(delta)", "0.000001")
+    assert run_plan(make_plan(filled), tmp_path, None, random_state=0)["ageMean"].num_rows == 1
+    with pytest.raises(InputError, match="contradict"):
+        run_new(stays, tmp_path / "b.pl", person="patient_nbr", each_row=True)

@@ -6,6 +6,7 @@ what ranking strategies and splitting a budget by cube roots can bear.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import warnings
@@ -20,6 +21,9 @@ from sfumato.lang.term import Compound
 from sfumato.learn import NothingLearnedWarning, PrivateSVDD
 from sfumato.plan.request import Request
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.axis import Axis
+from sfumato.questions.groups import Groups
+from sfumato.questions.quantile import Quantile
 from sfumato.run.publish import STRATEGIES
 
 PATIENT = Adjacency("patient", "replace-one")
@@ -218,11 +222,18 @@ def test_a_channel_within_five_per_cent():
     assert predicted.loss == pytest.approx(predicted.seen[0].error / 100 / size)
 
 
+ASKED = {
+    "quantile": Quantile(values=("x(P)",), ranges=((0.0, 10.0),), numbers=(0.25, 0.5), everybody=True),
+    "groups": Groups(axes=(Axis("city(P)"),)),
+}
+
+
 @pytest.mark.parametrize("kind", sorted({strategy.kind for strategy in STRATEGIES}))
 def test_more_budget_and_more_people_never_hurt(kind):
     """Predictions fall with ε, and with n where n matters at all."""
     target = {"classifier": Categories(["no", "yes"]), "regression": Interval(0, 1)}.get(kind)
     asked = wanted(kind, "y" if target else None, target, 1 if kind == "channel" else 4, ("identity",))
+    asked = dataclasses.replace(asked, question=ASKED.get(kind))
     for strategy in STRATEGIES:
         if strategy.kind != kind or strategy.accepts(asked, promise(1.0, 1e-6)) is not None:
             continue

@@ -90,6 +90,54 @@ def test_edges_come_from_a_file(people):
     done = command(people, "people.parquet", "made", "--grant", "--edges", str(people / "edges.toml"))
     assert done.exit_code == 0, done.output
     measured = parquet.read_table(people / "made" / "measured.parquet").to_pandas()
-    assert set(measured.loc[measured["first"] == "age", "first_level"]) == {"0 to 18", "18 to 65", "65 to 110"}
+    assert set(measured.loc[measured["first"] == "age", "first_level"]) == {"0 to 17", "18 to 64", "65 to 110"}
     (people / "edges.toml").write_text("age = 3\n")
     assert command(people, "people.csv", "other", "--edges", str(people / "edges.toml")).exit_code == 1
+
+
+def test_what_to_expect_is_told_before_anything_is_spent(people):
+    refused = command(people, "people.parquet", "made")  # no grant: nothing is reserved
+    assert refused.exit_code == 1
+    assert "plan tree" in refused.output
+    assert "total variation about" in refused.output
+    assert not Ledger(people / "sfumato-ledger.db").history()
+    assert command(people, "people.parquet", "made", "--plan", "forest").exit_code == 1
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_a_folder_of_parts_gives_what_one_file_gives(people, engine):
+    """The same counts, hence the same law of the rows: compared by the measured total, whose error is known."""
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    frame = parquet.read_table(people / "people.parquet")
+    (people / "parts").mkdir()
+    for number, start in enumerate(range(0, 3000, 700)):
+        parquet.write_table(frame.slice(start, 700), people / "parts" / f"{number}.parquet")
+    done = command(people, "parts", "made", "--grant", "--engine", engine)
+    assert done.exit_code == 0, done.output
+    measured = parquet.read_table(people / "made" / "measured.parquet").to_pandas()
+    sums = measured[measured["table"] == 0]
+    assert abs(sums["count"].sum() - 3000) < 5 * np.sqrt(len(sums)) * sums["standard_error"].iloc[0]
+    assert len(parquet.read_table(people / "made" / "table.parquet")) == 3000
+    assert CliRunner().invoke(app, ["verify", str(people / "made")]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["people.parquet", "people.csv"])
+def test_several_rows_of_one_person_are_charged_to_the_person(people, name):
+    frame = parquet.read_table(people / "people.parquet").to_pandas()
+    frame["who"] = [f"p{number // 6}" for number in range(3000)]
+    frame.to_parquet(people / "people.parquet", index=False)
+    frame.to_csv(people / "people.csv", index=False)
+    undeclared = command(people, name, "made", "--grant")
+    assert undeclared.exit_code == 1  # a column nobody declared
+    done = command(people, name, "made", "--grant", "--people", "who", "--rows-per-person", "2")
+    assert done.exit_code == 0, done.output
+    assert "replacing one person" in done.output
+    made = parquet.read_table(people / "made" / "table.parquet")
+    assert "who" not in made.column_names
+    assert 500 < len(made) < 1500  # 500 people with two rows each, as noisy counts tell it
+    (people / "folder").mkdir()
+    parquet.write_table(parquet.read_table(people / "people.parquet"), people / "folder" / "a.parquet")
+    split = command(people, "folder", "other", "--grant", "--people", "who")
+    assert split.exit_code == 1
+    assert not (people / "other").exists()

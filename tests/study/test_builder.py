@@ -103,7 +103,7 @@ def test_the_text_is_the_same_study():
     assert again.to_text() == study.to_text()
     assert again.title == study.title
     assert again.plan(size=1500).plan.hash == study.plan(size=1500).plan.hash
-    by_hand = make_plan(load(study.to_text()), sizes={"people": 1500})
+    by_hand = make_plan(load(study.to_text()), sizes={"stays": 1500})
     assert by_hand.publications == study.plan(size=1500).plan.publications
 
 
@@ -143,12 +143,14 @@ def test_any_kind_of_frame_stands_for_a_file(kind, tmp_path):
 def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
     """Discovery: a form that is written here and does not work in the language fails."""
     columns = {"nothing": (), "number": "days", "any": "readmitted", "numbers": ["days", "drugs"]}
-    options = {"features": ["drugs"], "uses": ["identity"]}
-    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0).drop_duplicates("patient_nbr")
+    options = {"features": ["drugs"], "uses": ["identity"], "numbers": [0.25, 0.5]}
+    frame = stays(600).assign(drugs=lambda t: t["days"] * 3.0, sex="f").drop_duplicates("patient_nbr")
     for place, form in enumerate(FORMS.values()):
         study = (
             Study("all")
-            .table("stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80)})
+            .table(
+                "stays", frame, person="patient_nbr", columns={**COLUMNS, "drugs": Interval(0, 80), "sex": ["f", "m"]}
+            )
             .promise("public", epsilon=2, delta=1e-6)
         )
         subject = columns.get(form.subject, ["age", "readmitted"])
@@ -161,6 +163,26 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
         assert reader == "public"
         assert len(release[name]) >= 1
         assert name.startswith(form.method)
+        if form.grouped:
+            groups = getattr(study, form.method)(*([subject] if subject else []), to="public", by="sex", **own)
+            assert len(groups.plan(size=300).dry_run()[f"{name} by sex"]) >= 2
+
+
+def test_rows_have_the_columns_of_the_caller(tmp_path):
+    frame = stays(800).drop_duplicates("patient_nbr")
+    study = (
+        Study("m").table("stays", frame, person="patient_nbr", columns=COLUMNS).promise("public", epsilon=5, delta=1e-6)
+    )
+    study = study.synthetic(["age", "days", "readmitted"], label="readmitted", to="public")
+    made = (
+        study.plan(size=400)
+        .run(ledger=tmp_path / "ledger.db", grant=True)["synthetic age, days and readmitted"]
+        .to_pandas()
+    )
+    assert list(made.columns) == ["age", "days", "readmitted"]
+    assert set(made["age"]) <= {"young", "middle", "old"}
+    with pytest.raises(StudyError, match="must be one of the columns"):
+        base().synthetic(["age", "days"], label="readmitted", to="public")
 
 
 def test_a_model_predicts_from_the_columns_of_the_caller(tmp_path):
@@ -179,7 +201,7 @@ def test_methods_have_their_own_help_and_signature():
     assert signature.parameters["to"].default is inspect.Parameter.empty
     for form in FORMS.values():
         assert getattr(Study, form.method).__doc__ == form.help
-    with pytest.raises(StudyError, match=r"There are count, sum, mean"):
+    with pytest.raises(StudyError, match=r"did you mean .mean.. There are .*count.*, mean"):
         base().ask("meen", "days", to="public")
 
 
@@ -195,7 +217,7 @@ def wrong() -> list[tuple[str, object]]:
         ("is neither a number nor a formula", lambda: base().count(where="__import__('os') > 1", to="public")),
         ("is no comparison", lambda: base().count(where="days", to="public")),
         ("at least two rising numbers", lambda: base().histogram("days", edges=[5, 1], to="public")),
-        ("needs no edges", lambda: base().histogram("age", edges=[5, 1], to="public")),
+        ("there is no column of numbers", lambda: base().histogram("age", edges=[5, 1], to="public")),
         ("another question is called", lambda: asked().mean("days", to="public", name="mean days by age")),
         ("there is a promise towards 'public' already", lambda: base().promise("public", epsilon=1)),
         ("exactly one of epsilon, mu and rho", lambda: base().promise("third")),

@@ -54,7 +54,7 @@ def shown(tmp_path_factory):
         "answer": release["histogram c"],
         "certificate": release.certificate,
         "schema": schema,
-        "balance": Ledger(folder / "ledger.db").balance("people", "person"),
+        "balance": Ledger(folder / "ledger.db").balance("t", "person"),
         "table": GaussianRelease(schema, epsilon=2.0, delta=1e-6, label="c").release(table),
         "synthetic": SyntheticRelease(schema, epsilon=2.0, delta=1e-6).release(table),
         "model": release.model("model"),

@@ -133,7 +133,7 @@ class _FlowerCoordination:
         deadline = time.monotonic() + self._join_seconds
         asked: set[int] = set()
         waiting: set[str] = set()
-        while len(self._members) < len(self.round.centres) and time.monotonic() < deadline:
+        while not self._everybody_is_here() and time.monotonic() < deadline:
             new = [node for node in self._grid.get_node_ids() if node not in asked]
             asked.update(new)
             offer = Frame({"kind": "round"}, Offer.of(self.round).to_bytes())
@@ -146,6 +146,9 @@ class _FlowerCoordination:
             if centre.name not in self._members.values():
                 self.absent[centre.name] = "never joined"
         self.aggregator.advance()
+
+    def _everybody_is_here(self) -> bool:
+        return len(self._members) == len(self.round.centres)
 
     def _let_in(self, reply: Any) -> None:
         node = reply.metadata.src_node_id

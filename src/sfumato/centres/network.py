@@ -117,8 +117,15 @@ class Coordination:
             raise MessageError(f"{name} spoke for somebody else.")
         self.aggregator.accept(message)
         self._members[name] = reader, writer
-        if len(self._members) == len(self.round.centres):
+        self._look_round()
+
+    def _look_round(self) -> None:
+        """Nobody is waited for any longer once everybody is here."""
+        if self._everybody_is_here():
             self._complete.set()
+
+    def _everybody_is_here(self) -> bool:
+        return len(self._members) == len(self.round.centres)
 
     async def conduct(self) -> Aggregate:
         """All steps; afterwards every centre that is still there knows the outcome."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sfumato.centres.network import coordinate, take_part
+from sfumato.centres.network import Coordination, coordinate, take_part
 from sfumato.centres.node import Account
 from sfumato.centres.outcome import Aggregate
 from sfumato.centres.round import Round
@@ -68,11 +68,12 @@ def aggregate_locally(
     join_seconds: float = 60.0,
     mains: Mapping[str, Callable[[CentreTask], None]] | None = None,
     started: Callable[[Mapping[str, BaseProcess]], None] = lambda _: None,
+    coordination: type[Coordination] = Coordination,
 ) -> Aggregate:
     """Run the round with a process for each centre in `cells`, over sockets of this machine.
 
     `account` is called in each process with the centre's name. `mains` replaces what a process runs, for tests of
-    centres that misbehave.
+    centres that misbehave, `coordination` what the coordinator does.
     """
     context = _context()
     processes: dict[str, BaseProcess] = {}
@@ -89,7 +90,7 @@ def aggregate_locally(
         await asyncio.to_thread(start, host, port)
 
     try:
-        return asyncio.run(coordinate(agreed, join_seconds=join_seconds, ready=ready))
+        return asyncio.run(coordinate(agreed, join_seconds=join_seconds, ready=ready, coordination=coordination))
     finally:
         _end(processes)
 

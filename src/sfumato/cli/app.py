@@ -8,8 +8,10 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +40,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
 )
 app.command("privatize")(privatize)
 app.command("release")(release)
@@ -159,16 +161,27 @@ def plan(
     size: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Plan again whenever the file changes, until Ctrl-C.")] = False,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
-    from sfumato.cli.study import read_sizes, show_plan, write_new
+    from sfumato.cli.study import read_sizes, show_plan, watched, write_new
     from sfumato.run.aims import aims_of
     from sfumato.run.study_file import plan_study
 
-    made = plan_study(study, data, read_sizes(size))
-    if out is not None:
-        write_new(out, made.to_json())
-    show_plan(made, Console(), aims_of(made, read_sizes(size)))
+    console, sizes = Console(), read_sizes(size)
+
+    def once() -> None:
+        made = plan_study(study, data, sizes)
+        if out is not None:
+            write_new(out, made.to_json())
+        show_plan(made, console, aims_of(made, sizes))
+        words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
+        console.print(f"Next: {shlex.join(words)}", markup=False, highlight=False, soft_wrap=True)
+
+    if watch:
+        watched(study, once, console)
+    else:
+        once()
 
 
 @app.command()
@@ -290,11 +303,23 @@ def new(
     table: Annotated[Path, typer.Argument(help="A Parquet or CSV file; only names and types of columns are read.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")] = Path("study.pl"),
     schema: Annotated[Path | None, typer.Option(help="Write a schema for `sfumato release` too.")] = None,
+    person: Annotated[str | None, typer.Option(help="The column that says who a row is about.")] = None,
+    each_row: Annotated[bool, typer.Option("--each-row", help="Every row is another person.")] = False,
+    columns: Annotated[str | None, typer.Option(help="Only these columns: a,b,c. All of them if left out.")] = None,
 ) -> None:
-    """Begin a study from a table's column names and types, with marked gaps that `sfumato check` reports."""
+    """Begin a study from a table's column names and types, with marked gaps that `sfumato check` reports.
+
+    Example: sfumato new stays.parquet --person patient_nbr --columns age,days
+    """
     from sfumato.cli.new import run_new
 
-    print(run_new(table, out, schema))
+    wanted = [name.strip() for name in columns.split(",") if name.strip()] if columns is not None else None
+    ask = _which if sys.stdin.isatty() and sys.stdout.isatty() else None
+    print(run_new(table, out, schema, person=person, each_row=each_row, columns=wanted, ask=ask))
+
+
+def _which(question: str, names: Sequence[str]) -> str:
+    return str(typer.prompt(f"{question} One of {', '.join(names)}", default=names[0]))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`sfumato ledger show | grant | settle | history`: the budget at the command line.
+"""`sfumato ledger show | grant | raise | who | settle | history`: the budget at the command line.
 
 In:   arguments; the ledger's path from --ledger, SFUMATO_LEDGER, or sfumato-ledger.db in the current folder (runs and
       releases look beside their data instead, and say where).
@@ -96,6 +96,76 @@ def grant(
     if others:
         _console().print(Text(f"{dataset} also has a budget with the unit {' and '.join(others)}; it stays as it is."))
     _console().print(Text(str(book.balance(dataset, who))))
+
+
+@ledger_app.command("raise")
+def raise_grant(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    *,
+    epsilon: Annotated[float | None, typer.Option(help="ε of the whole budget from now on.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ; as it is if left out.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Gaussian μ, for a budget stated so.")] = None,
+    rho: Annotated[float | None, typer.Option(help="Zero-concentrated ρ, for a budget stated so.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Whose budget, where there are several.")] = None,
+    note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
+    ledger: LedgerPath = DEFAULT_LEDGER,
+) -> None:
+    """Raise a budget that exists, in its own currency and for its own unit. Lowering one is refused.
+
+    Example: sfumato ledger raise people --epsilon 2 --note "data board, 3 May"
+    """
+    from sfumato.core import ApproxDP
+    from sfumato.ledger.ledger import Ledger
+
+    book = Ledger(ledger, create=False)
+    book.history(dataset)  # an unknown name is refused with the nearest known one
+    units = [known for name, known in book.datasets() if name == dataset and unit in (None, known)]
+    if len(units) != 1:
+        known = [other for name, other in book.datasets() if name == dataset]
+        raise LedgerError(
+            f"{dataset} has a budget with the unit {' and with the unit '.join(known)}. Say which with "
+            f"--unit {shlex.quote(known[0])}. Nothing changed."
+        )
+    granted = book.balance(dataset, units[0]).granted
+    if isinstance(granted, ApproxDP) and epsilon is not None and delta is None:
+        delta = granted.delta_
+    total = _total(epsilon, delta, mu, rho).under(granted.adjacency)
+    if type(total) is not type(granted) or total.implies(granted) is True or granted.implies(total) is not True:
+        raise LedgerError(
+            f"{dataset} has {granted.describe()}, and {total.describe()} is no higher budget of that kind. Lowering or "
+            "changing it is a new decision: sfumato ledger grant. Nothing changed."
+        )
+    book.grant(dataset, total, note=note)
+    _console().print(Text(str(book.balance(dataset, units[0]))))
+
+
+@ledger_app.command()
+def who(dataset: DatasetName = None, ledger: LedgerPath = DEFAULT_LEDGER) -> None:
+    """Who decided on each budget, when and why: every grant with its note, and what was spent under it."""
+    from sfumato.ledger.ledger import Ledger
+
+    records = Ledger(ledger, create=False).history(dataset)
+    table = Table(title=Text(f"Decisions in {ledger.name}"), title_justify="left")
+    table.add_column("when (UTC)", width=10)
+    table.add_column("dataset, who is protected", overflow="fold")
+    table.add_column("granted in all", overflow="fold")
+    table.add_column("who decided, and why", overflow="fold")
+    table.add_column("runs since", justify="right")
+    for place, record in enumerate(records):
+        if record.action != "grant":
+            continue
+        later = records[place + 1 :]
+        same = [one for one in later if (one.dataset, one.unit) == (record.dataset, record.unit)]
+        until = next((at for at, one in enumerate(same) if one.action == "grant"), len(same))
+        runs = sum(one.action == "reserve" for one in same[:until])
+        table.add_row(
+            f"{record.created:%Y-%m-%d %H:%M:%S}",
+            _who(record.dataset, record.amount.adjacency),
+            _amount(record.amount),
+            Text(record.text or "not said: --note tells it next time"),
+            str(runs),
+        )
+    _console().print(table)
 
 
 @ledger_app.command()

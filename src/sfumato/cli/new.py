@@ -13,12 +13,16 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.errors import DataError, InputError
+from sfumato.lang.problem import nearest
+from sfumato.lang.proposals import could_be_person
 from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
 from sfumato.network.text_files import check_separator
 
@@ -27,21 +31,84 @@ __all__ = ["header_of", "run_new"]
 _LONGEST_HEADER = 1_000_000
 
 
-def run_new(table: Path, out: Path, schema: Path | None = None) -> str:
-    """Write the study (and the schema); files that exist are left alone. Returns what to print."""
-    columns = header_of(table)
-    targets = [(out, starter_study(_table_name(table), table.name, columns))]
+def run_new(
+    table: Path,
+    out: Path,
+    schema: Path | None = None,
+    *,
+    person: str | None = None,
+    each_row: bool = False,
+    columns: Sequence[str] | None = None,
+    ask: Callable[[str, Sequence[str]], str] | None = None,
+) -> str:
+    """Write the study (and the schema); files that exist are left alone. Returns what to print.
+
+    `person` is the column that says who a row is about, `columns` those to write of (all if None). Where several
+    columns could be the person `ask` is asked with their names; without it that is an error that names the option.
+    """
+    found = header_of(table)
+    person = _person(table, found, person, each_row, ask)
+    wanted = _wanted(table, found, columns, person, each_row)
+    text = starter_study(_table_name(table), table.name, wanted, person, each_row)
+    targets = [(out, text)]
+    columns = [column.name for column in wanted]
     if schema is not None:
-        targets.append((schema, starter_schema(table.name, columns)))
+        targets.append((schema, starter_schema(table.name, wanted)))
     for path, _ in targets:
         if path.exists():
             raise InputError(f"{path} exists already and was left as it is. Choose another name with --out.")
     for path, text in targets:
         _write_new(path, text)
     names = " and ".join(str(path) for path, _ in targets)
-    untyped = any(column.kind == "unknown" for column in columns)
+    untyped = any(column.kind == "unknown" for column in wanted)
     types = " Types were not looked at: say which columns are categories." if untyped else ""
     return f"{names}: {len(columns)} column(s), no value read.{types} Fill in what is marked, then: sfumato check {out}"
+
+
+def _person(
+    table: Path,
+    found: Sequence[StarterColumn],
+    person: str | None,
+    each_row: bool,
+    ask: Callable[[str, Sequence[str]], str] | None,
+) -> str | None:
+    names = [column.name for column in found]
+    if person is not None and each_row:
+        raise InputError("--person and --each-row contradict each other. Nothing was written.")
+    if person is not None:
+        _check_known(table, [person], names)
+        return person
+    could = could_be_person(names)
+    if each_row or len(could) == 1:
+        return None
+    if ask is None:
+        found_some = f"{len(could)} columns of {table.name} could say who a row is about: {', '.join(could)}"
+        raise InputError(
+            f"{found_some if could else f'No column of {table.name} seems to say who a row is about'}. Say which with "
+            f"--person {shlex.quote(could[0]) if could else 'COLUMN'}, or --each-row if every row is another person. "
+            "Nothing was written."
+        )
+    answer = ask(f"Who is a row of {table.name} about?", could or names)
+    _check_known(table, [answer], names)
+    return answer
+
+
+def _wanted(
+    table: Path, found: Sequence[StarterColumn], columns: Sequence[str] | None, person: str | None, each_row: bool
+) -> list[StarterColumn]:
+    if columns is None:
+        return list(found)
+    _check_known(table, columns, [column.name for column in found])
+    identity = [person] if person is not None else could_be_person(column.name for column in found)
+    return [c for c in found if c.name in columns or (c.name in identity and not each_row)]
+
+
+def _check_known(table: Path, asked: Sequence[str], names: Sequence[str]) -> None:
+    for name in asked:
+        if name not in names:
+            close = nearest(name, names)
+            hint = f" Did you mean {close}?" if close else f" It has: {', '.join(names)}."
+            raise InputError(f"{table.name} has no column {name}.{hint} Nothing was written.")
 
 
 def header_of(table: Path) -> tuple[StarterColumn, ...]:

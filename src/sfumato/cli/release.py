@@ -96,6 +96,8 @@ def release(
         )  # fmt: skip
     for warning in caught:
         console.print(str(warning.message), style="yellow", highlight=False, markup=False)
+    for sentence in wide_noise(prepared):  # before anything is spent
+        console.print(sentence, style="yellow", highlight=False, markup=False)
     path = Path(source)
     place = (ledger or default_ledger(source)).resolve()
     console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
@@ -128,7 +130,7 @@ def release(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
     )
     console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
-    for note in (*prepared.notes, *wide_noise(prepared)):
+    for note in prepared.notes:
         console.print(note, highlight=False, markup=False)
 
 

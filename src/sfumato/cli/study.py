@@ -8,19 +8,25 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import told_before
+from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
 
-__all__ = ["plan_table", "read_sizes", "show_plan", "write_new"]
+__all__ = ["plan_table", "read_sizes", "show_plan", "watched", "write_new"]
+
+#: Seconds between two looks at a watched file.
+_PAUSE = 0.4
 
 
 def read_sizes(given: list[str] | None) -> dict[str, float]:
@@ -63,8 +69,40 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
+    for sentence in verdicts(plan):
+        console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
+
+
+def watched(
+    study: Path, once: Callable[[], None], console: Console, wait: Callable[[float], None] = time.sleep
+) -> None:
+    """Call `once` now and whenever the file changes, until Ctrl-C; what is wrong is told, and waited for."""
+    seen: tuple[int, int] | None = None
+    try:
+        while True:
+            now = _stamp(study)
+            if now != seen:
+                seen = now
+                console.rule(f"{study.name} at {datetime.now():%H:%M:%S}", align="left")
+                try:
+                    once()
+                except SfumatoError as error:
+                    console.print(Text.assemble((type(error).__name__, "red"), f": {error}"), soft_wrap=True)
+                console.print("Waiting for changes; Ctrl-C ends it. Nothing is spent by planning.", style="dim")
+            wait(_PAUSE)
+    except KeyboardInterrupt:
+        console.print("Stopped. Nothing was spent.")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file is saved; (0, 0) while an editor has it away."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
 
 
 def write_new(path: Path, text: str) -> None:

@@ -7,8 +7,9 @@ Out:  a call of run/synthesize.py with a progress bar.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,11 +20,17 @@ from sfumato.cli.ledger import granting
 from sfumato.core.schema import Schema
 from sfumato.errors import SchemaError
 
+if TYPE_CHECKING:
+    from sfumato.release.synthetic.plans import Forecast
+
 __all__ = ["synthesize"]
 
 
 def synthesize(
-    source: Annotated[Path, typer.Argument(metavar="TABLE", help="The private table: a .parquet or .csv file.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="The private table: a .parquet or .csv file, a folder of Parquet, s3://…"),
+    ],
     schema: Annotated[Path, typer.Option(help="Public bounds and categories of its columns (TOML).")],
     epsilon: Annotated[float, typer.Option(help="ε for one row.")],
     delta: Annotated[float, typer.Option(help="δ for one row, such as 1e-6.")],
@@ -35,7 +42,24 @@ def synthesize(
     absent: Annotated[
         list[str] | None, typer.Option(help="A column whose missing values are a level of their own; may be repeated.")
     ] = None,
+    people: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose a row is; it is not published, and people are protected."),
+    ] = None,
+    rows_per_person: Annotated[
+        int, typer.Option(help="With --people: how many rows of one person count. The noise grows with it.")
+    ] = 1,
+    plan: Annotated[
+        str | None, typer.Option(help="pairs, tree or rounds; default: the one of least expected error.")
+    ] = None,
+    equal_bins: Annotated[
+        bool,
+        typer.Option("--equal-bins", help="Numbers without edges are cut into 16 equal parts; no edges are bought."),
+    ] = False,
     rows: Annotated[int | None, typer.Option(help="How many rows to make; default: as many as the table has.")] = None,
+    engine: Annotated[
+        str, typer.Option(help="Who counts: local, dask (workers on this machine), or a scheduler at tcp://host:8786.")
+    ] = "local",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file; default: beside TABLE.")
     ] = None,
@@ -52,7 +76,6 @@ def synthesize(
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.synthetic import SyntheticRelease
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
-    from sfumato.run.files import TableFile
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.synthesize import synthesize_file
 
@@ -64,28 +87,45 @@ def synthesize(
         label=label,
         edges={} if edges is None else _read_edges(edges),
         absent=tuple(absent or ()),
+        people=people,
+        rows_per_person=rows_per_person,
+        plan=plan,
+        buy_edges=not equal_bins,
         rows=rows,
     )
-    place = (ledger or default_ledger(str(source))).resolve()
+    place = (ledger or default_ledger(source)).resolve()
     console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
     allowed = granting(grant, console)
     with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("counting", total=TableFile.open(source).row_count())
+        task = bar.add_task("counting", total=None)
         remember_ledger(place)  # before anything is reserved in it
         book = Ledger(place, beside=known_ledgers())
-        name = dataset or source.stem
+        name = dataset or Path(source).stem
         with told_when_interrupted():
             promise = synthesize_file(
-                source, release, out, book, name, progress=lambda n: bar.advance(task, n), grant=allowed
-            )
+                source, release, out, book, name, engine=engine, progress=lambda n: bar.advance(task, n),
+                tell=lambda forecasts: _tell(console, forecasts), grant=allowed,
+            )  # fmt: skip
     console.print(
         Text.assemble(
-            "Published ", (str(out), "bold"), ": table.parquet, measured.parquet, certificate.json, README.txt"
+            "Published ",
+            (str(out), "bold"),
+            ": table.parquet, measured.parquet, marginals.html, certificate.json, README.txt",
         )
     )
     console.print(f"Promise: {promise}", highlight=False, markup=False)
     console.print((out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0], highlight=False, markup=False)
     console.print(f"Next: sfumato verify {out}", highlight=False, markup=False)
+
+
+def _tell(console: Console, forecasts: Sequence[Forecast]) -> None:
+    """What to expect, before anything is spent."""
+    from sfumato.release.synthetic.plans import best_plan
+
+    best = best_plan(forecasts)
+    for one in forecasts:
+        mark = "taken" if one is best else "not taken"
+        console.print(f"plan {one.plan.name} ({mark}): {one}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _read_edges(path: Path) -> dict[str, list[float]]:

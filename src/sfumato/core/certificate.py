@@ -16,7 +16,6 @@ import json
 import math
 import os
 import platform
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from sfumato.core.compose import ComposedDP, compose
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.records import event_from_dict, guarantee_from_dict
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, CertificateVersionError, InputError, UnprovedError
 
 __all__ = ["NOT_FOR_PUBLICATION", "SCHEMA_VERSION", "Certificate", "Claims"]
@@ -257,16 +257,7 @@ class Certificate(Shown):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the JSON so that a crash leaves the old file or the new one, never half of one."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-        try:
-            with draft.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole_file(path, self.to_json())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Certificate:

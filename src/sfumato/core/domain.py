@@ -17,6 +17,7 @@ of Python objects has none but those of its cells, so it is read cell by cell.
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import warnings
@@ -90,7 +91,8 @@ class Interval(Domain):
     """Numbers from `low` to `high`. Values outside, ±inf too, are clipped; missing values and NaN become `null`.
 
     `null=None` is your word that there are none. One that is there all the same is put at the middle of the interval,
-    and an UndeclaredCellWarning tells you so.
+    and an UndeclaredCellWarning tells you so. `edges` are public ends of bins for whoever counts (synthetic rows): they
+    rise from `low` to `high`; one that stands twice is a bin of its own for exactly that value.
 
     >>> Interval(0, 110, null=0).place(np.array([34.0, 250.0, np.nan]), "age")
     array([ 34., 110.,   0.])
@@ -101,6 +103,7 @@ class Interval(Domain):
     low: float
     high: float
     null: float | None = field(default=None, kw_only=True)
+    edges: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
@@ -113,6 +116,8 @@ class Interval(Domain):
             object.__setattr__(self, "null", checked_number(self.null, "Interval: null"))
             if not self.low <= self.null <= self.high:
                 raise SchemaError(f"Interval: null={self.null!r} lies outside [{self.low!r}, {self.high!r}].")
+        if self.edges is not None:
+            object.__setattr__(self, "edges", _checked_edges(self.edges, self.low, self.high))
 
     @property
     def width(self) -> float:
@@ -308,6 +313,19 @@ def checked_number(value: Any, what: str) -> float:
         if math.isfinite(value):
             return float(value)
     raise SchemaError(f"{what} must be a finite number.")
+
+
+def _checked_edges(edges: Any, low: float, high: float) -> tuple[float, ...]:
+    if isinstance(edges, (str, bytes, Set)) or not isinstance(edges, Iterable):
+        raise SchemaError("Interval: edges must be a list of numbers.")
+    checked = tuple(checked_number(edge, "Interval: edges") for edge in edges)
+    pairs = list(itertools.pairwise(checked))
+    twice = [first for first, second in pairs if first == second]
+    if (checked[:1], checked[-1:]) != ((low,), (high,)) or any(first > second for first, second in pairs):
+        raise SchemaError(f"Interval: edges must rise from {low:g} to {high:g}, the ends of the interval.")
+    if len(twice) > len(set(twice)):
+        raise SchemaError("Interval: an edge may stand twice (a bin for that value alone), not more often.")
+    return checked
 
 
 def checked_text(value: str, what: str) -> str:

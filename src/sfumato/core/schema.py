@@ -13,11 +13,16 @@ The encoding uses nothing but the schema: no mean, no maximum, no list of observ
     low = 0
     high = 110
     null = 0                # optional: where missing values go
+    edges = [0, 18, 65, 110]  # optional: bins for whoever counts
 
     [columns.sex]
     kind = "categories"
     values = ["f", "m"]
     unknown = "f"           # optional: where unlisted values go
+
+    [[impossible]]          # optional, as often as needed: what cannot occur together
+    sex = ["m"]
+    age = [0, 5]            # of an interval: from, to
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ import re
 import secrets
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +63,10 @@ _SMALLEST_NORM, _LARGEST_NORM = 1e-100, 1e100
 class Schema(Shown):
     """Columns in order, each with its Domain; with `norm`, a bound on the L2 norm of every encoded record.
 
-    Equal when columns, order, domains and norm are equal.
+    `impossible` lists combinations that everybody knows cannot occur, each a mapping from two or three columns to
+    categories, or to the two ends of a range of numbers: synthetic rows keep away from them.
+
+    Equal when columns, order, domains, norm and what is impossible are equal.
 
     >>> schema = Schema({"age": Interval(0, 100), "sex": Categories(["f", "m"])})
     >>> schema.encode({"age": [25, 200], "sex": ["m", "f"]})
@@ -68,9 +76,11 @@ class Schema(Shown):
 
     columns: Mapping[str, Domain]
     norm: float | None = None
+    impossible: Sequence[Mapping[str, Sequence[Any]]] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(_checked_columns(self.columns)))
+        object.__setattr__(self, "impossible", _checked_impossible(self.impossible, self.columns))
         if self.norm is not None:
             object.__setattr__(self, "norm", _checked_norm(self.norm))
 
@@ -82,19 +92,21 @@ class Schema(Shown):
 
     def __repr__(self) -> str:
         norm = "" if self.norm is None else f", norm={self.norm!r}"
-        return f"Schema({dict(self.columns)!r}{norm})"
+        never = f", impossible={[dict(entry) for entry in self.impossible]!r}" if self.impossible else ""
+        return f"Schema({dict(self.columns)!r}{norm}{never})"
 
     def _card(self) -> Card:
         rows = [[name, domain.kind, *_words(domain)] for name, domain in self.columns.items()]
         head = ["column", "kind", "may hold", "absent or unlisted cells"]
         return Card("Schema", head=head, rows=rows, kind="public facts, never learned from data")
 
-    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Domain], float | None]]:
-        return Schema, (dict(self.columns), self.norm)  # a mapping proxy cannot be pickled
+    def __reduce__(self) -> tuple[type[Schema], tuple[Any, ...]]:
+        # A mapping proxy cannot be pickled.
+        return Schema, (dict(self.columns), self.norm, [dict(entry) for entry in self.impossible])
 
     @property
-    def _key(self) -> tuple[tuple[tuple[str, Domain], ...], float | None]:
-        return tuple(self.columns.items()), self.norm
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(self.columns.items()), self.norm, tuple(tuple(entry.items()) for entry in self.impossible)
 
     @cached_property
     def slices(self) -> Mapping[str, slice]:
@@ -114,12 +126,15 @@ class Schema(Shown):
 
     def select(self, names: Iterable[str]) -> Schema:
         """The named columns only, in the order named; the norm stays."""
-        return Schema({name: self.columns[name] for name in self._known(names)}, self.norm)
+        return self._of({name: self.columns[name] for name in self._known(names)})
 
     def without(self, names: Iterable[str]) -> Schema:
         """Every column but the named ones; the norm stays."""
         dropped = self._known(names)
-        return Schema({name: domain for name, domain in self.columns.items() if name not in dropped}, self.norm)
+        return self._of({name: domain for name, domain in self.columns.items() if name not in dropped})
+
+    def _of(self, columns: dict[str, Domain]) -> Schema:
+        return Schema(columns, self.norm, [entry for entry in self.impossible if entry.keys() <= columns.keys()])
 
     def _known(self, names: Iterable[str]) -> list[str]:
         listed = [names] if isinstance(names, str) else list(names)
@@ -192,7 +207,8 @@ class Schema(Shown):
         high = 110
         """
         head = [] if self.norm is None else [f"norm = {_toml_value(self.norm)}\n"]
-        return "\n".join(head + [_toml_table(name, domain) for name, domain in self.columns.items()])
+        never = ["\n".join(["[[impossible]]", *_toml_lines(entry)]) + "\n" for entry in self.impossible]
+        return "\n".join(head + [_toml_table(name, domain) for name, domain in self.columns.items()] + never)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the TOML file in one step: a reader finds the old file or the new one, never half of it."""
@@ -230,6 +246,35 @@ def _checked_columns(columns: Any) -> dict[str, Domain]:
     return {checked_text(name, "Schema: column name"): domain for name, domain in columns.items()}
 
 
+def _checked_impossible(entries: Any, columns: Mapping[str, Domain]) -> tuple[Mapping[str, tuple[Any, ...]], ...]:
+    if isinstance(entries, (str, bytes, Mapping)) or not isinstance(entries, Iterable):
+        raise SchemaError("Schema: impossible must be a list of mappings from columns to values.")
+    return tuple(_checked_combination(entry, columns) for entry in entries)
+
+
+def _checked_combination(entry: Any, columns: Mapping[str, Domain]) -> Mapping[str, tuple[Any, ...]]:
+    if not isinstance(entry, Mapping) or not 2 <= len(entry) <= 3:
+        raise SchemaError("Schema: impossible combines two or three columns, such as {sex: [m], age: [0, 5]}.")
+    checked: dict[str, tuple[Any, ...]] = {}
+    for name, values in entry.items():
+        domain = columns.get(name)
+        if domain is None:
+            raise SchemaError(f"Schema: impossible names {name!r}, which is no column{nearest(str(name), columns)}.")
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise SchemaError(f"Schema: impossible needs a list of values for {name}.")
+        listed = tuple(values)
+        if isinstance(domain, Interval):
+            ends = tuple(checked_number(end, f"Schema: impossible {name}") for end in listed)
+            if len(ends) != 2 or not domain.low <= ends[0] <= ends[1] <= domain.high:
+                raise SchemaError(f"Schema: impossible needs the two ends of a range inside {name}'s interval.")
+            checked[name] = ends
+        elif isinstance(domain, Categories) and listed and all(value in domain.values for value in listed):
+            checked[name] = listed
+        else:
+            raise SchemaError(f"Schema: impossible names a value of {name} that is not among its categories.")
+    return MappingProxyType(checked)
+
+
 def _checked_norm(norm: Any) -> float:
     checked = checked_number(norm, "Schema: norm")
     if not _SMALLEST_NORM <= checked <= _LARGEST_NORM:
@@ -244,11 +289,12 @@ def _parsed(text: str) -> Schema:
         # ValueError and not only TOMLDecodeError: an integer of 5000 digits raises the former.
         hint = "" if "\n" in text or not text.endswith(".toml") else " To read a file call Schema.read(path)."
         raise SchemaError(f"The schema is not valid TOML: {error}.{hint}") from error
-    _refuse_unknown(document, ("columns", "norm"), "the top level")
+    _refuse_unknown(document, ("columns", "norm", "impossible"), "the top level")
     columns = document.get("columns", {})
     if not isinstance(columns, dict):
         raise SchemaError("columns must be a table: write [columns.NAME] for each column.")
-    return Schema({name: _parsed_domain(name, entry) for name, entry in columns.items()}, document.get("norm"))
+    domains = {name: _parsed_domain(name, entry) for name, entry in columns.items()}
+    return Schema(domains, document.get("norm"), document.get("impossible", ()))
 
 
 def _parsed_domain(name: str, entry: Any) -> Domain:
@@ -293,6 +339,10 @@ def _toml_table(name: str, domain: Domain) -> str:
         if part.init and value is not None:
             lines.append(f"{part.name} = {_toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _toml_lines(entry: Mapping[str, tuple[Any, ...]]) -> list[str]:
+    return [f"{_toml_key(name)} = {_toml_value(values)}" for name, values in entry.items()]
 
 
 def _toml_value(value: Any) -> str:

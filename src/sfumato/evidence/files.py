@@ -32,7 +32,8 @@ def published_files(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
         found: dict[tuple[str, str], tuple[str, ...]] = {}
         for entry in index:
             stem = entry["file"].removesuffix("parquet")
-            names = (entry["file"], *(f"{stem}{ending}" for ending in entry.get("documents", ("json",))))
+            names = [entry["file"], *(f"{stem}{ending}" for ending in entry.get("documents", ("json",)))]
+            names += [f"{stem}{name}.parquet" for name in entry.get("tables", ())]
             present = tuple(dict.fromkeys(f"results/{n}" for n in names if (folder / "results" / n).is_file()))
             key = (entry["publication"], entry["observer"])
             found[key] = (*found.get(key, ()), *present)

@@ -27,11 +27,22 @@ _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
 _ACTS = {
     "table": "Every cell carries its own noise; the .noise.json file has the law of each column. Hand its covariance "
     "to an estimator that knows the noise. Categories were answered at random: correct their counts.",
+    "synthetic": "The rows are invented: no row stands for anybody. They were made from noisy counts of columns and "
+    "pairs of columns. Good for trying out programs, teaching, models, and tables of one or two columns; not for "
+    "single people, rare combinations of three and more columns, or tests of significance: no interval can be read "
+    "off the rows alone. For answers with an error take the .measured.parquet file: the noisy counts themselves, "
+    "unbiased, each with its standard error, all errors independent. The .marginals.html file compares the two.",
     "classifier": "The model was trained with noise; its weights are plain numbers in the .json file. Predictions are "
     "yours to make: they reveal no more. Its score on the private rows was not published.",
     "regression": "The coefficients were computed with noise and are plain numbers in the .json file. Their standard "
     "errors must include it: do not take those of an ordinary regression.",
     "outliers": "The region was fitted with noise and is in the .json file. Who lies outside of it was not published.",
+    "quantile": "The numbers themselves were drawn, from a public list and all together, the likelier the nearer they "
+    "are to the quantiles of the rows; rows between neighbouring numbers were counted with Laplace noise. The interval "
+    "holds the quantile of the rows in at least 95 of 100 draws; the standard error is its width over 4.24.",
+    "groups": "Values that few people have are left out by chance: that a value is missing here does not say that "
+    "nobody has it. Counts of named values carry noise on whole numbers; small groups are named when their noise was "
+    "large, which the interval knows and the value does not.",
     "channel": "Every value was replaced by one of a public list, with public probabilities in the channel's file. "
     "Single values mean little; estimate with TailoredNoise.read(FILE).estimate(values, use).",
 }
@@ -176,8 +187,9 @@ def _rules(plan: Plan) -> list[str]:
         "Report a number with its interval: low and high beside each value hold the truth in 95 of 100 cases; an end "
         "that is null in a .json file is unbounded. They are for the noise alone, about these people; add the sampling "
         "error of your own question: total variance = noise variance + sampling variance.",
-        "A difference of two numbers has the variance s1² + s2²; a sum of k numbers adds all their variances. A total "
-        "of many noisy parts is worse than the same total published once.",
+        "A difference of two numbers has the variance s1² + s2², a sum of k numbers the sum of all their variances. "
+        "Where a line above says that errors are correlated this is not so; the standard error of a sum or difference "
+        "is then at most the sum of theirs. A total of many noisy parts is worse than the same total published once.",
         "Do not set negative counts to zero, round, or drop cells that look odd before you add up or compare: the "
         "noise has mean 0, and whoever cuts one side of it off makes everything too large.",
         "Do not divide by a noisy number whose interval comes near 0.",
@@ -201,7 +213,8 @@ def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str
     statistics = [names for key, names in files.items() if names and key not in other]
     aggregates = [names[0] for names in statistics if any(name.endswith(".json") for name in names)]
     individuals = [names[0] for names in statistics if names[0] not in aggregates]
-    models = [files[key][-1] for key, kind in other.items() if kind not in ("table", "channel") and key in files]
+    numbers = ("table", "synthetic", "channel", "quantile", "groups")
+    models = [files[key][-1] for key, kind in other.items() if kind not in numbers and key in files]
     lines = ["import pyarrow.parquet as pq"]
     if aggregates or not files:
         lines += [

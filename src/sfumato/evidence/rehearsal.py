@@ -33,9 +33,9 @@ def realised_errors(plan: Plan, release: Release, network: Network, tables: Mapp
     acts = {(act.name, act.observer) for act in plan.acts}
     found: dict[tuple[str, str, str], float] = {}
     for one in release.published:
-        if (one.name, one.observer) in acts:
-            continue
         table = one.values
+        if (one.name, one.observer) in acts and one.level != "quantile":
+            continue
         lines = _sums(table, values, network) if "node" in table.column_names else _individuals(table, values)
         found |= {(one.name, one.observer, node): error for node, error in lines.items()}
     return found

@@ -28,6 +28,7 @@ from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.sentences import exact_sentences
 from sfumato.plan.told import Told
+from sfumato.plan.usefulness import verdicts_of
 
 __all__ = [
     "Account",
@@ -231,7 +232,7 @@ def _shown(
     return Shown(
         planned,
         told_of(planned, folder),
-        planned.about,
+        (*verdicts_of(plan, planned), *planned.about),
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,
         frontier,

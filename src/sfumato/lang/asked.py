@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from sfumato.core.text import AnyText
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, indicator, show
+from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, indicator, show, walk
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
@@ -66,6 +67,24 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
     for clause in spec.clauses:
         if indicator(clause.head) in AGGREGATES:
             yield from _question(clause, spec.random_predicates, defined, known)
+    yield from _texts(spec)
+
+
+def _texts(spec: Spec) -> Iterator[Problem]:
+    """A variable whose values nobody listed may be asked for by groups/3 and by nothing else."""
+    open_ones = {indicator(one.atom_pattern) for one in spec.ranges if isinstance(one.domain, AnyText)}
+    told = {"random/1", "column/3", "range/2", "missing/2"}
+    for clause in spec.clauses:
+        name, parts = indicator(clause.head), clause.head.arguments
+        asking = name == "groups/3"
+        places = () if name in told else (*(parts[2:] if asking else parts), *([clause.body] if clause.body else ()))
+        for term in (one for place in places for one in walk(place) if indicator(one) in open_ones):
+            message = f"{show(term)[:60]} is a text of which no list is public, and {name} would depend on it"
+            way_out = "Ask groups(Atom, rv(P), Goal) which values occur, or declare a list of categories."
+            yield _problem(clause, term, "text", message, way_out)
+        if asking and indicator(parts[1]) not in open_ones:
+            message = f"{show(parts[1])[:60]} has a public range: there is nothing to find out"
+            yield _problem(clause, parts[1], "text", message, "Use histogram, or declare range(rv(P), text).")
 
 
 def _question(clause: Clause, random: Iterable[str], defined: set[str], domains: list[str]) -> Iterator[Problem]:

@@ -224,7 +224,7 @@ def _atoms(term: Term) -> list[Compound]:
 def _published(what: Term) -> list[Term]:
     if not isinstance(what, Compound) or indicator(what) not in PUBLICATION_FORMS:
         return [what]
-    inner = what.arguments[:1] if what.functor in ("table", "channel") else what.arguments
+    inner = what.arguments[:1] if what.functor in ("table", "synthetic", "channel") else what.arguments
     return [atom for part in inner for atom in (part.items if isinstance(part, ListTerm) else (part,))]
 
 

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -34,6 +35,7 @@ from sfumato.lang.spec import (
     Keep,
     Missing,
     MissingRule,
+    Nonnegative,
     Preference,
     Range,
     Relation,
@@ -78,6 +80,7 @@ class Declared:
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    nonnegative: list[Nonnegative] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
@@ -228,10 +231,12 @@ def _public(declared: Declared, clause: Clause) -> None:
 
 def _range(declared: Declared, clause: Clause) -> None:
     atom = _atom(clause.head.arguments[0], "a random variable")
-    domain: Interval | Categories
+    domain: Interval | Categories | AnyText
     if len(clause.head.arguments) == 3:
         low, high = (_number(end, "an end of a range") for end in clause.head.arguments[1:])
         domain = Interval(low, high)
+    elif indicator(clause.head.arguments[1]) == "text/0":
+        domain = AnyText()
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
@@ -427,6 +432,11 @@ def _weight(declared: Declared, clause: Clause) -> None:
     declared.weights.append(Weight(_name(publication, "a publication"), value, clause.position))
 
 
+def _nonnegative(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
+
+
 def _within(declared: Declared, clause: Clause) -> None:
     publication, number = clause.head.arguments
     value = float(_number(number, "the error one can live with"))
@@ -479,6 +489,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
+    "nonnegative": _nonnegative,
     "within": _within,
     "collude": _collude,
     "centre": _centre,
@@ -508,6 +519,7 @@ def _unknown_missing(declared: Declared) -> Iterable[Problem]:
             and isinstance(one.value, (int, float))
             and domain.low <= one.value <= domain.high
         ) or (isinstance(domain, Categories) and one.value in domain.values)
+        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
         if not inside and one.position is not None:
             yield Problem(
                 "error",

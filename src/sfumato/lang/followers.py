@@ -13,17 +13,21 @@ import re
 from collections.abc import Iterable, Iterator
 
 from sfumato.lang.problem import Problem, in_order
+from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["gathered"]
 
 _REQUIREMENT = re.compile(r"\s*privacy_requirement\s*\(\s*(?P<name>\w+(?:\(\s*(?P<observer>[^(),]*?)\s*\))?)\s*,")
-_VARIABLE = re.compile(r"\s*(?:count|sum|mean|moment2|histogram|random)\s*\(\s*(?P<name>[a-zà-ÿ]\w*)")
+_VARIABLE = re.compile(rf"\s*(?:{'|'.join(sorted(QUESTIONS))}|random)\s*\(\s*(?P<name>[a-zà-ÿ]\w*)")
 _UNKNOWN = {
     "unknown-requirement": re.compile(r"the privacy requirement (.+) is not declared"),
     "unknown-observer": re.compile(r"no requirement speaks of the observer (.+)"),
     "unknown-variable": re.compile(r"([^\s/(]+)(?:/\d+|\(.*\))? is "),
 }
 _ALIKE = ("unknown-requirement", "unknown-observer")
+#: A table that does not say whose its rows are, and a predicate that is used and nowhere defined.
+_NOBODY = re.compile(r"nothing in the table (\S+) says who")
+_UNDEFINED = re.compile(r"(\S+/\d+) (says who is in|is called here and defined nowhere|is not a comparison and no)")
 
 
 def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -37,7 +41,7 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     >>> [problem.message for problem in gathered([cause, effect])]
     ['epsilon must be greater than 0 (… and 1 problem that follows from it)']
     """
-    ordered = in_order(problems)
+    ordered = _one_identity(in_order(problems))
     causes = {mark: cause for cause in reversed(ordered) for mark in _declared(cause)}
     followers: dict[Problem, int] = {}
     first: dict[tuple[str, str], Problem] = {}
@@ -53,6 +57,31 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
             first.setdefault((problem.code, problem.message), problem)
             kept.append(problem)
     return tuple(_counting(problem, followers.get(problem, 0), again.get(problem, 0)) for problem in kept)
+
+
+def _one_identity(ordered: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """One forgotten identity column is one problem: all cells of its table, and all calls of the predicate it feeds.
+
+    A predicate that is defined nowhere is one problem as well, at the place that says whose it is, or at the first.
+    """
+    tables = [(problem, found[1]) for problem in ordered if (found := _NOBODY.match(problem.message))]
+    calls = [(problem, found[1], found[2]) for problem in ordered if (found := _UNDEFINED.match(problem.message))]
+    people = {name for _, name, how in calls if how == "says who is in"}
+    causes: dict[Problem, Problem] = {}
+    for problem, table in tables:
+        causes[problem] = next(first for first, other in tables if other == table)
+    for problem, name, _ in calls:
+        if name in people and tables:
+            causes[problem] = tables[0][0]
+        else:
+            same = sorted((how != "says who is in", place) for place, (_, n, how) in enumerate(calls) if n == name)
+            causes[problem] = calls[same[0][1]][0]
+    number: dict[Problem, int] = {}
+    for problem, cause in causes.items():
+        if problem is not cause:
+            number[cause] = number.get(cause, 0) + 1
+    kept = [problem for problem in ordered if causes.get(problem, problem) is problem]
+    return tuple(_counting(problem, number.get(problem, 0), 0) for problem in kept)
 
 
 def _declared(problem: Problem) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ from sfumato.lang.limits import Limits
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
+from sfumato.lang.short import written_out
 from sfumato.lang.spec import Spec
 from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
@@ -68,7 +69,8 @@ def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, 
     if not clauses and not found:
         place = Position(Path(path).name if path else "text", 1, 1)
         found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
-    clauses = tuple(_as_cpd(clause) for clause in clauses)
+    clauses, complaints = written_out(_as_cpd(clause) for clause in clauses)
+    found += complaints
     declared, complaints = declare(clauses)
     found += complaints
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -48,6 +48,8 @@ MOST_OPERATORS = 400
 
 _ARROW = "←"
 _INDEX = object()
+#: Between two numbers.
+_DOTS = re.compile(r"(?<=\d)\.\.(?=\s*-?\s*\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,15 +233,37 @@ def _missing_stop(text: str) -> int | None:
 
 
 def _translate(text: str) -> tuple[str, list[int] | range]:
-    """The clause with `←` as `:-`, and for each of its characters the offset in the text as written."""
-    if _ARROW not in text:
+    """The clause with `←` as `:-` and `low..high` as `low - high`, and for each of its characters the offset in the
+    text as written. Quotes and comments stay as they are."""
+    if _ARROW not in text and ".." not in text:
         return text, range(len(text))
-    pieces, offsets = [], []
-    for offset, character in enumerate(text):
-        piece = ":-" if character == _ARROW else character
+    pieces, offsets, position = [], [], 0
+    while position < len(text):
+        end = _untouched(text, position)
+        if end is not None:
+            pieces.append(text[position:end])
+            offsets += range(position, end)
+            position = end
+            continue
+        dots = _DOTS.match(text, position)
+        piece = " - " if dots else ":-" if text[position] == _ARROW else text[position]
         pieces.append(piece)
-        offsets += [offset] * len(piece)
+        offsets += [position] * len(piece)
+        position += 2 if dots else 1
     return "".join(pieces), offsets
+
+
+def _untouched(text: str, position: int) -> int | None:
+    """The end of a quote or comment that begins here; None where none does."""
+    if text[position] in "'\"":
+        return _quote_end(text, position)
+    if text[position] == "%":
+        end = text.find("\n", position)
+        return len(text) if end < 0 else end
+    if text.startswith("/*", position):
+        end = text.find("*/", position)
+        return len(text) if end < 0 else end + 2
+    return None
 
 
 def _check_size(text: str) -> None:

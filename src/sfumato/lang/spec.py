@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
@@ -48,6 +49,7 @@ __all__ = [
     "Keep",
     "Missing",
     "MissingRule",
+    "Nonnegative",
     "Observation",
     "Preference",
     "Publication",
@@ -109,10 +111,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """range(RV, Low, High) or range(RV, [category, …]): the public domain of every variable the pattern covers."""
+    """range(RV, Low, High), range(RV, [category, …]) or range(RV, text): what everybody may know of its values."""
 
     atom_pattern: Compound
-    domain: Interval | Categories
+    domain: Interval | Categories | AnyText
     position: Position | None = field(default=None, compare=False)
 
 
@@ -198,6 +200,14 @@ class Weight:
 
     publication: str
     value: float
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nonnegative:
+    """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
+
+    publication: str
     position: Position | None = field(default=None, compare=False)
 
 
@@ -360,6 +370,7 @@ class Spec:
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
+    nonnegative: tuple[Nonnegative, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sfumato.lang.proposals import could_be_person, proposed_range
 from sfumato.lang.reader import read
 from sfumato.lang.term import Compound, show
 from sfumato.lang.vocabulary import DECLARATIONS, DISTRIBUTIONS, FUNCTIONS, METRICS, PUBLICATION_FORMS
@@ -25,7 +26,6 @@ _TAKEN = {name.split("/")[0] for name in (*DECLARATIONS, *DISTRIBUTIONS, *FUNCTI
 _TAKEN |= {"person", "people", "openness", "public", "domain", "fill_in", "is", "mod", "not", "findall", "true", "fail"}
 _TAKEN |= {"append", "member", "memberchk", "length", "reverse", "last", "nth0", "nth1", "sort", "between", "false"}
 _TAKEN |= {"var", "nonvar", "atom", "number", "integer", "ground", "sum_list", "max_list", "min_list", "p"}
-_IDENTITIES = ("id", "identifier", "uid", "uuid", "key", "person", "patient", "subject", "participant", "name")
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,19 @@ class StarterColumn:
     type: str = ""
 
 
-def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> str:
-    """The text of a study about one table.
+def starter_study(
+    table: str, file: str, columns: Sequence[StarterColumn], person: str | None = None, each_row: bool = False
+) -> str:
+    """The text of a study about one table; `person` names the column that says who a row is about.
+
+    Without it a name that says so is taken, if there is one; `each_row` says that every row is another person.
 
     >>> text = starter_study("patients", "patients.parquet", [StarterColumn("id", "category", "string"),
-    ...                                                        StarterColumn("age", "number", "int64")])
+    ...                                                        StarterColumn("dose", "number", "int64")])
     >>> print([line for line in text.splitlines() if line.startswith("range")][0].split("%")[0].strip())
-    range(age(P), fill_in(lowest), fill_in(highest)).
+    range(dose(P), fill_in(lowest), fill_in(highest)).
     """
-    identity = _identity(columns)
+    identity = None if each_row else _identity(columns, person)
     used = [c for c in columns if c is not identity and c.kind in ("number", "category", "unknown")]
     left = [column for column in columns if column is not identity and column not in used]
     names = functors([column.name for column in used])
@@ -57,15 +61,16 @@ def starter_study(table: str, file: str, columns: Sequence[StarterColumn]) -> st
         "",
         "% --- where the data are",
         f"source({source}, {show(Compound(file))}).",
-        _identity_line(source, identity),
+        *(_row_lines(source) if each_row else [_identity_line(source, identity, person is not None)]),
     ]
     lines += [
         _remarked(f"column({source}, {show(Compound(column.name))}, {names[column.name]}(P)).", column.type)
         for column in used
     ]
     lines += [f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left]
+    one_row = f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly"
     lines += [
-        f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly",
+        *([] if each_row else [one_row]),
         "",
         "% --- random variables, and what everybody may know about them",
         "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
@@ -129,27 +134,30 @@ def _known(columns: Iterable[StarterColumn]) -> str:
     return "names alone" if _untyped(columns) else "names and types"
 
 
-def _identity(columns: Iterable[StarterColumn]) -> StarterColumn | None:
-    """The column that seems to say who a row is about, by its name alone."""
-    listed = list(columns)
-    for wanted in _IDENTITIES:
-        for column in listed:
-            parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", column.name)]
-            if parts and (parts == [wanted] or (wanted in ("id", "uid", "uuid") and parts[-1] == wanted)):
-                return column
-    return None
+def _identity(columns: Sequence[StarterColumn], person: str | None = None) -> StarterColumn | None:
+    """The column that says who a row is about: the one that was named, or the first whose name could mean it."""
+    could = [person] if person is not None else could_be_person(column.name for column in columns)
+    return next((column for column in columns if column.name in could[:1]), None)
 
 
-def _identity_line(source: str, identity: StarterColumn | None) -> str:
+def _row_lines(source: str) -> list[str]:
+    return [_remarked(f"each_row({source}, person(P)).", "every row is another person, by your word")]
+
+
+def _identity_line(source: str, identity: StarterColumn | None, told: bool) -> str:
     if identity is None:
         return f"column({source}, fill_in('the column that says who a row is about'), person(P))."
-    guess = "guessed from its name: who a row is about"
+    guess = "who a row is about" if told else "guessed from its name: who a row is about"
     return _remarked(f"column({source}, {show(Compound(identity.name))}, person(P)).", guess)
 
 
 def _range_line(column: StarterColumn, functor: str) -> str:
     if column.kind == "category":
         return _remarked(f"range({functor}(P), fill_in(categories)).", f"{column.type}; for example [a, b, c]")
+    proposed = proposed_range(column.name, column.type)
+    if proposed is not None:
+        low, high = proposed
+        return _remarked(f"range({functor}(P), {low}, {high}).", "proposed from its name and type: correct it")
     hint = column.type if column.kind == "number" else "a number from … to …; for categories a list: [a, b, c]"
     return _remarked(f"range({functor}(P), fill_in(lowest), fill_in(highest)).", hint)
 

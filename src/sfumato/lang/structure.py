@@ -130,7 +130,7 @@ def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
         others = [one for one in spec.columns if indicator(one.atom) == indicator(column.atom) and one is not column]
         same = [one for one in spec.columns if one.table == column.table and one is not column]
         named = [one for one in same if indicator(one.atom) not in spec.random_predicates]
-        code = {one.position: one.text for one in spec.clauses}.get(column.position, "")
+        code = text.get(column.position, "") if column.position else ""
         wrong = None
         if others:
             wrong = f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
@@ -140,7 +140,7 @@ def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
             wrong = f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
         if wrong:
             way_out = f"Give {column.table} an identity column: column({column.table}, id, {show(column.atom)})."
-            yield _problem("each-row", wrong, column.position, code or text.get(column.position, ""), way_out)
+            yield _problem("each-row", wrong, column.position, code, way_out)
 
 
 def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -167,6 +167,7 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
     for column in spec.columns:
         if indicator(column.atom) not in random:
             identities.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
+    whose = next((name.split("/")[0] for name in domain_predicates(spec)), "patient")
     users: list[Column | Relation] = [column for column in spec.columns if indicator(column.atom) in random]
     for one in (*users, *spec.relations):
         for variable in variables(one.atom):
@@ -176,7 +177,8 @@ def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
                     f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
                     one.position,
                     text.get(one.position, "") if one.position else "",
-                    f"Name the identity column: column({one.table}, id, patient({variable.name})).",
+                    f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is "
+                    f"one individual and no column says who: each_row({one.table}, {whose}({variable.name})).",
                 )
 
 
@@ -240,7 +242,7 @@ def _published_atoms(what: Term) -> list[Term]:
         return []  # what stands inside a probability is checked like a CPF
     if indicator(what) not in PUBLICATION_FORMS:
         return [what]
-    inner = what.arguments[:1] if what.functor in ("table", "channel") else what.arguments
+    inner = what.arguments[:1] if what.functor in ("table", "synthetic", "channel") else what.arguments
     return [atom for part in inner for atom in (part.items if hasattr(part, "items") else (part,))]  # type: ignore[union-attr]
 
 

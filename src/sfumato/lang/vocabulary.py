@@ -23,6 +23,7 @@ __all__ = [
     "FUNCTIONS",
     "METRICS",
     "PUBLICATION_FORMS",
+    "SHORT",
     "STATEMENT",
     "STATIC",
     "STRUCTURAL",
@@ -44,7 +45,7 @@ STATIC = {
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
-    "range/2": "range(rv(P), [category, category]) or range(rv(P), [category, category | other])",
+    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]) or range(rv(P), text)",
     "range/3": "range(rv(P), Low, High)",
     "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
@@ -57,6 +58,7 @@ STATIC = {
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
+    "nonnegative/1": "nonnegative(Publication)",
     "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
@@ -82,7 +84,10 @@ STRUCTURAL = {
 #: Questions over individuals, as their own forms say (questions/).
 AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
-DECLARATIONS = {**STATIC, **STRUCTURAL, **AGGREGATES}
+#: One line that stands for several (lang/short.py).
+SHORT = {"table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])"}
+
+DECLARATIONS = {**SHORT, **STATIC, **STRUCTURAL, **AGGREGATES}
 
 METRICS = {
     "dp/1": "dp(Epsilon)",
@@ -136,6 +141,8 @@ PUBLICATION_FORMS = {
     "sample/1": "sample(rv(P))",
     "table/1": "table([rv(P), rv(P)])",
     "table/2": "table([rv(P), rv(P)], for(Use))",
+    "synthetic/1": "synthetic([rv(P), rv(P)])",
+    "synthetic/2": "synthetic([rv(P), label(P)], for(label(P)))",
     "classifier/2": "classifier(label(P), [feature(P)])",
     "regression/2": "regression(target(P), [feature(P)])",
     "outliers/1": "outliers([feature(P)])",
@@ -154,8 +161,19 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "aggregate": {"central": "noise on the sum", **_NOISE},
+    "quantile": {
+        "joint": "all quantiles of a variable drawn together",
+        "central": "noise on cumulative counts",
+        **_NOISE,
+    },
+    "groups": {"named": "values that enough people have, with noisy counts"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
+    "synthetic": {
+        "pairs": "every column beside the label",
+        "tree": "the same and a tree of pairs",
+        "rounds": "the same and the pairs that are still missed",
+    },
     "classifier": {
         "objective": "objective perturbation",
         "svm": "a support vector machine",

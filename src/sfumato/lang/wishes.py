@@ -16,10 +16,16 @@ from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, WAYS
+from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["check_wishes"]
 
-_CALLED = {"variable": "one value per individual", "aggregate": "a number about many individuals"}
+_CALLED = {
+    "variable": "one value per individual",
+    "aggregate": "a number about many individuals",
+    "quantile": "quantiles",
+    "groups": "values that nobody listed",
+}
 
 
 def check_wishes(spec: Spec) -> Iterator[Problem]:
@@ -51,7 +57,7 @@ def _published(spec: Spec) -> dict[str, list[Term]]:
 
 def _publications(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
-    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.aims):
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.aims, *spec.nonnegative):
         if one.publication not in published:
             yield _problem(
                 spec,
@@ -93,6 +99,9 @@ def _kind(spec: Spec, what: Term) -> str:
     """A row of WAYS."""
     if isinstance(what, Compound) and indicator(what) in PUBLICATION_FORMS:
         return what.functor
+    for clause in spec.clauses:
+        if indicator(clause.head) in AGGREGATES and indicator(clause.head.arguments[0]) == indicator(what):
+            return QUESTIONS[clause.head.functor].form.ways
     return "variable" if indicator(what) in _of_individuals(spec) else "aggregate"
 
 

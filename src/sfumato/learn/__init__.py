@@ -1,18 +1,24 @@
 """Learn under a budget: scikit-learn estimators with a guarantee and a certificate."""
 
+from sfumato.learn.additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
 from sfumato.learn.kernel_ridge import KernelRidgeClassifier
 from sfumato.learn.kernel_rule import plan_kernel
+from sfumato.learn.lineage import PrivacyLeakWarning
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
+from sfumato.learn.pipeline import PrivatePipeline, make_pipeline
 from sfumato.learn.sample_size import sample_size
+from sfumato.learn.saving import load
 from sfumato.learn.search import PrivateSearch
+from sfumato.learn.steps import uncovered
 from sfumato.learn.svc import PrivateSVC
 from sfumato.learn.svdd import PrivateSVDD
 
@@ -24,14 +30,22 @@ __all__ = [
     "KernelRidgeClassifier",
     "NothingLearnedWarning",
     "OutputSVC",
+    "PrivacyLeakWarning",
+    "PrivateAdditiveClassifier",
+    "PrivateAdditiveRegressor",
+    "PrivateEstimator",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
+    "PrivatePipeline",
     "PrivateSVC",
     "PrivateSVDD",
     "PrivateSearch",
     "SchemaEncoder",
     "SemiSVC",
     "WeightSVC",
+    "load",
+    "make_pipeline",
     "plan_kernel",
     "sample_size",
+    "uncovered",
 ]

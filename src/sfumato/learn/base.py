@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import Adjacency
@@ -28,15 +28,15 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import Bounds, price_of_bounds
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Answer, Minimiser, Objective, Question, minimise_together
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.rows import UnitRows
-from sfumato.learn.seeds import seed_from
-from sfumato.learn.shown import FittedShown
+from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, answers_from
-from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
@@ -54,7 +54,7 @@ class NothingLearnedWarning(UserWarning):
     """The noise is expected to drown the signal; raised before anything is spent."""
 
 
-class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     """A linear classifier trained once under a privacy budget. Abstract.
 
     The guarantee covers what `predict` and `coef_`, `intercept_` show. `n_iter_` is a diagnostic that was computed
@@ -111,26 +111,27 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearClassifier:
-        """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         self._checked_budget()
         there = is_device_array(X)
         matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
         rows, labels = int(matrix.shape[0]), to_host(y) if is_device_array(y) else y
         codes, classes = checked_labels(labels, rows, declared_classes(self.classes))
+        seeds = seed_from(self.random_state)
         with calm_threads(rows * int(matrix.shape[1])):
-            return self.fit_by_sums(ArrayPasses(matrix, to_device(codes, matrix) if there else codes), classes)
+            self.fit_by_sums(ArrayPasses(matrix, to_device(codes, matrix) if there else codes), classes, seeds)
+        self._finish(X, codes, seeds)
 
-    def fit_by_sums(self, passes: Passes, classes: np.ndarray) -> PrivateLinearClassifier:
+    def fit_by_sums(self, passes: Passes, classes: np.ndarray, seeds: Seeds | None = None) -> PrivateLinearClassifier:
         """The one fit, for rows that lie anywhere and can be summed; labels are places in the list of `classes`.
 
         `n_features_in_` must have been set.
         """
         epsilon, delta = self._checked_budget()
         self.classes_ = classes
-        columns, seeds = self.n_features_in_, seed_from(self.random_state)
+        columns, seeds = self.n_features_in_, seed_from(self.random_state) if seeds is None else seeds
         self._begin(self._size(passes.rows))  # refuses before a norm is bought
+        self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         plan = self._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
         self._warn_if_hopeless(plan)
@@ -142,6 +143,16 @@ class PrivateLinearClassifier(FittedShown, ClassifierMixin, BaseEstimator):
         self._train(plan, rows.width, lambda tilts: self._solve(plan, passes, shape, tilts), seeds)
         self._store(plan, rows, bounds)
         return self
+
+    def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
+        """Called last by a fit in memory; a curve of probabilities that is paid for is drawn here."""
+
+    def _pay(self, rows: int, columns: int) -> None:
+        """Reserve all that will be drawn, a bought norm included; refuses before anything is."""
+        self._size(rows)
+        size = np.broadcast_to(0.0, (rows, columns))
+        promise = Budget(*self._checked_budget(), self.adjacency, 1, 1).promise()
+        pay(self, lambda: self.plan_for(size, self.classes_).events, promise)
 
     def _checked_budget(self) -> tuple[float, float]:
         epsilon = positive(self.epsilon, "epsilon")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.linalg import eigvalsh, solve
@@ -26,10 +26,11 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
-from sfumato.errors import DataError, OverspendError, PrivacyParameterError
+from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
+from sfumato.learn.fitting import LedgerLike, is_charged, pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
@@ -37,23 +38,16 @@ from sfumato.learn.newton import Answer, Objective, Question, minimise_together
 from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
-from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["LedgerLike", "OutputSVC", "SemiSVC", "WeightSVC"]
+__all__ = ["OutputSVC", "SemiSVC", "WeightSVC"]
 
 #: ‖w‖ of a useful one-against-the-rest machine in features of norm 1; sets the ridge of SemiSVC.
 _TYPICAL_LENGTH = 5.0
-
-
-class LedgerLike(Protocol):
-    """What OutputSVC asks of a ledger; sfumato.ledger.ledger.Ledger is one."""
-
-    def reserve(self, dataset: str, cost: Any, *, adjacency: Adjacency | None = None, purpose: str = "") -> Any: ...
-    def commit(self, reservation: Any) -> None: ...
 
 
 class _KernelSVC(ClassifierMixin, KernelInput):
@@ -74,9 +68,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
     def _check(self) -> None:
         """Raise on parameters of the final class that mean nothing."""
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> _KernelSVC:
-        """Train all machines; raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         promise = self._budget()
         if not self._replaces():
             raise PrivacyParameterError(f"{type(self).__name__} covers replacing one record only. Nothing was spent.")
@@ -104,7 +96,6 @@ class _KernelSVC(ClassifierMixin, KernelInput):
         solutions = np.stack([found.point for found in minimise_together([problem] * models, ask)])
         self.guarantee_ = promise
         self._release(solutions, plan, seeds)
-        return self
 
     def _bandwidth(self, shape: tuple[int, ...]) -> float:
         if self.gamma == "auto":
@@ -189,6 +180,7 @@ class WeightSVC(_KernelSVC):
 
     def _release(self, solutions: np.ndarray, plan: TrainingPlan, seeds: Seeds) -> None:
         self.plan_ = plan
+        pay(self, lambda: plan.events, self.guarantee_)
         self.weights_ = plan.masked(solutions, seeds)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -252,6 +244,7 @@ class SemiSVC(_KernelSVC):
         mu = GaussianDP(gaussian_mu(float(self.epsilon), float(self.delta)))
         size = shown.shape[0] * len(solutions)
         self.noise_ = Gaussian.for_guarantee(mu, self._moved(plan) * stretch, self.adjacency, dimension=size)
+        pay(self, lambda: [self.noise_.event()], self.guarantee_)
         scores = seeds.seeded(self.noise_)(shown @ solutions.T)
         ridge = self.noise_.error() * gram.shape[0] / _TYPICAL_LENGTH**2
         self.weights_ = solve(gram + ridge * np.eye(len(gram)), shown.T @ scores, assume_a="pos").T
@@ -316,6 +309,11 @@ class OutputSVC(_KernelSVC):
         self.classes = classes
 
     def _check(self) -> None:
+        if is_charged(self):
+            raise InputError(
+                "OutputSVC draws when it answers, not when it is fitted: OutputSVC(…, ledger=…, dataset=…) charges "
+                "every answer. Fit it without a ledger. Nothing was drawn and nothing was spent."
+            )
         if not isinstance(self.queries, int | np.integer) or isinstance(self.queries, bool) or self.queries < 1:
             raise PrivacyParameterError("queries must be a whole number of at least 1. Nothing was spent.")
 

@@ -30,11 +30,12 @@ from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.fitting import pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
-from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.mechanisms import Gaussian, Laplace
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> EquilibriumClassifier:
-        """Three phases; costs `epsilon` and `delta` in all. Raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         promise = self._budget()
         self._check()
         components = even_components(self.n_components)
@@ -134,12 +133,14 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._publishable = seeds.publishable
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
-        self.support_._fit_rows(rows, self.support_._promise(), components, seeds)
+        self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
+        support = self.support_._promise()
+        self.support_._aim(rows.shape, support, components)
+        pay(self, lambda: self.guarantee_ if self.as_published else self._events(), self.guarantee_)
+        self.support_._fit_rows(rows, support, components, seeds)
         with calm_threads():
             self._find_basins(rows)
             self._vote(rows, labels, seeds)
-        self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
-        return self
 
     def _check(self) -> None:
         if not self._replaces():

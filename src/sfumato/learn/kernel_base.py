@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import Adjacency
@@ -30,12 +30,12 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaE
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import Budget
 from sfumato.learn.features import FourierFeatures
+from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import Spread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
-from sfumato.learn.shown import FittedShown
-from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ ARITHMETIC = 2e-5
 MOST_ROWS = 10_000_000
 
 
-class KernelInput(FittedShown, BaseEstimator):
+class KernelInput(PrivateEstimator):
     """Rows in a public box: clipped to it and scaled to width 2, or encoded by a schema. Abstract.
 
     No privacy rests on the box, for Fourier features have norm 1 wherever a row lies. It says what distance is large.
@@ -153,13 +153,12 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _check(self) -> None:
         """Raise on parameters of the final class that mean nothing."""
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateKernelClassifier:
-        """Release noisy sums once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         if is_device_array(X):
             from sfumato.learn.stream import fit_on_device
 
-            return fit_on_device(self, X, y)
+            fit_on_device(self, X, y)
+            return
         promise = self._budget()
         self._check()
         rows = self._rows(X, reset=True)
@@ -167,6 +166,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
         classes = len(self.classes_)
         for_spread = self._settle(promise, rows.shape, classes)
+        self._pay(promise, for_spread)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
         self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
@@ -179,7 +179,11 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
                 total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
         self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
         self.guarantee_ = promise
-        return self
+
+    def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:
+        """Reserve all that will be drawn: the spread of rows, where it is paid for, and the sums."""
+        paid = [] if for_spread is None else [Spread.of_nothing(for_spread).noise.event()]
+        pay(self, lambda: [*paid, self.noise_.event()], promise)
 
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""

@@ -17,7 +17,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
@@ -28,16 +28,17 @@ from sfumato.core.schema import Schema
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
-from sfumato.learn.bounds import Bounds
+from sfumato.learn.bounds import Bounds, price_of_bounds
+from sfumato.learn.calibration import Budget
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.ridge_choice import chosen_ridge, ridge_solution
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.shown import FittedShown
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
-from sfumato.learn.table import checked_matrix, refuse_extras, without_values
+from sfumato.learn.table import checked_matrix, without_values
 from sfumato.learn.target_moments import FIRST_SHARE, Look, Purse, Release, look, share_of_mean, together
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -53,7 +54,7 @@ _REPLACED, _ADDED = 4.5, 2.0
 _ARITHMETIC = 2e-5
 
 
-class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     """Ridge regression that costs `epsilon` and `delta` once, at `fit`.
 
     `target` is the public interval of y; values outside are clipped. The other parameters are those of
@@ -100,16 +101,14 @@ class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateLinearRegression:
-        """Release noisy sufficient statistics once and solve; raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         positive(self.epsilon, "epsilon")
         probability(self.delta)
         self._target_bounds()
         there = is_device_array(X)
         matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
         targets = checked_targets(to_host(y) if is_device_array(y) else y, int(matrix.shape[0]))
-        return self.fit_by_sums(ArrayPasses(matrix, to_device(targets, matrix)))
+        self.fit_by_sums(ArrayPasses(matrix, to_device(targets, matrix)))
 
     def fit_by_sums(self, passes: Passes) -> PrivateLinearRegression:
         """The one fit, for rows that lie anywhere and can be summed; `n_features_in_` must have been set."""
@@ -120,6 +119,7 @@ class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
         check_row_count(passes.rows)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
+        self._pay()
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         shape = RowShape(bounds.norm, intercept_share(self.fit_intercept, self.schema))
         rows = UnitRows(np.zeros((1, self.n_features_in_)), shape.norm, shape.constant)
@@ -171,6 +171,17 @@ class PrivateLinearRegression(FittedShown, RegressorMixin, BaseEstimator):
         self.guarantee_ = (
             ApproxDP(epsilon, delta, adjacency=self.adjacency) if delta else PureDP(epsilon, adjacency=self.adjacency)
         )
+
+    def _pay(self) -> None:
+        """Reserve the whole purse, a bought norm included: which share goes where is settled by what is published."""
+        epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
+
+        def costs() -> list[Any]:
+            bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
+            purse = Purse(epsilon - bought.epsilon, delta, self.adjacency)
+            return [*bought.events, purse.part(1.0).under(self.adjacency)]
+
+        pay(self, costs, Budget(epsilon, delta, self.adjacency, 1, 1).promise())
 
     def _target_bounds(self) -> tuple[float, float]:
         try:

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
@@ -28,10 +29,13 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
+from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.lineage import on_its_own
+from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, transformed
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.shown import FittedShown
+from sfumato.learn.steps import private_core, private_parts, refuse_uncovered
 from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
-from sfumato.learn.table import checked_labels, declared_classes, refuse_extras
+from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.mechanisms import Gaussian, Laplace, PermuteAndFlip
 from sfumato.mechanisms.bits import Bits
 
@@ -51,11 +55,12 @@ class _Price(NamedTuple):
     scorer: Gaussian | Laplace
 
 
-class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
+class PrivateSearch(ClassifierMixin, PrivateEstimator):
     """The best of `grid` for `estimator`, at a total cost of `epsilon` and `delta`.
 
-    `estimator` is a private classifier of this package; its own epsilon, delta and random_state are replaced.
-    `grid` maps parameter names to lists of values, as in scikit-learn.
+    `estimator` is a private classifier of this package, or a Pipeline that ends in one and whose other steps are public
+    (learn/steps.py); its own epsilon, delta and random_state are replaced. `grid` maps parameter names to lists of
+    values, as in scikit-learn ("privatesvc__h" in a pipeline).
 
     >>> from sfumato.learn import PrivateLogisticRegression
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (3000, 2))
@@ -87,13 +92,11 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
         self.expected_runs = expected_runs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateSearch:
-        """Search once; raises with nothing spent if anything does not fit."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
         candidates = self._candidates()
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-        declared = declared_classes(getattr(self.estimator, "classes", None))
+        declared = declared_classes(getattr(self._core, "classes", None))
         _, self.classes_ = checked_labels(labels, _length(X), declared)
         seeds = seed_from(self.random_state)
         if self.scheme == "split":
@@ -102,7 +105,6 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
             self._random_stopping(X, labels, candidates, epsilon, delta, seeds)
         else:
             raise InputError("scheme must be 'split' or 'random_stopping'. Nothing was spent.")
-        return self
 
     def _promise(self, tried: Sequence[Any]) -> Guarantee:
         """(ε, δ), if every model that was tried keeps its share of it; none if one of them promises nothing.
@@ -110,32 +112,44 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
         The choice looks at all of them, so one model without a guarantee leaves none to the whole.
         """
         for model in tried:
-            stated = getattr(model, "guarantee_", None)
+            stated = getattr(private_core(model)[0], "guarantee_", None)
             if not isinstance(stated, Guarantee) or isinstance(stated, NoGuarantee):
                 reason = stated.reason if isinstance(stated, NoGuarantee) else "it states none"
                 return NoGuarantee(f"a model that was tried promises nothing: {reason}")
+        return self._budget()
+
+    def _budget(self) -> Guarantee:
         epsilon, delta = float(self.epsilon), float(self.delta)
         return (ApproxDP(epsilon, delta) if delta else PureDP(epsilon)).under(self._adjacency)
 
     def _candidates(self) -> list[dict[str, Any]]:
         candidates = list(ParameterGrid(self.grid))
         for name in ("epsilon", "delta", "adjacency", "random_state", "classes"):
-            if any(name in candidate for candidate in candidates):
+            if any(name in (key, key.rpartition("__")[2]) for candidate in candidates for key in candidate):
                 raise PrivacyParameterError(f"{name} is not searched: it belongs to the promise. Nothing was spent.")
         if not isinstance(self._adjacency, Adjacency):
             raise PrivacyParameterError("The estimator needs an adjacency. Nothing was spent.")
+        for candidate in candidates:
+            refuse_uncovered(_settled(clone_alone(self.estimator), candidate))
         return candidates
 
     @property
+    def _core(self) -> Any:
+        """The private estimator itself: the last step of a pipeline."""
+        return private_core(self.estimator)[0]
+
+    @property
     def _adjacency(self) -> Adjacency:
-        return getattr(self.estimator, "adjacency", REPLACE_ONE)
+        return getattr(self._core, "adjacency", REPLACE_ONE)
 
     def _model(self, candidate: dict[str, Any], epsilon: float, delta: float, seeds: Seeds) -> Any:
         """A fresh estimator. The declared classes are set, so that a part that lacks one does not betray it."""
-        model: Any = clone(self.estimator)
-        return model.set_params(
-            **candidate, epsilon=epsilon, delta=delta, classes=self.classes_, random_state=seeds.next()
-        )
+        model = _settled(clone_alone(self.estimator), candidate)
+        core, prefix = private_core(model)
+        promise = {"epsilon": epsilon, "delta": delta, "classes": self.classes_, "random_state": seeds.next()}
+        if getattr(core, "adjacency", None) != self._adjacency:
+            raise PrivacyParameterError("The adjacency is not searched. Nothing was spent.")
+        return model.set_params(**{prefix + name: value for name, value in promise.items()})
 
     def _split(
         self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
@@ -150,6 +164,7 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
         scoring = parts.pop()
         if min(len(part) for part in parts) < 2 or not len(scoring):
             raise InputError("There are fewer rows than twice the candidates. Nothing was spent.")
+        pay(self, self._budget, self._budget())
         models = [
             self._model(candidate, epsilon, delta, seeds).fit(_take(X, part), labels[part])
             for candidate, part in zip(candidates, parts, strict=True)
@@ -165,20 +180,21 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
         self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
     ) -> None:
         price = self._price(X, candidates, epsilon, delta)
+        pay(self, self._budget, self._budget())
         best, best_score, models = None, -math.inf, []
         bits = Bits(seeds.next())
         runs = (poisson if delta else geometric)(self._runs, bits)
         for _ in range(runs):
             candidate = candidates[int(bits.below(len(candidates), 1)[0])]
             model = self._model(candidate, price.epsilon, delta, seeds).fit(X, labels)
-            _check_drawn(model, self._events(candidate, price.epsilon, X))
+            _check_drawn(private_core(model)[0], self._events(candidate, price.epsilon, X))
             models.append(model)
             score = seeds.seeded(price.scorer)(float(np.sum(model.predict(X) == labels)))
             if score > best_score:
                 best, best_score = (model, candidate), score
         if best is None:  # Poisson(0): the price includes it
             nothing = self._model(candidates[0], price.epsilon, delta, seeds)
-            best = (nothing.learn_nothing(X, self.classes_), candidates[0])
+            best = (_learned_nothing(nothing, X, self.classes_), candidates[0])
         self.run_epsilon_ = price.epsilon
         self.guarantee_ = self._promise(models)
         self._keep(*best, runs, price.scorer.event())
@@ -216,7 +232,7 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
 
     def _for_bounds(self, candidate: dict[str, Any]) -> float:
         """What a run with this candidate pays for its norm before it trains."""
-        model = self._model(candidate, 1.0, 0.0, Seeds(None))
+        model = private_core(self._model(candidate, 1.0, 0.0, Seeds(None)))[0]
         schema = getattr(model, "schema", None)
         public = getattr(model, "norm", 1.0) is not None or (schema is not None and schema.norm is not None)
         return 0.0 if public else float(getattr(model, "spend_on_bounds", None) or 0.0)
@@ -234,12 +250,13 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
 
     def _plan(self, candidate: dict[str, Any], one: float, X: Any) -> Any:
         model = self._model(candidate, one, float(self.delta), Seeds(None))
-        if not hasattr(model, "plan_for"):
+        core = private_core(model)[0]
+        if not hasattr(core, "plan_for"):
             raise PrivacyParameterError(
-                f"scheme='random_stopping' needs to know before a run what it will draw, and {type(model).__name__} "
+                f"scheme='random_stopping' needs to know before a run what it will draw, and {type(core).__name__} "
                 "does not say. Use scheme='split'. Nothing was spent."
             )
-        return model.plan_for(X, self.classes_)
+        return core.plan_for(shape_after(front_of(model), X), self.classes_)
 
     def _keep(self, model: Any, candidate: dict[str, Any], tried: int, scoring: Any) -> None:
         self.best_estimator_, self.best_params_ = model, candidate
@@ -260,7 +277,7 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
                 "The cost of random stopping is cited (docs/proofs/private_search.md) and not re-derived by the "
                 "verifier: guarantee_ states it, no certificate does."
             )
-        chosen = self.best_estimator_.certificate_
+        chosen = private_core(self.best_estimator_)[0].certificate_
         if isinstance(self.guarantee_, NoGuarantee):
             return Certificate.issue(
                 subject=f"PrivateSearch by parts, chosen: {chosen.subject}",
@@ -279,7 +296,7 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
                 "permute-and-flip, on rows of its own; that partition is stated here and not checked by the verifier",
             ],
             publishable=chosen.publishable,
-            guarantee=chosen.guarantee,
+            guarantee=self.guarantee_,
         )
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -303,6 +320,29 @@ class PrivateSearch(FittedShown, ClassifierMixin, BaseEstimator):
             else "a random number of runs on all rows was made and the best noisy score kept"
         )
         return f"PrivateSearch: {self.guarantee_}, the choice included; {how}. Chosen: {self.best_params_}."
+
+
+def clone_alone(estimator: Any) -> Any:
+    """A clone whose fits are paid for here, and are no refits of one estimator."""
+    with on_its_own(private_parts(estimator)):
+        return clone(estimator)
+
+
+def _settled(model: Any, candidate: dict[str, Any]) -> Any:
+    """The model with the candidate's parameters; words of our own where a name is not known."""
+    unknown = sorted(set(candidate) - set(model.get_params(deep=True)))
+    if unknown:
+        prefix = private_core(model)[1]
+        hint = f" In a pipeline the last step's parameters begin with {prefix}." if prefix else ""
+        raise InputError(f"{', '.join(unknown)}: no parameter of {type(model).__name__}.{hint} Nothing was spent.")
+    model.set_params(**candidate)
+    return PrivatePipeline(model.steps) if isinstance(model, Pipeline) else model
+
+
+def _learned_nothing(model: Any, X: Any, classes: np.ndarray) -> Any:
+    """A fitted model that saw the shape of the table alone."""
+    private_core(model)[0].learn_nothing(transformed(front_of(model), X), classes)
+    return model
 
 
 def _check_drawn(model: Any, priced: tuple[Event | Repeated, ...]) -> None:

@@ -18,6 +18,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.learn.arrays import is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.features import FourierFeatures
+from sfumato.learn.fitting import LedgerLike, fitting
 from sfumato.learn.kernel_base import check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
 from sfumato.learn.linear import PrivateLinearRegression
@@ -31,12 +32,24 @@ __all__ = ["fit_by_sums", "fit_on_device", "streamed_classes"]
 Estimator = TypeVar("Estimator")
 
 
-def fit_by_sums(estimator: Estimator, passes: Passes) -> Estimator:
+def fit_by_sums(
+    estimator: Estimator, passes: Passes, *, ledger: LedgerLike | None = None, dataset: str | None = None
+) -> Estimator:
     """Fit a linear classifier or regression, or a KernelMeanClassifier, by passes over its table.
 
-    Classifiers must declare `classes`. Costs what `fit` costs; raises with nothing spent if anything does not fit.
+    Classifiers must declare `classes`. Costs what `fit` costs, charged to a `ledger` in the same way; raises with
+    nothing spent if anything does not fit.
     """
+    with fitting(estimator, ledger, dataset):
+        return _fit_by_sums(estimator, passes)
+
+
+def _fit_by_sums(estimator: Any, passes: Passes) -> Any:
     if isinstance(estimator, PrivateLinearClassifier):
+        if getattr(estimator, "calibration", "public") != "public":
+            raise InputError(
+                "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
+            )
         classes = streamed_classes(estimator)
         assert classes is not None
         remember_columns(estimator, passes)
@@ -80,7 +93,7 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     columns = remember_columns(estimator, passes)
     seeds = seed_from(estimator.random_state)
     estimator._publishable = seeds.publishable
-    estimator._settle(promise, (passes.rows, columns), len(classes))
+    estimator._pay(promise, estimator._settle(promise, (passes.rows, columns), len(classes)))
     estimator.spread_ = None
     estimator._aim()
     estimator.features_ = FourierFeatures(estimator._feature_gamma(), estimator.n_components_, None, seeds)

@@ -3,23 +3,27 @@
 In:   a table with public bounds, labels, ε and δ.
 Out:  PrivateSVC, a scikit-learn classifier with a guarantee and a certificate.
 Not here: noise and strength (learn/calibration.py), the shared fit (learn/base.py), features (learn/features.py).
-Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
+Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md, docs/proofs/calibration.md
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
+
+import numpy as np
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
-from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.calibration import Method
+from sfumato.learn.base import PrivateLinearClassifier, positive_codes
+from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
+from sfumato.learn.probabilities import PUBLIC_CURVE, chances, counts_noise, fitted_curve, score_counts
 from sfumato.learn.seeds import seed_from
 
 __all__ = ["PrivateSVC"]
@@ -32,9 +36,9 @@ class PrivateSVC(PrivateLinearClassifier):
     the largest score rounded at temperature `h`. With `kernel="rbf"` rows are replaced by `n_components`
     random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without the data and
     are part of the model (`features_`). gamma="auto" is the rule of `plan_kernel` for a box whose corners have
-    `norm`. The other parameters are those of PrivateLogisticRegression.
+    `norm`. Probabilities come from a public curve, or from one that is fitted to noisy counts: `calibration=0.1` spends
+    a tenth of the budget on them. The other parameters are those of PrivateLogisticRegression.
 
-    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
     >>> ring = np.linalg.norm(X, axis=1) < 0.4
@@ -64,6 +68,7 @@ class PrivateSVC(PrivateLinearClassifier):
         classes: Any = None,
         public_size: int | None = None,
         spend_on_bounds: float | None = None,
+        calibration: float | Literal["public"] = "public",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -83,6 +88,7 @@ class PrivateSVC(PrivateLinearClassifier):
         self.classes = classes
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
+        self.calibration = calibration
 
     def _begin(self, records: int) -> None:
         if self.kernel not in ("linear", "rbf"):
@@ -121,3 +127,43 @@ class PrivateSVC(PrivateLinearClassifier):
 
     def _expanded(self, matrix: Any) -> Any:
         return matrix if self.features_ is None else self.features_(matrix)
+
+    def _share(self) -> float:
+        """The share of the budget that the curve of probabilities costs."""
+        if isinstance(self.calibration, str) and self.calibration == "public":
+            return 0.0
+        if isinstance(self.calibration, int | float) and 0 < self.calibration < 1:
+            return float(self.calibration)
+        raise InputError("calibration must be 'public' or a share of the budget in (0, 1). Nothing was spent.")
+
+    def _plan(self, epsilon: float, delta: float, rows: int, columns: int, classes: int) -> TrainingPlan:
+        share = self._share()
+        plan = super()._plan(epsilon * (1 - share), delta * (1 - share), rows, columns, classes)
+        if not share:
+            return plan
+        noise = counts_noise(epsilon * share, delta * share, self.adjacency, 1 if classes <= 2 else classes)
+        return replace(plan, events=(*plan.events, noise.event()), proofs=(*plan.proofs, noise.proof, "calibration"))
+
+    def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
+        share = self._share()
+        if not share:
+            return
+        scores = self.decision_function(table)
+        scores = scores[:, None] if scores.ndim == 1 else scores
+        models = scores.shape[1]
+        epsilon = float(self.epsilon) - self.bounds_.epsilon
+        noise = counts_noise(epsilon * share, float(self.delta) * share, self.adjacency, models)
+        positive = np.stack([labels == code for code in positive_codes(models)], axis=1)
+        self.calibration_ = np.array([fitted_curve(one) for one in seeds.seeded(noise)(score_counts(scores, positive))])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Chances by the curve of `calibration`; several classes are scaled to add up to 1.
+
+        A curve that was paid for may cross ½ elsewhere than at score 0, where `predict` changes its mind.
+        """
+        scores = self.decision_function(X)
+        curve = vars(self).get("calibration_")
+        return chances(scores, np.array([PUBLIC_CURVE]) if curve is None else curve)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        return np.log(self.predict_proba(X))

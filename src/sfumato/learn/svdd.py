@@ -25,12 +25,12 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures
+from sfumato.learn.fitting import pay
 from sfumato.learn.kernel_base import KernelInput, check_row_count, even_components, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd_solver import LEAST_TOLERANCE, is_mean, nearest_to_origin
-from sfumato.learn.table import refuse_extras
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
@@ -86,30 +86,35 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         self.adjacency = adjacency
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> PrivateSVDD:
-        """Release a noisy centre once; costs `epsilon` and `delta`. Raises with nothing spent if anything is amiss."""
-        refuse_extras(refused)
+    def _fit(self, X: Any, y: Any) -> None:
         promise = self._promise()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
+        self._aim(rows.shape, promise, components)
+        pay(self, lambda: [self.noise_.event()], promise)
         self._fit_rows(rows, promise, components, seed_from(self.random_state))
-        return self
+
+    def _aim(self, shape: tuple[int, ...], promise: Guarantee, components: int) -> None:
+        """The cap, the bandwidth and the noise: public numbers."""
+        number = int(shape[0])
+        self.cap_ = self._cap(number, components)
+        self.gamma_ = self._bandwidth(shape)
+        self.sensitivity_ = 2 * self.cap_ + 2 * math.sqrt(self._tolerance(number))
+        self.noise_ = noise_for(promise, self.sensitivity_, components)
+
+    def _tolerance(self, number: int) -> float:
+        """How far the solver may be off. The mean needs none, so nothing is left over."""
+        return 0.0 if is_mean(number, self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
 
     def _fit_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
         self._publishable = seeds.publishable
         number = int(rows.shape[0])
-        self.cap_ = self._cap(number, components)
-        self.gamma_ = self._bandwidth(rows.shape)
-        # The mean needs no solver, so nothing is left over.
-        tolerance = 0.0 if is_mean(number, self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
-        self.sensitivity_ = 2 * self.cap_ + 2 * math.sqrt(tolerance)
-        self.noise_ = noise_for(promise, self.sensitivity_, components)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
         with calm_threads(number * components):
             features = self.features_(rows)
             there = DeviceFeatures(features) if is_device_array(features) else features
-            found = nearest_to_origin(there, self.cap_, tolerance)
+            found = nearest_to_origin(there, self.cap_, self._tolerance(number))
         released = seeds.seeded(self.noise_)(found.centre)
         squares = float(released @ released) - components * self.noise_.error()
         # The true centre has norm at most 1: projecting to the ball, and correcting, use the release alone.

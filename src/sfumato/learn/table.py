@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_n_features, column_or_1d, validate_d
 from sfumato.errors import DataError
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.rows import canonical
+from sfumato.learn.traces import warn_of_scaling
 
 __all__ = [
     "checked_labels",
@@ -50,6 +51,8 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
     matrix = canonical(without_values("X", read))
     if sparse.issparse(matrix) and matrix.nnz and not np.isfinite(matrix.data).all():
         raise DataError("X contains NaN or infinity. Nothing was spent.")
+    if reset:
+        warn_of_scaling(matrix)
     return matrix
 
 

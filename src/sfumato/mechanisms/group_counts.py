@@ -44,13 +44,17 @@ def naming_weights(epsilon: float, delta: float) -> tuple[int, ...]:
     >>> int(np.argmax(chances >= 0.5)) + 1, bool(abs(chances[0] / 1e-6 - 1) < 1e-9)
     (14, True)
     """
-    growth = exp_below(min(epsilon, 40.0))
+    if not 0 < delta < 1 or epsilon <= 0:
+        raise PrivacyParameterError("Naming groups needs an ε above 0 and a δ between 0 and 1. Nothing was spent.")
     length = 2 * math.ceil(math.log1p(-math.expm1(-epsilon) / delta) / epsilon + 2)
-    if not 0 < delta < 1 or length > _MOST:
+    if length > _MOST:
         raise PrivacyParameterError(f"Naming groups at ε = {epsilon:g} and δ = {delta:g} needs a larger ε or δ.")
-    step = math.floor(Fraction(delta) * _TOTAL) - 4 * length
-    if step < 1:
+    # A rounding of one unit counts e^ε times: beyond this ε whole numbers are too coarse, and nothing is gained.
+    room = delta * _TOTAL / (200 * length)
+    if room < math.e:
         raise PrivacyParameterError(f"A δ of {delta:g} is too small to name groups with. Nothing was spent.")
+    growth = exp_below(min(epsilon, math.log(room)))
+    step = math.floor(Fraction(delta) * _TOTAL) - 4 * length * math.ceil(growth)
     named, found = 0, []
     while named < _TOTAL:
         rising = math.floor(growth * named) + step
@@ -98,7 +102,8 @@ class GroupCounts(Mechanism):
         relation = adjacency.relation if isinstance(adjacency, Adjacency) else "replace-one"
         moved = int(most) * (2 if relation == "replace-one" else 1)
         epsilon = round_down(guarantee.eps / moved, 1e-14) if moved > 1 else guarantee.eps
-        delta = round_down(-math.expm1(math.log1p(-guarantee.delta_) / moved), 1e-12)
+        alone = guarantee.delta_ / moved  # beyond 64 groups the event adds up
+        delta = round_down(alone if moved > 64 else -math.expm1(math.log1p(-guarantee.delta_) / moved), 1e-12)
         made = cls(naming_weights(epsilon, delta), epsilon, int(most), adjacency, random_state)
         return kept(made, guarantee)
 

@@ -97,9 +97,10 @@ class JointPaths:
             runs.append(np.where(self.lengths > 0, more, -np.inf))
         self._runs = runs
         for placed in range(count - 1, -1, -1):
-            total = np.full(rows + 1, -np.inf)
+            total = self._log_lengths + rest[placed + 1]
             for length, term in self._ways(placed):
-                np.logaddexp(total, term + rest[placed + length], out=total)
+                if length > 1:
+                    _add(total, term + rest[placed + length])
             self.next[placed] = total
             if placed:
                 rest[placed] = _after(total, float(self.wanted[placed]), rate)
@@ -196,6 +197,12 @@ class JointPaths:
         ends = np.hstack([np.zeros((len(ranks), 1)), ranks, np.full((len(ranks), 1), self.rows)])
         wanted = np.array([float(one) for one in self.wanted])
         return -np.abs(np.diff(ends, axis=1) - wanted).sum(axis=1) / float(self.scale) - self.log_total
+
+
+def _add(total: np.ndarray, term: np.ndarray) -> None:
+    """Adds in place where it can be seen: what is e^-50 of the whole is left to the margin."""
+    seen = np.flatnonzero(term > total - 50.0)
+    total[seen] = np.logaddexp(total[seen], term[seen])
 
 
 def _tuple(length: int, size: int, bits: Bits) -> list[int]:

@@ -109,8 +109,12 @@ class JointQuantiles(Mechanism):
 
     def choose(self, values: np.ndarray) -> np.ndarray:
         """The quantiles of finite numbers; of no numbers at all a draw from the public weights."""
-        (points,) = self._paths(values).draw(1, self._bits())
-        return self.grid.value_at(self.grid.cells_at(points))
+        return self.grid.value_at(self.choose_cells(self.grid.cells_of(values)))
+
+    def choose_cells(self, cells: np.ndarray) -> np.ndarray:
+        """The same among the places of the grid, of rows that lie at places."""
+        (points,) = self._path_through(cells).draw(1, self._bits())
+        return self.grid.cells_at(points)
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
         """Points within the weights of the grid: what is drawn before it is read as a number."""
@@ -120,7 +124,10 @@ class JointQuantiles(Mechanism):
         return self._paths(finite_array(value).ravel()).log_likelihood(outputs)
 
     def _paths(self, values: np.ndarray) -> JointPaths:
-        points = self.grid.points_of(self.grid.cells_of(values))
+        return self._path_through(self.grid.cells_of(values))
+
+    def _path_through(self, cells: np.ndarray) -> JointPaths:
+        points = self.grid.points_of(cells)
         return JointPaths(points, self.grid.total, gaps_of(self.quantiles), self.scale)
 
 

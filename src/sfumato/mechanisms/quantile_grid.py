@@ -51,12 +51,12 @@ class QuantileGrid:
     exponent: int
 
     @classmethod
-    def between(cls, low: float, high: float, step: float | None = None) -> QuantileGrid:
-        """The places of [low, high]; the step is the largest power of ten that gives 65,536 of them, if not given."""
+    def between(cls, low: float, high: float, step: float | None = None, least: int = _PLACES) -> QuantileGrid:
+        """The places of [low, high]; the step, if not given, is the largest power of ten for `least` of them."""
         if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
             raise InputError("A quantile needs a range of two different numbers, low and high. Nothing was spent.")
         if step is None:
-            mantissa, exponent = 1, math.floor(math.log10((high - low) / _PLACES))
+            mantissa, exponent = 1, math.floor(math.log10((high - low) / least))
         else:
             if not (math.isfinite(step) and 0 < step <= high - low):
                 raise InputError("The step between places must be positive and below the range. Nothing was spent.")

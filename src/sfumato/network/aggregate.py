@@ -7,13 +7,15 @@ Not here: what the question is (questions/), its sums (network/totals.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sfumato.lang.term import Position, Term
 from sfumato.network.condition import Condition
+from sfumato.questions.family import Family, families
 from sfumato.questions.question import Question
 
-__all__ = ["AggregateNode"]
+__all__ = ["AggregateNode", "tables_together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,11 @@ class AggregateNode:
     def parents(self) -> tuple[str, ...]:
         """The nodes of an individual it reads."""
         return tuple(dict.fromkeys((*self.question.variables, *sorted(self.condition.references()))))
+
+
+def tables_together(nodes: Iterable[AggregateNode]) -> tuple[Family, ...]:
+    """Tables of the same rows of the same people that are published together and can be made consistent."""
+    drawn = {node.name: node for node in nodes if not node.question.is_public}
+    rows = {name: (node.dataset, node.row_table, node.condition) for name, node in drawn.items()}
+    found = families({name: node.question for name, node in drawn.items()}, rows)
+    return tuple(family for family in found if len(family.members) > 1)

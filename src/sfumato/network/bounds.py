@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import final
 
 from sfumato.core.domain import Categories, Domain, Interval
+from sfumato.core.text import AnyText
 
 __all__ = ["Bounds", "as_bounds", "hull"]
 
@@ -199,7 +200,7 @@ def hull(parts: Iterable[Bounds]) -> Bounds:
     return Bounds(min(part.low for part in found), max(part.high for part in found), reason)
 
 
-def as_bounds(domain: Domain | Bounds | None) -> Bounds:
+def as_bounds(domain: Domain | AnyText | Bounds | None) -> Bounds:
     """A public domain as numbers; categories that are words have none.
 
     >>> as_bounds(Categories((0, 1, 3)))
@@ -214,6 +215,8 @@ def as_bounds(domain: Domain | Bounds | None) -> Bounds:
             return hull(Bounds.point(int(value)) for value in values)
         case Categories():
             return Bounds.unbounded("a category is not a number")
+        case AnyText():
+            return Bounds.unbounded("a text is not a number")
     return Bounds.unbounded("no range is declared")
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.errors import SchemaError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Variable, indicator, match
@@ -31,7 +32,9 @@ from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
 __all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
-_WORDS = frozenset(("VARCHAR", "ENUM", "NULL", TEXT))
+_WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
+#: What a column of booleans holds as words, however a file of text writes them.
+_BOOLEANS = frozenset(("false", "true"))
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
 _EXACT = 2**53
 
@@ -88,6 +91,8 @@ def placed(node: Node, column: str, kind: str) -> str:
     raw = sql_name(column)
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
+    if isinstance(node.domain, AnyText):
+        return f"{raw}::VARCHAR"
     _check_type(node, column, kind, _NUMBERS, "numbers")
     number = _as_number(raw, kind)
     inside = number
@@ -113,7 +118,7 @@ def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> s
     value, only = placed(node, column, kind), "" if chosen == "TRUE" else f" FILTER (WHERE {chosen})"
     if layout.public:
         return f"min({value}){only}"
-    if layout.each_person and not isinstance(node.domain, Categories):
+    if layout.each_person and not isinstance(node.domain, Categories | AnyText):
         inside = f"avg({value}){only}"
         if isinstance(node.domain, Interval):  # rounding may carry a mean out of the range
             inside = f"least(greatest({inside}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
@@ -123,6 +128,8 @@ def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> s
 
 def final_value(node: Node, column: str) -> str:
     """SQL for the value of a placed cell: absent ones replaced, positions of categories turned into levels."""
+    if isinstance(node.domain, AnyText):  # who has none is in no group
+        return column if node.missing is None else f"coalesce({column}, {sql_level(str(node.missing))})"
     if not isinstance(node.domain, Categories):
         absent = "'nan'::DOUBLE" if node.missing is None else sql_number(float(node.missing))
         return f"coalesce({column}, {absent})"
@@ -153,6 +160,8 @@ def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
 def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str:
     _check_type(node, raw, kind, _WORDS if domain.scalar == "str" else _NUMBERS, f"categories of type {domain.scalar}")
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
+    if set(domain.values) <= _BOOLEANS:
+        compared = f"lower({compared})"
     cases = []
     for place, level in enumerate(domain.values):
         literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, show
@@ -199,6 +200,8 @@ def _range(node: Node) -> str:
             return f"{{{ends[0]}}}" if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
         case Categories(values=values):
             return "{" + ", ".join(map(str, values)) + "}"
+        case AnyText():
+            return "text"
     return f"unbounded: {node.bounds.reason}"
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.core.domain import Categories
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
@@ -259,7 +260,7 @@ class _People:
         ]
         listed = "".join(f", {part}" for part in chosen)
         # Every row takes part in a mean, in any order; of categories there is no mean.
-        ordered = not layout.each_person or any(isinstance(node.domain, Categories) for node in sourced)
+        ordered = not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in sourced)
         kept = kept_rows(self.room, layout, person, self.row_key, ordered)
         return (
             f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept} "

@@ -58,10 +58,13 @@ def _with_chances(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 def _product(node: AggregateNode, entry: Entry) -> Expression:
-    values: list[Expression] = [Reference(node.question.values[factor]) for factor in entry.factors]
+    parts: list[Expression] = []
+    for factor, centre in entry.centred:
+        value = Reference(node.question.values[factor])
+        parts.append(value - Constant(centre) if centre else value)
     offset = entry.grid.offset if entry.grid is not None else 0.0
-    first = values[0] - Constant(offset) if offset else values[0]
-    return math.prod(values[1:], start=first)
+    found = math.prod(parts[1:], start=parts[0])
+    return found - Constant(offset) if offset else found
 
 
 def _cells(axes: Sequence[Axis]) -> list[tuple[Condition, ...]]:

@@ -159,7 +159,7 @@ def _poisson_at_least(values: Sequence[Numbers]) -> Numbers:
     """By a few terms where the count is one small whole number, else by the incomplete gamma function.
 
     Which one is taken for an individual follows from its own rate alone. Both are far more exact than is charged for
-    them (network/rounding.py); the terms spare the commonest studies a library that loads for a quarter of a second.
+    them (network/rounding.py); the terms spare common studies a library that is slow to load.
     """
     count, rate = np.asarray(values[0], dtype=float), np.maximum(values[1], 0.0)
     if count.size == 1 and 0 <= count.item() <= _FEW and count.item() == int(count.item()):

@@ -13,6 +13,7 @@ from typing import Any
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
+from sfumato.core.text import AnyText
 from sfumato.lang.asked import Named, named_in, number_in
 from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
@@ -136,6 +137,8 @@ def _axis(
     """The cells of a variable: those of its own cut points, of the question's, or of its list of values."""
     name = show(named.variable)
     node, own = nodes[name], named.edges if named.edges is not None else edges
+    if isinstance(node.domain, AnyText):
+        return Axis(name)
     if own is None and isinstance(node.domain, Categories) and node.source is not None:
         return Axis(name, tuple(node.domain.values))
     if own is None and node.levels and node.is_random:
@@ -253,7 +256,7 @@ def _name(term: Term, nodes: Mapping[str, Node], entry: AggregateDeclaration) ->
 def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: AggregateDeclaration) -> None:
     for name in values:
         domain = nodes[name].domain
-        if isinstance(domain, Categories) and domain.scalar == "str":
+        if isinstance(domain, AnyText) or (isinstance(domain, Categories) and domain.scalar == "str"):
             raise refusal(
                 entry.position, f"{name} is a category, and {entry.functor} needs numbers.", "Use histogram or count."
             )

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sfumato.core.domain import Categories, Interval
-from sfumato.lang.spec import ROW
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Condition, Every, Member, Present
 
@@ -80,8 +79,6 @@ def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> s
     'of each person at most 3 rows of visits count, a fair sample of hers'
     """
     table, limit = layout.table, layout.row_limit
-    if any(column.name == ROW for _, column in layout.identities):
-        return f"each row of {table} is one person, by the author's word"
     if layout.each_person:
         found = [f"with the mean of all her rows of {table}"] if numbers else []
         if categories:
@@ -111,6 +108,9 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
     tables: dict[str, set[bool]] = {}
     for cell in _cells(network, node):
         tables.setdefault(cell.source.table, set()).add(isinstance(cell.domain, Categories))  # type: ignore[union-attr]
+    numbered = sorted(set(tables) & network.spec.numbered_tables)
+    if numbered:  # such a table is the only one that speaks of these people
+        return f"Each row of {' and of '.join(numbered)} is one person, by the author's word."
     rules = [
         rule_of(layout_of(network.spec, table), False in kinds, True in kinds)
         for table, kinds in sorted(tables.items())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Column, Publication, Spec
 from sfumato.lang.term import Position, Term
@@ -52,7 +53,7 @@ class Node:
     law: Expression | None
     expression: Expression | None
     parents: tuple[str, ...]
-    domain: Interval | Categories | None
+    domain: Interval | Categories | AnyText | None
     bounds: Bounds
     public: bool = False
     missing: Level | None = None

@@ -13,6 +13,7 @@ from itertools import product
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
+from sfumato.core.text import AnyText
 from sfumato.lang.spec import Column, Dependency, Grounding, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
 from sfumato.network.algebra import times, total, within
@@ -43,7 +44,7 @@ class Draft:
     law: Expression | None
     parents: tuple[str, ...]
     source: Column | None
-    declared: Interval | Categories | None
+    declared: Interval | Categories | AnyText | None
     missing: Level | None
     public: bool
     rows: int
@@ -144,7 +145,7 @@ def _parents(dependency: Dependency, naming) -> list[str]:
     return names
 
 
-def _missing(spec: Spec, atom: Term, declared: Interval | Categories | None) -> Level | None:
+def _missing(spec: Spec, atom: Term, declared: Interval | Categories | AnyText | None) -> Level | None:
     said = spec.missing_of(atom)
     if said is not None and said.value is not None:
         return said.value

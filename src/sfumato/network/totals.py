@@ -38,15 +38,32 @@ def number_of(node: AggregateNode, sums: Sums) -> float:
 
 
 def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], columns: Mapping[str, str]) -> list[Sums]:
-    """The sums of all questions over one table, one pass for each set of axes."""
+    """The sums of all questions over one table, one pass for each set of axes, or for many tables of counts."""
     asked: dict[tuple[Axis, ...], list[tuple[AggregateNode, int]]] = {}
-    for node in nodes:
-        for place, entry in enumerate(node.question.entries()):
-            asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
     found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+    for node in (node for node in nodes if not node.question.only_drawn):
+        entries = node.question.entries()
+        if len(entries) > 1 and all(_counts(entry) for entry in entries):
+            found |= _tables(room, table, node, columns)
+            continue
+        for place, entry in enumerate(entries):
+            asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
     for axes, entries in asked.items():
         found |= _grouped(room, table, axes, entries, columns)
-    return [_sums(node, found) for node in nodes]
+    return [_texts(room, table, node, columns) if node.question.only_drawn else _sums(node, found) for node in nodes]
+
+
+def _texts(room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]) -> Sums:
+    """How many people have each text that occurs, every one once."""
+    text = sql_name(columns[node.question.axes[0].variable])
+    room.connection.register("evaluated", table)
+    try:
+        counted = f"({node.condition.to_sql(columns)}) AND {text} IS NOT NULL"
+        rows = room.run(f"SELECT {text}, count(DISTINCT id) FROM evaluated WHERE {counted} GROUP BY 1 ORDER BY 1")
+    finally:
+        room.connection.unregister("evaluated")
+    counts = np.array([int(row[1]) for row in rows], dtype=object)
+    return Sums(node.question.entries(), (counts,), (counts,), sum(counts), tuple(str(row[0]) for row in rows))
 
 
 def _sums(node: AggregateNode, found: Mapping[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]) -> Sums:
@@ -89,18 +106,44 @@ def _grouped(
     return found
 
 
+def _tables(
+    room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]
+) -> dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]:
+    """Many tables of counts: one query counts the rows that are alike along all axes, and those are added up."""
+    axes, entries = node.question.axes, node.question.entries()
+    names = [f"axis{place}" for place in range(len(axes))]
+    placed = table
+    for name, axis in zip(names, axes, strict=True):
+        placed = placed.append_column(name, pa.array(_places(table, axis, columns)))
+    room.connection.register("evaluated", placed)
+    try:
+        inside = " AND ".join(f"{name} <> {_NOWHERE}" for name in names)
+        where, shown = f"WHERE {inside} AND ({node.condition.to_sql(columns)})", ", ".join(names)
+        alike = room.arrow(f"SELECT {shown}, count(*) AS n FROM evaluated {where} GROUP BY {shown}")
+    finally:
+        room.connection.unregister("evaluated")
+    codes = [alike[name].to_numpy() for name in names]
+    weights = alike["n"].to_numpy()
+    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+    for place, entry in enumerate(entries):
+        shape = [axes[axis].size for axis in entry.axes]
+        cell = np.ravel_multi_index([codes[axis] for axis in entry.axes], shape)
+        size = int(np.prod(shape, dtype=np.int64))
+        counted = np.bincount(cell, weights, size).astype(np.int64).astype(object)  # exact up to 2^53 rows
+        found[node.name, place] = counted, counted
+    return found
+
+
+def _counts(entry: Entry) -> bool:
+    """Whether an entry is how many rows there are in each of its cells."""
+    return bool(entry.axes) and not entry.factors and entry.grid is not None and entry.grid.step == 1.0
+
+
 def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) -> pa.Array:
     """The place of each row's cell, the last axis running fastest; values are looked up once for each axis."""
     place, nowhere = np.zeros(table.num_rows, dtype=np.int64), np.zeros(table.num_rows, dtype=bool)
     for axis in axes:
-        column = table[columns[axis.variable]]
-        if axis.levels:
-            levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
-            own = pc.index_in(column, value_set=levels).fill_null(_NOWHERE).to_numpy()
-        else:
-            # NaN counts as larger than everything, so that every individual falls into exactly one cell.
-            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            own = np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right")
+        own = _places(table, axis, columns)
         nowhere |= own < 0
         place *= axis.size
         place += own
@@ -108,12 +151,27 @@ def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) ->
     return pa.array(place)
 
 
+def _places(table: pa.Table, axis: Axis, columns: Mapping[str, str]) -> NDArray[np.int64]:
+    """The place of each row's cell on one axis."""
+    column = table[columns[axis.variable]]
+    if axis.levels:
+        levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
+        found = pc.index_in(column, value_set=levels)  # type: ignore[attr-defined]  # made when it is imported
+        return found.fill_null(_NOWHERE).to_numpy().astype(np.int64)
+    # NaN counts as larger than everything, so that every individual falls into exactly one cell.
+    numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right").astype(np.int64)
+
+
 def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
     """SQL for the sum of an entry's whole numbers."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
         return "count(*)"
-    names = [f"{sql_name(columns[node.question.values[factor]])}::DOUBLE" for factor in entry.factors]
-    return f"sum({_units(entry.grid, '(' + ' * '.join(names or ['1.0e0']) + ')')})"
+    parts = []
+    for factor, centre in entry.centred:
+        value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
+        parts.append(f"({value} - {sql_number(centre)})" if centre else value)
+    return f"sum({_units(entry.grid, '(' + ' * '.join(parts or ['1.0e0']) + ')')})"
 
 
 def _units(grid: Grid | None, value: str) -> str:

@@ -8,10 +8,10 @@ Proof: docs/proofs/allocation.md
 A block drawn with a share m of μ² has expected squared error difficulty/m; with a share e of ε it has difficulty/e².
 Where even no answer at all errs by no more than a known limit (a value in a public range), the error is taken as
 difficulty/(m + c)ᵖ with c such that m = 0 gives the limit; budget then goes where it still buys something, but every
-block keeps a fifth of an even share. One observer: water-filling, m + c ∝ difficulty^(1/(p+1)). Several observers and
-colluding groups: a small cone program; its answer only guides, because the shares are shrunk afterwards until every
-budget holds in exact arithmetic, and where it is no better than shares that are feasible by construction these are
-taken: a solver's status refuses no study.
+block keeps a part of an even share (`floors`). One observer: water-filling, m + c ∝ difficulty^(1/(p+1)). Several
+observers and colluding groups: a small cone program; its answer only guides, because the shares are shrunk afterwards
+until every budget holds in exact arithmetic, and where it is no better than shares that are feasible by construction
+these are taken: a solver's status refuses no study.
 """
 
 from __future__ import annotations
@@ -46,9 +46,16 @@ class Budget:
 
 
 def split_budget(
-    difficulty: Difficulty, budgets: Sequence[Budget], currency: Currency = "mu²", limits: Difficulty | None = None
+    difficulty: Difficulty,
+    budgets: Sequence[Budget],
+    currency: Currency = "mu²",
+    limits: Difficulty | None = None,
+    floors: Difficulty | None = None,
 ) -> Shares:
     """Shares that minimise Σ difficulty/(m + c)ᵖ over observers and blocks, p = 1 for μ² and 2 for ε.
+
+    `floors` are what blocks get at least, as parts of their observer's budget (a fifth of an even share without them);
+    where groups of observers collude they do not hold.
 
     A group of observers sees of every block the best version any of them sees, because versions are refinements of
     each other; so a group's total is the sum over blocks of its largest share.
@@ -60,7 +67,11 @@ def split_budget(
     power = 1 if currency == "mu²" else 2
     offsets = _offsets(difficulty, limits or {}, power)
     totals = {o: min(budget.total for budget in budgets if o in budget.observers) for o in difficulty}
-    shares = {o: _water_filling(blocks, offsets[o], totals[o], power) for o, blocks in difficulty.items() if blocks}
+    shares = {
+        o: _water_filling(blocks, offsets[o], totals[o], power, (floors or {}).get(o, {}))
+        for o, blocks in difficulty.items()
+        if blocks
+    }
     groups = [budget for budget in budgets if len(budget.observers) > 1]
     if any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
         feasible = _within_groups(shares, difficulty, totals, budgets)
@@ -94,19 +105,23 @@ def _check(difficulty: Mapping[str, Mapping[str, float]], budgets: Sequence[Budg
 
 
 def _water_filling(
-    blocks: Mapping[str, float], offsets: Mapping[str, float], total: float, power: int
+    blocks: Mapping[str, float],
+    offsets: Mapping[str, float],
+    total: float,
+    power: int,
+    floors: Mapping[str, float],
 ) -> dict[str, float]:
     """min Σ k/(m + c)ᵖ subject to Σ m = total and m ≥ floor: m + c ∝ k^(1/(p+1)) above the floor."""
+    least = {name: total * floors.get(name, _FLOOR / len(blocks)) for name in blocks}
     roots = {name: value ** (1 / (power + 1)) for name, value in blocks.items()}
     if not any(offsets.values()):
         level = total / math.fsum(roots.values())
         exact = {name: level * root for name, root in roots.items()}
-        if min(exact.values()) >= _FLOOR * total / len(blocks):
+        if all(exact[name] >= least[name] for name in blocks):
             return exact
-    floor = _FLOOR * total / len(blocks)
 
     def filled(level: float) -> dict[str, float]:
-        return {name: max(floor, level * root - offsets[name]) for name, root in roots.items()}
+        return {name: max(least[name], level * root - offsets[name]) for name, root in roots.items()}
 
     low, high = 0.0, (total + math.fsum(offsets.values())) / min(roots.values())
     for _ in range(200):

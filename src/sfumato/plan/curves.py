@@ -11,7 +11,6 @@ are asked again for a prediction at every point.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -35,10 +34,10 @@ Question = tuple[Network, str, tuple[Request, ...], float, Mapping[str, float]]
 
 
 def relative_losses(question: Question, planned: Sequence[Planned]) -> list[float]:
-    """Expected squared error of each publication over the squared width of what it shows."""
+    """Mean squared error of each publication's numbers over their squared scale."""
     network, dataset, requests, size, sizes = question
     units = Settling(network, dataset, requests, "gaussian", size, sizes)
-    return [math.fsum(seen.error / units.unit_of(seen.node) ** 2 for seen in one.seen) for one in planned]
+    return [units.loss_of(one) for one in planned]
 
 
 def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: Noise) -> Curve:

@@ -218,7 +218,7 @@ def _sums(
             yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
         for draw in own:
             least = sensitivity_of(draw.noise, question.moves()) * ARITHMETIC
-            fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.dimension
+            fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.drawn_size(draw.pure)
             yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
         yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")

@@ -33,6 +33,7 @@ from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
+from sfumato.plan.side_by_side import settle_side_by_side
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
 
@@ -196,7 +197,7 @@ def _dataset(
     losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
     asked = {request.observer: request.requirement.guarantee for request in requests}
     curves = (
-        statistic_curve(planned, loss, asked[planned.observer], found.noise)
+        statistic_curve(planned, loss, asked[planned.observer], found.noises[planned.observer])
         for planned, loss in zip(found.planned, losses, strict=True)
     )
     return Mixed(found.planned, found.draws, found.promises, (), tuple(curves))
@@ -209,22 +210,30 @@ def _cheapest(
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
     for noise in _noises(requests):
         try:
-            found.append(Settling(network, dataset, requests, noise, size, sizes, templates).settle())
+            found.append(Settling(network, dataset, requests, noise, size, sizes, {}, templates).settle())
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
+
+    def apart(own: tuple[Request, ...], noise: Noise, scales: Mapping[str, float]) -> Settled:
+        return Settling(network, dataset, own, noise, size, sizes, scales, templates).settle()
+
+    both = settle_side_by_side(network, dataset, requests, apart)
+    found += [both] if both is not None else []
     if not found:
         raise refusals[0]
     wished = [name for request in requests for name in request.preferred]
-    found.sort(key=lambda one: (-wished.count(one.noise), one.loss))
+    found.sort(key=lambda one: (-_followed_wishes(one, requests) if wished else 0, one.loss))
     chosen = _with_wishes(found[0], requests)
     for other in found[1:]:
         chosen = dataclasses.replace(
             chosen,
-            planned=tuple(
-                _beside(mine, theirs, other) for mine, theirs in zip(chosen.planned, other.planned, strict=True)
-            ),
+            planned=tuple(_beside(mine, _same_of(other, mine), other) for mine in chosen.planned),
         )
     return chosen
+
+
+def _followed_wishes(settled: Settled, requests: tuple[Request, ...]) -> int:
+    return sum(name == settled.noises[request.observer] for request in requests for name in request.preferred)
 
 
 def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
@@ -233,7 +242,7 @@ def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
     return dataclasses.replace(
         chosen,
         planned=tuple(
-            dataclasses.replace(one, reason=f"{one.reason}; {_followed(chosen.noise, wanted)}")
+            dataclasses.replace(one, reason=f"{one.reason}; {_followed(chosen.noises[one.observer], wanted)}")
             if (wanted := wishes[one.name, one.observer])
             else one
             for one in chosen.planned
@@ -245,15 +254,23 @@ def _followed(noise: Noise, wanted: Sequence[str]) -> str:
     if noise in wanted:
         return f"the study prefers {noise} noise"
     return (
-        f"the {' or '.join(wanted)} noise that the study prefers cannot be used here: a dataset has one kind of noise, "
-        "and every promise and publication must allow it"
+        f"the {' or '.join(wanted)} noise that the study prefers cannot be used here: an observer sees one kind of "
+        "noise, and every promise and publication must allow it"
     )
+
+
+def _same_of(other: Settled, mine: Planned) -> Planned:
+    return next(one for one in other.planned if (one.name, one.observer) == (mine.name, mine.observer))
 
 
 def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:
     ratio = f"{theirs.error / mine.error:.3g} times the error here" if mine.error > 0 else "no better"
-    considered = Considered(f"{other.noise} noise", theirs.error, ratio, theirs.cut)
+    considered = Considered(f"{_called(other)} noise", theirs.error, ratio, theirs.cut)
     return dataclasses.replace(mine, alternatives=(*mine.alternatives, considered))
+
+
+def _called(settled: Settled) -> str:
+    return "for each observer the best kind of" if settled.noise == "side by side" else settled.noise
 
 
 def _noises(requests: tuple[Request, ...]) -> list[Noise]:

@@ -191,7 +191,7 @@ class Mixing:
             asked = request.requirement.guarantee
             if key in known and numbers is not None:
                 planned.append(known[key])
-                curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noise))
+                curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noises[request.observer]))
             else:
                 choice, share = choices[key], self.share(*key)
                 planned.append(_planned(self.wanted[key], choice, share))

@@ -62,10 +62,12 @@ class Seen:
     half_width: float  # of the widest 95 % interval of its numbers
     size: int = 1
     note: str = ""
-    #: (standard error, half width) of each number, in the order of `labels`; one pair if all are alike.
+    #: (standard error, half width) of each number, in the order of `labels`; one pair if all are alike. Where there are
+    #: `counts`, a pair is for so many numbers.
     numbers: tuple[tuple[float, float], ...] = ()
     labels: tuple[str, ...] = ()
     basis: Basis = "known"
+    counts: tuple[int, ...] = ()
 
     @property
     def standard_error(self) -> float:
@@ -339,6 +341,7 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
                 "numbers": [list(pair) for pair in seen.numbers],
                 "labels": list(seen.labels),
                 "basis": seen.basis,
+                "counts": list(seen.counts),
             }
             for seen in planned.seen
         ],
@@ -358,7 +361,7 @@ def _planned_record(planned: Planned) -> dict[str, Any]:
 
 def _seen(entry: Mapping[str, Any]) -> Seen:
     numbers = tuple((float(error), float(width)) for error, width in entry["numbers"])
-    return Seen(**{**entry, "numbers": numbers, "labels": tuple(entry["labels"])})
+    return Seen(**{**entry, "numbers": numbers, "labels": tuple(entry["labels"]), "counts": tuple(entry["counts"])})
 
 
 def _planned(entry: Mapping[str, Any]) -> Planned:

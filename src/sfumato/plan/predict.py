@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.network.aggregate import tables_together
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, combined_variance, law_of
 from sfumato.plan.individual_part import AnyDraw, IndividualPart
@@ -53,19 +55,33 @@ class Predicting:
             return self._computed(name)
         question = self.settling.questions[name]
         size = self.settling.count_of(name)
+        numbers = self._consistent.get(name) or question.predicted(self._law(name), size, self._pure)
         error = question.error(variance_of(name, self.draws), size, self._pure)
-        numbers = question.predicted(self._law(name), size, self._pure)
+        if name in self._consistent:
+            error = math.fsum(one**2 for one, _ in numbers)
         alike = len(set(numbers)) == 1
+        groups = () if alike else question.alike()
+        starts = np.cumsum([0, *(count for _, count in groups[:-1])])
         return Seen(
             name,
             error,
             max(width for _, width in numbers),
             question.size,
             "" if question.basis == "known" else self._note(name),
-            numbers[:1] if alike else numbers,
-            () if alike else question.parts(),
+            numbers[:1] if alike else tuple(numbers[start] for start in starts),
+            tuple(label for label, _ in groups),
             question.basis,
+            tuple(count for _, count in groups) if any(count > 1 for _, count in groups) else (),
         )
+
+    @cached_property
+    def _consistent(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """(standard error, half width) of tables that are made consistent with others of the publication."""
+        own = [self.settling.aggregates[name] for name in self.request.nodes if name in self.settling.aggregates]
+        found: dict[str, tuple[tuple[float, float], ...]] = {}
+        for family in tables_together(own):
+            found |= family.predicted({name: self._law(name) for name, _ in family.members})
+        return found
 
     def _law(self, name: str) -> NoiseLaw:
         own = [draw for draw in self.draws if isinstance(draw, Draw) and draw.node == name and draw.group is None]

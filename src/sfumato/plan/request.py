@@ -7,8 +7,8 @@ Not here: how they are answered (plan/make.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, PureDP
 from sfumato.errors import PlanError
@@ -95,10 +95,51 @@ def requests_of(network: Network) -> tuple[Request, ...]:
         for node in sorted(network.zone(requirement.name).observed - shown):
             entry = Publication(node, network.node(node).atom, requirement.name)
             requests[node, show(requirement.name)] = _request(network, requirement, entry)
+    requests = {key: _drawn_itself(request, network, tuple(requests.values())) for key, request in requests.items()}
     _check_apart(network, tuple(requests.values()))
     if not requests:
         raise PlanError("The study publishes nothing. Add publish(Name, What, Requirement) or dp_rv(Requirement, RV).")
     return tuple(requests.values())
+
+
+def _drawn_itself(request: Request, network: Network, requests: Sequence[Request]) -> Request:
+    """The request as an act of its own, where its answer is better drawn than read off noisy sums.
+
+    Acts of several observers add up, noisy sums are refinements of each other: so with one observer only.
+    """
+    own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
+    asked = [_asked(other, network) for other in own]
+    question = _asked(request, network)
+    if question is not None and question.only_drawn:
+        return _only_drawn(request, network)
+    if question is None or network.spec.centres or len({other.requirement.name for other in own}) > 1:
+        return request
+    if "joint" in request.forbidden or (request.preferred and "joint" not in request.preferred):
+        return request
+    alike = [other for other in asked if other is not None and other.form.ways == question.form.ways]
+    beside = len(alike) - 1 if len(alike) == len(own) else -1
+    promised = PureDP(1.0) if "joint" in request.preferred else request.requirement.guarantee
+    return replace(request, level="other") if question.drawn_itself(promised, beside) else request
+
+
+def _only_drawn(request: Request, network: Network) -> Request:
+    if network.spec.centres:
+        raise PlanError(
+            f"{request.position}{request.name}: which groups occur cannot be found out over several institutions: each "
+            "would have to show its names to the others. Nothing was planned and nothing was spent."
+        )
+    return replace(request, level="other")
+
+
+def _asked(request: Request, network: Network) -> Question | None:
+    """The question, where a publication is the answer to one."""
+    found = {node.name: node.question for node in network.aggregates if node.name in request.nodes}
+    if len(request.nodes) > 1 and any(question.only_drawn for question in found.values()):
+        raise PlanError(
+            f"{request.position}{request.name} shows several lists of groups under one name. Give each its own name "
+            "and clause. Nothing was planned and nothing was spent."
+        )
+    return found.get(request.nodes[0]) if request.level == "aggregate" and len(request.nodes) == 1 else None
 
 
 def sums_behind(request: Request, network: Network) -> list[str]:
@@ -218,6 +259,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
     direct = known.get(show(what))
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
     plain = direct is not None
+    _check_counts(network, entry, nodes)
     levels = {_level(known[name], network) for name in nodes}
     level = levels.pop() if plain and len(levels) == 1 else "other"
     return Request(
@@ -232,6 +274,20 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
         sampled or (isinstance(direct, Node) and direct.level == "individual" and is_finite(direct)),
     )
+
+
+def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
+    """nonnegative(Name) is about counts of cells alone."""
+    said = next((one for one in network.spec.nonnegative if one.publication == entry.name), None)
+    tables = {node.name for node in network.aggregates if node.question.counts_cells}
+    others = [name for name in nodes if name not in tables] or ([] if nodes else [entry.name])
+    if said is not None and others:
+        place = f"{said.position.file}:{said.position.line} " if said.position else ""
+        raise PlanError(
+            f"{place}nonnegative({entry.name}): {', '.join(others)} is no table of counts, and only those can be moved "
+            "to numbers that are not below 0. Publish the tables under a name of their own, or take the line out. "
+            "Nothing was planned and nothing was spent."
+        )
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:

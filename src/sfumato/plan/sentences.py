@@ -15,12 +15,20 @@ from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned
 
-__all__ = ["LISTED", "exact_sentences", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
     "Who is listed is shown as it is: each row stands beside its individual's identifier, and no noise hides that "
     "somebody is in the data. What is protected is what the data say about them."
+)
+
+
+#: Said of counts that were moved.
+NONNEGATIVE = (
+    "Every table was moved to the nearest one without negative counts that has the same total, as the study asks "
+    "(nonnegative): its numbers are biased, small ones upwards and large ones downwards, and different tables need not "
+    "agree any more. standard_error, low and high are those of the unbiased numbers, the ends cut at 0."
 )
 
 
@@ -44,4 +52,5 @@ def with_meaning(planned: Planned, network: Network) -> Planned:
     """The publication with all that must be known to read it; it stays in the plan's file, which has no network."""
     listed = (LISTED,) if planned.listed else ()
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
-    return dataclasses.replace(planned, about=(*listed, *meaning))
+    moved = any(one.publication == planned.name for one in network.spec.nonnegative)
+    return dataclasses.replace(planned, about=(*listed, *meaning, *((NONNEGATIVE,) if moved else ())))

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
@@ -48,17 +49,22 @@ ARITHMETIC = 1 + 2.0**-20
 #: What is said of a publication that needs no noise.
 _EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 _LARGEST = 1e100
+_INDIVIDUALS = "individuals "
+#: How much noisier than in an even split a publication may become for the sake of the others.
+FAIR = 1.2
 
 
 @dataclass(frozen=True)
 class Settled:
     """What the draws of one dataset are, and what everybody will see of them."""
 
-    noise: Noise
+    noise: Noise | Literal["side by side"]
     draws: tuple[AnyDraw, ...]
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
+    #: The kind of noise of each observer.
+    noises: Mapping[str, Noise]
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ class Settling:
     noise: Noise
     size: float
     sizes: Mapping[str, float]
+    #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
+    scales: Mapping[str, float] = field(default_factory=dict)
     #: One individual's part by group and what is seen of it; the same for every kind of noise.
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
         default_factory=dict, repr=False, compare=False
@@ -106,11 +114,12 @@ class Settling:
 
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
+            scale = self.scales.get(observer, 1.0)
             if self.noise == "gaussian":
-                return largest_mu(guarantee) ** 2
+                return largest_mu(guarantee) ** 2 * scale
             # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
             stated = isinstance(guarantee, PureDP | ApproxDP)
-            return guarantee.eps if stated else largest_pure_epsilon(guarantee)
+            return (guarantee.eps if stated else largest_pure_epsilon(guarantee)) * math.sqrt(scale)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
@@ -221,7 +230,11 @@ class Settling:
     def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
         """The numbers an observer sees of the individuals of one group."""
         own = [request for request in asked if not request.sampled]
-        weights = {name: request.weight / self.unit_of(name) ** 2 for request in own for name in request.nodes}
+        weights = {
+            name: request.weight / len(request.nodes) / self.unit_of(name) ** 2
+            for request in own
+            for name in request.nodes
+        }
         key = (index, tuple(weights))
         if key not in self.templates:
             self.templates[key] = template_of(self.network, self.network.groups[index], weights)
@@ -270,11 +283,14 @@ class Settling:
             )
 
     def _reads_of(self, request: Request) -> dict[str, float]:
-        """For every sum behind a request the relative squared error it adds per unit of variance of its numbers."""
+        """For every sum behind a request what it adds, per unit of variance, to its mean relative squared error.
+
+        The mean over its numbers: a publication counts once, however many numbers it shows.
+        """
         found: dict[str, float] = {}
-        pure = self.noise == "laplace"
+        pure, numbers = self.noise == "laplace", self._numbers_of(request)
         for name in request.nodes:
-            squared = self.unit_of(name) ** 2
+            squared = self.unit_of(name) ** 2 * numbers
             if name in self.aggregates:
                 influence = self.questions[name].influence(self.count_of(name), pure)
                 found[name] = found.get(name, 0.0) + influence / squared
@@ -286,6 +302,14 @@ class Settling:
                 influence = max(slope, 1e-9) * self.questions[behind].influence(self.count_of(behind), pure)
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
+
+    def _numbers_of(self, request: Request) -> int:
+        return sum(self.questions[name].size if name in self.questions else 1 for name in request.nodes)
+
+    def loss_of(self, planned: Planned) -> float:
+        """Mean squared error of a publication's numbers relative to their scale."""
+        numbers = sum(one.size for one in planned.seen)
+        return math.fsum(one.error / self.unit_of(one.node) ** 2 for one in planned.seen) / max(numbers, 1)
 
     def template_above(self, name: str) -> Template:
         sums = {other: self._sum_bounds(other) for other in self.aggregates}
@@ -321,10 +345,41 @@ class Settling:
             own = found[request.observer]
             if request.level == "aggregate":
                 for name in self._reads_of(request):
-                    own[name] = own.get(name, 0.0) + request.weight * self.questions[name].size / 12
+                    part = self.questions[name].size / self._numbers_of(request) if name in request.nodes else 1.0
+                    own[name] = own.get(name, 0.0) + request.weight * part / 12
         for observer, parts in self.individual_parts.items():
             weight = max(math.fsum(w * self.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
             found[observer][_individuals(parts, observer)] = weight / 12
+        return found
+
+    def _floors(self, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+        """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
+        as in an even split, in which publications of larger weight have the larger part."""
+        power = 1 if self.noise == "gaussian" else 2
+        least = FAIR ** (-2 / power)
+        found: dict[str, dict[str, float]] = {}
+        for observer, blocks in difficulties.items():
+            behind = self._blocks_by_publication(observer, blocks)
+            parts = {name: weight ** (1 / (power + 1)) for name, (weight, _) in behind.items()}
+            own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
+            for name, (_, needed) in behind.items():
+                roots = {block: blocks[block] ** (1 / (power + 1)) for block in needed}
+                share = least * parts[name] / math.fsum(parts.values())
+                for block, root in roots.items():
+                    own[block] = max(own[block], share * root / math.fsum(roots.values()))
+        return found
+
+    def _blocks_by_publication(self, observer: str, blocks: Mapping[str, float]) -> dict[str, tuple[float, list[str]]]:
+        found: dict[str, tuple[float, list[str]]] = {}
+        for request in self.requests:
+            if request.observer != observer:
+                continue
+            if request.level == "aggregate":
+                needed = [name for name in self._reads_of(request) if name in blocks]
+            else:
+                needed = [name for name in blocks if name.startswith(_INDIVIDUALS)]
+            if needed:
+                found[request.name] = (request.weight, needed)
         return found
 
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,12 +387,13 @@ class Settling:
     def settle(self) -> Settled:
         difficulties = self._difficulties()
         currency = "mu²" if self.noise == "gaussian" else "epsilon"
-        shares = split_budget(difficulties, self.budgets, currency, self._limits()) if difficulties else {}
+        limits, floors = (self._limits(), self._floors(difficulties)) if difficulties else ({}, {})
+        shares = split_budget(difficulties, self.budgets, currency, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(self._planned(request, draws) for request in self.requests)
         promises = self._promises(draws)
-        loss = math.fsum(p.weight * one.error / self.unit_of(one.node) ** 2 for p in planned for one in p.seen)
-        return Settled(self.noise, draws, planned, promises, loss)
+        loss = math.fsum(one.weight * self.loss_of(one) for one in planned)
+        return Settled(self.noise, draws, planned, promises, loss, dict.fromkeys(self.guarantees, self.noise))
 
     def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
@@ -345,7 +401,8 @@ class Settling:
             own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
             if own:
                 sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
-                yield from refinements(name, self.noise, sensitivity, question.dimension, own, adjacency, self.dataset)
+                size = question.drawn_size(self.noise == "laplace")
+                yield from refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
@@ -476,4 +533,4 @@ class Settling:
 
 def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
     """The name of the block that stands for one value per individual; equal for observers who can share draws."""
-    return "individuals " + repr(sorted((part.key(observer) for part in parts), key=repr))
+    return _INDIVIDUALS + repr(sorted((part.key(observer) for part in parts), key=repr))

@@ -83,11 +83,12 @@ def told_before(seen: Seen) -> tuple[Told, ...]:
     if seen.basis == "answer":
         return (Told(seen.node, "", 1, math.sqrt(seen.error), 1.0, 1.0, seen.note, seen.error),)
     if len(seen.numbers) > 1:
-        found = [
-            Told(seen.node, label, 1, error, width, width)
-            for label, (error, width) in zip(seen.labels, seen.numbers, strict=True)
-        ]
-        return (*found[:-1], Told(seen.node, seen.labels[-1], 1, *seen.numbers[-1], seen.numbers[-1][1], seen.note))
+        counts = seen.counts or (1,) * len(seen.numbers)
+        notes = (*("",) * (len(seen.numbers) - 1), seen.note)
+        return tuple(
+            Told(seen.node, label, count, error, width, width, note)
+            for label, count, (error, width), note in zip(seen.labels, counts, seen.numbers, notes, strict=True)
+        )
     return (Told(seen.node, "", seen.size, seen.standard_error, seen.half_width, seen.half_width, seen.note),)
 
 

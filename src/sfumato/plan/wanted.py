@@ -1,12 +1,14 @@
 """What a publication of another kind than a statistic asks for: columns with public domains, a target, uses.
 
-In:   a Request whose term is table(…), classifier(…), regression(…), outliers(…) or channel(…), the network.
+In:   a Request whose term is table(…), synthetic(…), classifier(…), regression(…), outliers(…) or channel(…); the
+      network.
 Out:  Wanted, or a PlanError that says where, what is missing and the way out. Nothing of the data.
 Not here: how it is answered (plan/strategy.py and whoever registers there).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +17,15 @@ from sfumato.errors import PlanError
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
-from sfumato.plan.request import Request, requests_of
+from sfumato.plan.request import Request, asked_of, requests_of
+from sfumato.questions.question import Question
 
 __all__ = ["KINDS", "Wanted", "follows_study", "wanted_of"]
 
 #: How each kind is written.
 KINDS = {
     "table": "table([rv(P), rv(P)]) or table([rv(P), label(P)], for(svm(label(P))))",
+    "synthetic": "synthetic([rv(P), rv(P)]) or synthetic([rv(P), label(P)], for(label(P)))",
     "classifier": "classifier(label(P), [feature(P)])",
     "regression": "regression(target(P), [feature(P)])",
     "outliers": "outliers([feature(P)])",
@@ -33,7 +37,8 @@ KINDS = {
 class Wanted:
     """One request of another kind. `columns` are features in the study's order; a table's include its label.
 
-    `target` is the label or the number to predict; `uses` are a channel's, or the model a table is meant for.
+    `target` is the label or the number to predict; `uses` are a channel's, or the model a table is meant for. `rows` is
+    how many rows of `row_table` one individual may have; one, and no table, for all but synthetic rows.
     """
 
     request: Request
@@ -43,6 +48,9 @@ class Wanted:
     target: str | None = None
     target_domain: Interval | Categories | None = None
     uses: tuple[str, ...] = ()
+    rows: int = 1
+    row_table: str | None = None
+    question: Question | None = None
 
     @property
     def name(self) -> str:
@@ -56,10 +64,13 @@ class Wanted:
     @property
     def stated(self) -> dict[str, Any]:
         """What an act says about the columns it reads: their names, ranges and which of them is the target."""
+        if self.question is not None:
+            return {"question": self.question.to_dict(), "columns": list(self.columns), "target": None}
         read = dict(zip(self.columns, self.domains, strict=True))
         if self.target is not None and self.target_domain is not None:
             read.setdefault(self.target, self.target_domain)
-        return {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
+        found = {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
+        return {**found, "rows": self.rows, "row_table": self.row_table} if self.kind == "synthetic" else found
 
     @property
     def classes(self) -> int:
@@ -70,6 +81,10 @@ class Wanted:
 def wanted_of(request: Request, network: Network) -> Wanted:
     """Read the term and check what every kind needs: one bounded value per individual, and nobody's presence hidden."""
     term = request.term
+    asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
+    if asked is not None and show(term) == asked.name:
+        question = asked_of(asked)
+        return Wanted(request, question.form.ways, (asked.name,), (), question=question)
     if not isinstance(term, Compound) or term.functor not in KINDS:
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "
@@ -86,23 +101,28 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     listed, target, uses = _parts(term, reader)
     columns = tuple(reader.name(atom) for atom in listed)
     aim = reader.name(target) if target is not None else None
-    if len(set(columns)) < len(columns) or (aim in columns and term.functor != "table"):
+    whole = term.functor in ("table", "synthetic")  # the label is one of the columns
+    if len(set(columns)) < len(columns) or (aim in columns and not whole):
         raise reader.wrong("names a variable twice", "Name each once.")
     if set(request.nodes) - {*columns, aim}:
         raise reader.wrong(
             "is not the only answer of its clause: one name would stand for several",
             "Give each its own name and clause.",
         )
-    if term.functor == "table" and aim is not None and aim not in columns:
+    if whole and aim is not None and aim not in columns:
         raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
+    domains = tuple(reader.domain(name) for name in columns)
+    rows, row_table = reader.rows(columns)
     return Wanted(
         request,
         term.functor,
         columns,
-        tuple(reader.domain(name) for name in columns),
+        domains,
         aim,
         reader.domain(aim) if aim is not None else None,
         uses,
+        rows,
+        row_table,
     )
 
 
@@ -118,6 +138,13 @@ def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tu
             Compound(functor="for", arguments=(Compound(functor="svm", arguments=(Compound() as label,)),)),
         ) if items:
             return list(items), label, ("svm",)
+        case "synthetic", (ListTerm(items=items),) if items:
+            return list(items), None, ()
+        case "synthetic", (ListTerm(items=items), Compound(functor="for", arguments=(Compound() as use,))) if items:
+            # for(svm(label(P))) says the same as for(label(P)): a variable's arguments are individuals, not variables.
+            inner = use.arguments[0] if len(use.arguments) == 1 else None
+            steered = use.functor in _MODELS and isinstance(inner, Compound)
+            return list(items), inner if steered else use, (use.functor,) if steered else ()
         case (("classifier" | "regression"), (Compound() as target, ListTerm(items=items))) if items:
             return list(items), target, ()
         case "outliers", (ListTerm(items=items),) if items:
@@ -127,6 +154,10 @@ def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tu
         case "channel", (Compound() as node, ListTerm(items=items)) if items:
             return [node], None, tuple(_use(item) for item in items)
     raise wrong
+
+
+#: Models that may be named where rows are meant for one.
+_MODELS = ("svm", "classifier", "regression")
 
 
 def _use(term: Term) -> str:
@@ -167,6 +198,19 @@ class _Reader:
             f"needs a public range of {name}, with more than one value in it", f"Declare range({name}, Low, High)."
         )
 
+    def rows(self, columns: Sequence[str]) -> tuple[int, str | None]:
+        """How many rows of which table one individual may have; all columns must be of that table's rows."""
+        found = {(node.rows, node.row_table) for name in columns for node in [self._checked(name)]}
+        if found == {(1, None)}:
+            return 1, None
+        if len(found) > 1:
+            raise self.wrong(
+                "mixes variables of an individual with variables of its rows, or of two tables",
+                "Name variables of one table's rows, or of individuals alone.",
+            )
+        ((rows, table),) = found
+        return rows, table
+
     def _checked(self, name: str) -> Node:
         """The node, the same for every individual of the requirement's dataset."""
         dataset = self.request.requirement.dataset
@@ -180,7 +224,8 @@ class _Reader:
                 f"uses {name}, which is not the same variable for every individual of {dataset}",
                 "Use variables that everybody has, with one range.",
             )
-        if any(node.rows != 1 or node.row_table is not None for node in own):
+        several = any(node.rows != 1 or node.row_table is not None for node in own)
+        if several and not (isinstance(self.request.term, Compound) and self.request.term.functor == "synthetic"):
             raise self.wrong(
                 f"uses {name}, of which one individual may have several", "Use variables with one value per individual."
             )

@@ -16,16 +16,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.residual import Subset, Workload, project
 
-__all__ = ["Measured", "NoiseTerm", "nonnegative"]
+__all__ = ["Measured", "NoiseTerm", "nonnegative", "nonnegative_figures"]
 
 Numbers = NDArray[np.float64]
+
+#: So many Laplace variables of a sum keep their own law.
+_OWN_LAW = 12
+#: They are looked for in the drawn tables that share most columns with the published one.
+_NEAREST = 60
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,15 @@ class Measured:
             if set(part) <= set(table)
         }
 
-    def shares(self, part: Subset) -> dict[Subset, float]:
-        """By what each table's residual is multiplied in the estimate; they add up to one."""
-        precisions = self._precisions(part)
-        total = math.fsum(precisions.values())
-        return {table: precision / total for table, precision in precisions.items()}
+    @cached_property
+    def shares(self) -> dict[Subset, dict[Subset, float]]:
+        """By what each table's residual is multiplied in the estimate of a residual; they add up to one."""
+        found = {}
+        for part in self.workload.parts:
+            precisions = self._precisions(part)
+            total = math.fsum(precisions.values())
+            found[part] = {table: precision / total for table, precision in precisions.items()}
+        return found
 
     def variance(self, table: Subset) -> float:
         """Of every cell of the table."""
@@ -83,7 +93,7 @@ class Measured:
         residuals: dict[Subset, Numbers] = {}
         for part in self.workload.parts:
             found = np.zeros(self.workload.shape(part))
-            for table, share in self.shares(part).items():
+            for table, share in self.shares[part].items():
                 others = tuple(axis for axis, column in enumerate(table) if column not in part)
                 found += share * project(np.asarray(noisy[table], dtype=np.float64).sum(axis=others))
             residuals[part] = found
@@ -91,16 +101,35 @@ class Measured:
             residuals[()] = np.asarray(float(total or 0.0))
         return {table: self.workload.rebuild(table, residuals) for table in self.workload.tables}
 
-    def noise(self, table: Subset) -> tuple[NoiseTerm, ...]:
-        """Which noises a cell of the table is left with: the law of its error, where variances do not say all."""
-        terms = [term for source in self.drawn for term in self._noise_from(table, source)]
+    def noise(self, table: Subset, sources: Sequence[Subset] | None = None) -> tuple[NoiseTerm, ...]:
+        """Which noises a cell of the table is left with, those of some drawn tables or of all."""
+        sources = self.drawn if sources is None else sources
+        terms = [term for source in sources for term in self._noise_from(table, source)]
         return tuple(term for term in terms if term.factor)
+
+    def law(self, table: Subset, laws: Mapping[Subset, NoiseLaw]) -> NoiseLaw:
+        """Of the noise in every cell of a table, when the drawn tables carry these laws.
+
+        `variances` need to be right up to a common factor. Of Laplace variables those that weigh most keep their law;
+        the many others, each a small part of the whole, count as Gaussian.
+        """
+        first, variance = self.drawn[0], self.variances[0]
+        total = self.variance(table) * laws[first].variance / variance
+        if not any(law.laplace for law in laws.values()):
+            return NoiseLaw(total)
+        near = sorted(self.drawn, key=lambda source: -len(set(source) & set(table)))[:_NEAREST]
+        terms = sorted(self.noise(table, near), key=lambda term: -abs(term.factor) * laws[term.source].deviation)
+        own = list(islice((laws[one.source].times(one.factor) for one in terms for _ in range(one.count)), _OWN_LAW))
+        found = NoiseLaw(max(total - math.fsum(law.variance for law in own), 0.0))
+        for law in own:
+            found = found.plus(law)
+        return found
 
     def _noise_from(self, table: Subset, source: Subset) -> list[NoiseTerm]:
         """Cells of `source` matter by the columns in which they agree with the published cell."""
         sizes = self.workload.sizes
         shared = tuple(column for column in table if column in source)
-        own = {part: self.shares(part)[source] for part in self.workload.parts_of(shared)}
+        own = {part: self.shares[part][source] for part in self.workload.parts_of(shared)}
         if self.total_is_public:
             own[()] = 0.0
         outside = self.workload.left(source, shared)
@@ -117,20 +146,35 @@ class Measured:
         return terms
 
 
-def nonnegative(values: Sequence[float] | Numbers, total: float | None = None) -> Numbers:
-    """The nearest counts of at least 0; with the given total, where there is one.
+def nonnegative(values: Sequence[float] | Numbers, total: float) -> Numbers:
+    """The nearest counts of at least 0 with the given total.
 
-    They are biased: counts near zero are pushed up, and where the total is kept the others down.
+    They are biased: counts near zero are pushed up, and the others down.
 
-    >>> nonnegative([5.0, -1.0, 2.0], total=6.0).tolist(), nonnegative([5.0, -1.0]).tolist()
-    ([4.5, 0.0, 1.5], [5.0, 0.0])
+    >>> nonnegative([5.0, -1.0, 2.0], total=6.0).tolist()
+    [4.5, 0.0, 1.5]
     """
     values = np.asarray(values, dtype=np.float64)
-    if total is None:
-        return np.maximum(values, 0.0)
     if total <= 0:
         return np.zeros_like(values)
     ordered = np.sort(values.reshape(-1))[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     level = excess[np.flatnonzero(ordered > excess)[-1]]
     return np.maximum(values - level, 0.0)
+
+
+def nonnegative_figures(figures: Sequence[Figure], tables: Sequence[int]) -> tuple[Figure, ...]:
+    """Every table of so many figures moved to the nearest one without negative counts that has the same total.
+
+    The interval stays that of the unbiased number, cut at 0: the exact count is never below, so it holds it as often.
+    The standard error is that of the unbiased number; the moved one has none of its own.
+    """
+    found: list[Figure] = []
+    for size in tables:
+        own = figures[len(found) : len(found) + size]
+        moved = nonnegative([one.value for one in own], math.fsum(one.value for one in own)).tolist()
+        found += [
+            Figure(value, one.standard_error, max(one.low, 0.0), max(one.high, 0.0))
+            for value, one in zip(moved, own, strict=True)
+        ]
+    return tuple(found)

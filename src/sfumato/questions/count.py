@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-import numpy as np
-
+from sfumato.questions.counted import counted_error, counted_figures, counted_words, left_in_a_cell
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE, ONE
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -47,16 +46,32 @@ class Count(Question):
     def truth(self, sums: Sums) -> Numbers:
         return sums.moved(0)
 
+    @property
+    def _total_is_public(self) -> bool:
+        return bool(self.axes) and self.has_public_count
+
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
     ) -> tuple[Figure, ...]:
-        return tuple(Figure.around(float(value), law) for value in np.ravel(noisy))
+        return counted_figures(noisy, law, self._total_is_public, count)
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
-        return ((law.deviation, law.half_width),) * self.size
+        own = left_in_a_cell(law, self.size, self._total_is_public)
+        return ((own.deviation, own.half_width),) * self.size
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return variance * self.dimension
+        return counted_error(variance, self.dimension, self._total_is_public)
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        return counted_words(noise, drawn, error) or super().law_words(noise, drawn, error)
+
+    @property
+    def counts_cells(self) -> bool:
+        return bool(self.axes)
+
+    @property
+    def draws_its_table(self) -> bool:
+        return bool(self.axes)
 
     def scale(self, size: float, people: float) -> float:
         return people

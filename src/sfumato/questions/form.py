@@ -43,6 +43,8 @@ class Form:
     usages: tuple[tuple[Place, ...], ...]
     help: str
     method: str
+    #: Which ways to publish it prefer/2 and forbid/2 may name: a row of lang.vocabulary.WAYS.
+    ways: str = "aggregate"
 
     @property
     def texts(self) -> dict[str, str]:

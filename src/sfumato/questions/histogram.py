@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-import numpy as np
-
+from sfumato.questions.counted import counted_error, counted_figures, counted_words, left_in_a_cell
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -23,6 +22,7 @@ __all__ = ["Histogram"]
 class Histogram(Question):
     """Counts of the cells of `axes`; a row is in one cell.
 
+    >>> import numpy as np
     >>> from sfumato.questions.axis import Axis
     >>> counts = Histogram(axes=(Axis("x(P)", levels=("a", "b")),)).figures(np.array([40.0, 7.0]), NoiseLaw(4.0))
     >>> [(figure.value, figure.standard_error, round(figure.low, 2)) for figure in counts]
@@ -50,13 +50,25 @@ class Histogram(Question):
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
     ) -> tuple[Figure, ...]:
-        return tuple(Figure.around(float(value), law) for value in np.ravel(noisy))
+        return counted_figures(noisy, law, self.has_public_count, count)
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
-        return ((law.deviation, law.half_width),) * self.size
+        own = left_in_a_cell(law, self.size, self.has_public_count)
+        return ((own.deviation, own.half_width),) * self.size
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return variance * self.dimension
+        return counted_error(variance, self.dimension, self.has_public_count)
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        return counted_words(noise, drawn, error) or super().law_words(noise, drawn, error)
+
+    @property
+    def counts_cells(self) -> bool:
+        return True
+
+    @property
+    def draws_its_table(self) -> bool:
+        return True
 
     def scale(self, size: float, people: float) -> float:
         return people

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
+from sfumato.core.guarantee import Guarantee
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -58,8 +59,12 @@ class Question(ABC):
     expected: bool = False
 
     form: ClassVar[Form]
+    #: The note in docs/proofs/ that proves its moves.
+    proof: ClassVar[str] = "aggregates"
     #: Whether squares or classes of the values are asked for, so that of random values expectations are not enough.
     of_expectations: ClassVar[bool] = True
+    #: Whether its answer must be drawn itself: noise on its sums would not be enough.
+    only_drawn: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 
@@ -94,6 +99,16 @@ class Question(ABC):
         return self.moves().l2 == 0.0
 
     @property
+    def counts_cells(self) -> bool:
+        """Whether its numbers are counts of cells, which are not below 0."""
+        return False
+
+    @property
+    def draws_its_table(self) -> bool:
+        """Whether what is drawn is one table of such counts itself (questions/family.py)."""
+        return False
+
+    @property
     def is_number(self) -> bool:
         """Whether it is one number, which a formula may read."""
         return self.size == 1
@@ -101,6 +116,13 @@ class Question(ABC):
     def refusal(self) -> str:
         """Why nothing of it can be planned, beyond values without bounds; empty where there is no reason."""
         return ""
+
+    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
+        """Whether its answer is better drawn than read off noisy sums, when `beside` further ones are drawn as well.
+
+        0 further ones: nothing else shares the promise. -1: noisy sums share it.
+        """
+        return False
 
     # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
 
@@ -140,8 +162,12 @@ class Question(ABC):
 
     @property
     def dimension(self) -> int:
-        """How many numbers get noise."""
+        """How many numbers are added up."""
         return sum(self.sizes())
+
+    def drawn_size(self, pure: bool) -> int:
+        """How many numbers get noise."""
+        return self.dimension
 
     def encode(self, sums: Sums, pure: bool = False) -> Numbers:
         """The numbers that get noise, all of one law: linear in the sums."""
@@ -236,6 +262,14 @@ class Question(ABC):
         cells = product(*(range(axis.size) for axis in self.axes))
         named = [[axis.label(place) for axis, place in zip(self.axes, cell, strict=True)] for cell in cells]
         return tuple(", ".join(texts) for texts in named)
+
+    def alike(self) -> tuple[tuple[str, int], ...]:
+        """Published numbers, one after the other, that have one predicted error: their name, and how many they are."""
+        return tuple((part, 1) for part in self.parts())
+
+    def tables(self) -> tuple[int, ...]:
+        """How many published numbers, one after the other, are one table."""
+        return (self.size,)
 
     @property
     def all_axes(self) -> tuple[int, ...]:

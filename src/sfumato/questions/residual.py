@@ -134,14 +134,14 @@ class Workload:
             made += np.asarray(residuals[part], dtype=np.float64).reshape(shape) / self.left(table, part)
         return made
 
-    def summed(self, counts: Mapping[Subset, Whole]) -> dict[Subset, Whole]:
-        """The table of every part, added up from the smallest given table that holds it. Whole numbers stay whole."""
-        found: dict[Subset, Whole] = {}
+    def added_up(self, counts: Mapping[Subset, Whole], wanted: Sequence[Subset]) -> dict[Subset, Whole]:
+        """Tables of other columns, each from the smallest given one that holds them. Whole numbers stay whole."""
         by_size = sorted(counts, key=self.cells)
-        for part in self.parts:
-            source = next(table for table in by_size if set(part) <= set(table))
-            others = tuple(axis for axis, column in enumerate(source) if column not in part)
-            found[part] = np.asarray(counts[source].sum(axis=others)).reshape(self.shape(part))
+        found: dict[Subset, Whole] = {}
+        for columns in wanted:
+            source = next(table for table in by_size if set(columns) <= set(table))
+            others = tuple(axis for axis, column in enumerate(source) if column not in columns)
+            found[columns] = np.asarray(counts[source].sum(axis=others)).reshape(self.shape(columns))
         return found
 
 

@@ -1,8 +1,8 @@
 """How exactly each residual table is drawn, so that all wanted tables are as exact as one budget allows.
 
 In:   a Workload, the relation between neighbours, weights of the tables.
-Out:  Strategy: the whole numbers that get noise of one scale, how far one row moves them, the variance left in every
-      residual.
+Out:  Strategy: the numbers that get noise of one scale, whole multiples of a public step; how far one row moves them;
+      the variance left in every residual.
 Not here: the split of a budget over questions (plan/), the noise (mechanisms/), the tables (questions/residual.py).
 Proof: docs/proofs/marginals.md
 
@@ -20,23 +20,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.questions.residual import Subset, Workload, project, without_means
 
-__all__ = ["LARGEST_COUNT", "Strategy", "optimal_strategy"]
+__all__ = ["MOST_COLUMNS", "Strategy", "exactly", "optimal_strategy"]
 
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: So many rows fit into the whole numbers that are drawn, with 64 bits each.
-LARGEST_COUNT = 1 << 32
-_BITS = 62
+#: Factors are whole numbers of a step, at least 2^12 unless a step were below 2^-30: rounding them shows nowhere.
+_DIGITS, _FINEST = 12, 30
+_ONE = Fraction(1)
+#: Whole numbers up to here are exact as floats.
+_EXACT = 2**53
 #: Beyond so many columns every residual is charged its own worst neighbour: the sets of columns are too many.
-_MOST_COLUMNS = 20
+MOST_COLUMNS = 20
 #: The mean squared error is within this part of the least possible one, or so many steps were taken.
 _GAP = 5e-4
 _STEPS = 400
@@ -44,13 +48,24 @@ _SQUARINGS = 6
 _ROUNDING = 2.0**-52
 
 
+def exactly(whole: NDArray[Any], step: Fraction) -> NDArray[Any]:
+    """Whole numbers of a step that is a power of two: floats where those hold them all, else fractions.
+
+    >>> exactly(np.array([3, -1]), Fraction(1, 4)).tolist(), exactly(np.array([2**60 + 1]), Fraction(1, 4)).tolist()
+    ([0.75, -0.25], [Fraction(1152921504606846977, 4)])
+    """
+    if max(abs(int(whole.min(initial=0))), abs(int(whole.max(initial=0)))) < _EXACT:
+        return whole.astype(np.float64) * float(step)
+    return np.array([int(one) * step for one in whole], dtype=object)
+
+
 @dataclass(frozen=True)
 class Strategy:
-    """Residual A is drawn as the whole numbers factor_A · cells_A · (P_A table_A), each with noise of one scale.
+    """Residual A is drawn as factor_A · cells_A · (P_A table_A), whole numbers of steps, each with noise of one scale.
 
     `replaces`: neighbours differ by one replaced row, else by one added or removed. `everybody`: each individual has
     exactly one row, so that under replacement the total is public and not drawn. `factors` holds one whole number per
-    residual that is drawn.
+    residual that is drawn; a step is 2^-`digits`.
 
     >>> strategy = optimal_strategy(Workload((2, 3), ((0, 1),)), replaces=True, everybody=True)
     >>> strategy.drawn, strategy.dimension
@@ -63,6 +78,7 @@ class Strategy:
     replaces: bool
     everybody: bool
     factors: tuple[int, ...]
+    digits: int
 
     @cached_property
     def drawn(self) -> tuple[Subset, ...]:
@@ -85,12 +101,17 @@ class Strategy:
             for part, factor in zip(self.drawn, self.factors, strict=True)
         }
         squared = _cost(self.workload, lengths, self.replaces, self.everybody)
-        return math.nextafter(math.sqrt(squared), math.inf) if squared else 0.0
+        return math.ldexp(math.nextafter(math.sqrt(squared), math.inf), -self.digits) if squared else 0.0
 
-    def encode(self, counts: Mapping[Subset, Whole]) -> Whole:
-        """The whole numbers that get noise, of the wanted tables' counts."""
-        summed = self.workload.summed(counts)
-        kind = np.int64 if int(summed[()]) <= LARGEST_COUNT else object
+    def encode(self, counts: Mapping[Subset, Whole], step: Fraction = _ONE) -> NDArray[Any]:
+        """The numbers that get noise, exactly, of the tables' counts in whole numbers of `step`."""
+        return exactly(self.whole(counts), step / 2**self.digits)
+
+    def whole(self, counts: Mapping[Subset, Whole]) -> Whole:
+        """The numbers that get noise in whole numbers of steps."""
+        summed = self.workload.added_up(counts, ((), *self.drawn))
+        largest = max((f * self.workload.cells(p) for p, f in zip(self.drawn, self.factors, strict=True)), default=1)
+        kind = np.int64 if int(summed[()]) * largest < 2**62 else object  # no matter how many rows there are
         pieces = [
             factor * without_means(summed[part].astype(kind)).reshape(-1)
             for part, factor in zip(self.drawn, self.factors, strict=True)
@@ -110,9 +131,12 @@ class Strategy:
         return {table: self.workload.rebuild(table, residuals) for table in self.workload.tables}
 
     @cached_property
-    def _units(self) -> dict[Subset, int]:
+    def _units(self) -> dict[Subset, float]:
         """What one row is in the numbers drawn for each residual."""
-        return {part: factor * self.workload.cells(part) for part, factor in zip(self.drawn, self.factors, strict=True)}
+        return {
+            part: math.ldexp(factor * self.workload.cells(part), -self.digits)
+            for part, factor in zip(self.drawn, self.factors, strict=True)
+        }
 
     def spreads(self, variance: float) -> dict[Subset, float]:
         """The variance of every residual when each drawn number has noise of `variance`; a public one has none."""
@@ -145,9 +169,10 @@ def optimal_strategy(
         others = math.fsum(value * workload.norm(part) for part, value in precisions.items())
         precisions[()] = 1 - others
     roots = {part: math.sqrt(precisions[part]) for part in parts}
-    unit = 2.0**_BITS / LARGEST_COUNT / max(roots.values(), default=1.0)
-    factors = tuple(max(1, round(roots[part] * unit / workload.cells(part))) for part in parts)
-    return Strategy(workload, replaces, everybody, factors)
+    smallest = min((roots[part] / workload.cells(part) for part in parts), default=1.0)
+    digits = min(max(_DIGITS + 1 - math.frexp(smallest)[1], 0), _FINEST)
+    factors = tuple(max(1, round(math.ldexp(roots[part] / workload.cells(part), digits))) for part in parts)
+    return Strategy(workload, replaces, everybody, factors, digits)
 
 
 def _added(workload: Workload, importance: Mapping[Subset, float]) -> dict[Subset, float]:
@@ -161,7 +186,7 @@ def _replaced(workload: Workload, importance: Mapping[Subset, float]) -> dict[Su
     parts = [part for part in workload.parts if part]
     if not parts:
         return {}
-    if len(_columns(workload)) > _MOST_COLUMNS:
+    if len(_columns(workload)) > MOST_COLUMNS:
         worst = {part: _own_worst(workload, part) for part in parts}
         total = math.fsum(math.sqrt(importance[part] * worst[part]) for part in parts)
         return {part: math.sqrt(importance[part] / worst[part]) / total for part in parts}
@@ -269,7 +294,7 @@ def _cost(workload: Workload, lengths: Mapping[Subset, int], replaces: bool, eve
     parts = [part for part in lengths if part]
     total = math.fsum(float(length) for length in lengths.values())
     moves = [total] if not (replaces and everybody) else []
-    if replaces and len(_columns(workload)) > _MOST_COLUMNS:
+    if replaces and len(_columns(workload)) > MOST_COLUMNS:
         worst = [float(lengths[part]) * 2 * (1 + 1 / (min(workload.shape(part)) - 1)) for part in parts]
         moves.append(math.fsum(worst))
     elif replaces and parts:

@@ -26,13 +26,20 @@ Numbers = NDArray[np.float64]
 class Entry:
     """In every cell of some axes the sum, over the rows there, of a product of values; of no values: how many rows.
 
-    `factors` and `axes` are places among the question's values and axes. Without a `grid` a value has no bounds: the
+    `factors` and `axes` are places among the question's values and axes; from each factor its number of `centres` is
+    taken off, where there are some, before it is multiplied. Without a `grid` a value has no bounds: the
     sum is then a plain float, and nothing of it can be published.
     """
 
     grid: Grid | None
     factors: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()
+    centres: tuple[float, ...] = ()
+
+    @property
+    def centred(self) -> tuple[tuple[int, float], ...]:
+        """Every factor with what is taken off it."""
+        return tuple(zip(self.factors, self.centres or (0.0,) * len(self.factors), strict=True))
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Sums:
     units: tuple[NDArray[Any], ...] = field(repr=False)
     counts: tuple[NDArray[Any], ...] = field(repr=False)
     count: int | Fraction = field(default=0, repr=False)
+    #: What the cells are called, where no list of them is public: private too.
+    texts: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def total(cls, entries: tuple[Entry, ...], sizes: Sequence[int], parts: Sequence[Sums]) -> Sums:
@@ -86,4 +95,5 @@ class Sums:
 
     def same(self, other: Sums) -> bool:
         """Whether these are the same whole numbers."""
-        return all(np.array_equal(a, b) for a, b in zip(self.units, other.units, strict=True))
+        alike = all(np.array_equal(a, b) for a, b in zip(self.units, other.units, strict=True))
+        return alike and self.texts == other.texts

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.lang.spec import Column, Spec
 from sfumato.lang.term import Compound, Number, Term, Text, Variable, indicator, match
 
@@ -90,6 +91,8 @@ def _cells(spec: Spec, column: Column, rows: int) -> Any:
     domain = next((r.domain for r in spec.ranges if _covers(r.atom_pattern, column.atom)), None)
     start = int.from_bytes(hashlib.sha256(column.name.encode()).digest()[:4]) / 2**32
     uniform = (start + _GOLDEN * np.arange(1, rows + 1)) % 1.0
+    if isinstance(domain, AnyText):
+        return [f"{column.name} {int(place)}" for place in uniform * 5]
     if isinstance(domain, Categories):
         return [domain.values[int(place)] for place in uniform * len(domain.values)]
     low, high = (domain.low, domain.high) if isinstance(domain, Interval) else (0.0, 1.0)

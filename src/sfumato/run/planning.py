@@ -45,8 +45,10 @@ def make_plan(
 
 def _strategies(network: Network) -> Sequence[Strategy]:
     """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
-    if not any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications):
+    others = any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications)
+    ways = {node.question.form.ways for node in network.aggregates} - {"aggregate"}
+    if not others and not ways:
         return ()
-    from sfumato.run.publish import STRATEGIES
+    from sfumato.run import publish
 
-    return STRATEGIES
+    return publish.STRATEGIES if others else publish.strategies_of(*sorted(ways))

@@ -9,36 +9,52 @@ Proof: docs/proofs/portions.md
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sfumato.core import Categories, Interval, Schema, compose
 from sfumato.errors import InputError, UnprovedError
-from sfumato.network.evaluate import Values
+from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
+from sfumato.questions.quantile import Quantiles
+from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
-from sfumato.run.publish_channel import TailoredChannel
-from sfumato.run.publish_learning import Equilibrium, Kernel, Objective, Outliers, Regression, Svm
-from sfumato.run.publish_tables import GaussianTable, LaplaceTable, ObfuscatedTable
 
-__all__ = ["STRATEGIES", "Columns", "columns_for", "perform"]
+__all__ = ["STRATEGIES", "Columns", "columns_for", "perform", "strategies_of"]
 
-STRATEGIES: tuple[Publisher, ...] = (
-    GaussianTable(),
-    LaplaceTable(),
-    ObfuscatedTable(),
-    Objective(),
-    Svm(),
-    Kernel(),
-    Equilibrium(),
-    Regression(),
-    Outliers(),
-    TailoredChannel(),
-)
+if TYPE_CHECKING:
+    STRATEGIES: tuple[Publisher, ...]
+
+#: Where the strategies for each kind live; they are imported when one is planned or carried out.
+_HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
+    "synthetic": ("publish_synthetic", ("Pairs", "Tree", "Rounds")),
+    "classifier": ("publish_learning", ("Objective", "Svm", "Kernel", "Equilibrium")),
+    "regression": ("publish_learning", ("Regression",)),
+    "outliers": ("publish_learning", ("Outliers",)),
+    "channel": ("publish_channel", ("TailoredChannel",)),
+    "quantile": ("publish_quantiles", ("JointPlaces", "CumulativeCounts")),
+    "groups": ("publish_groups", ("NamedGroups",)),
+}
+
+
+@cache
+def strategies_of(*kinds: str) -> tuple[Publisher, ...]:
+    """The strategies for these kinds of publication; none for an unknown one."""
+    found = [(_HOMES[kind], name) for kind in kinds if kind in _HOMES for name in _HOMES[kind][1]]
+    return tuple(getattr(import_module(f"sfumato.run.{home}"), name)() for (home, _), name in found)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "STRATEGIES":
+        return strategies_of(*_HOMES)
+    raise AttributeError(name)
 
 
 @dataclass(frozen=True)
@@ -56,12 +72,15 @@ def columns_for(plan: Plan, values: Values) -> tuple[Columns, ...]:
 
 
 def _columns(act: Act, values: Values) -> Columns:
-    if not any((one.kind, one.name) == (act.kind, act.strategy) for one in STRATEGIES):
+    if not any(one.name == act.strategy for one in strategies_of(act.kind)):
         raise InputError(
             f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
             "Nothing was drawn and nothing was spent."
         )
-    table = values.individuals[act.dataset]
+    if "question" in act.parameters:
+        return _counted(act, values)
+    rows = act.parameters.get("row_table")
+    table = values.individuals[act.dataset] if rows is None else values.rows[rows]
     if table.num_rows == 0:
         # Under replace-one the number of individuals is public.
         raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn and nothing was spent.")
@@ -69,14 +88,27 @@ def _columns(act: Act, values: Values) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
-    return Columns(act, pa.table(read), values.identifiers(act.dataset).tolist())
+    whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
+    return Columns(act, pa.table(read), whose.tolist())
+
+
+def _counted(act: Act, values: Values) -> Columns:
+    """Of a question that is drawn itself: how many rows there are at each of its places, or with each of its texts."""
+    question = question_from_dict(act.parameters["question"])
+    (node,) = act.parameters["columns"]
+    sums = values.aggregates[node]
+    if isinstance(question, Quantiles):
+        (counts,) = question.counts(sums)
+        return Columns(act, pa.table({"count": counts}), ())
+    sizes = pa.array([int(count) for count in sums.units[0]], pa.int64())
+    return Columns(act, pa.table({"text": pa.array(list(sums.texts), pa.string()), "count": sizes}), ())
 
 
 def perform(columns: Columns, random_state: int | None = None) -> Performed:
     """Carry out one act and check that what was drawn keeps the act's guarantee."""
     act = columns.act
-    strategies: Mapping[tuple[str, str], Publisher] = {(one.kind, one.name): one for one in STRATEGIES}
-    done = strategies[act.kind, act.strategy].perform(act, columns.table, columns.identifiers, random_state)
+    (strategy,) = (one for one in strategies_of(act.kind) if one.name == act.strategy)
+    done = strategy.perform(act, columns.table, columns.identifiers, random_state)
     planned = [event.to_dict() for event in act.events]
     if planned and planned != [event.to_dict() for event in done.events]:
         raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")

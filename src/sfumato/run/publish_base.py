@@ -31,7 +31,7 @@ _ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 
 @dataclass(frozen=True)
 class Performed:
-    """What an act gave. `documents` are texts by the ending of their file, such as "noise.json"."""
+    """What an act gave. `documents` are texts by the ending of their file, such as "noise.json"; `tables` go along."""
 
     values: pa.Table = field(repr=False)
     documents: Mapping[str, str] = field(repr=False)
@@ -39,9 +39,10 @@ class Performed:
     proofs: tuple[str, ...]
     notes: tuple[str, ...] = ()
     kind: str = ""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
     def published(self, name: str, observer: str) -> Published:
-        return Published(name, observer, self.kind, self.values, self.documents)
+        return Published(name, observer, self.kind, self.values, self.documents, self.tables)
 
 
 class Publisher(Strategy):

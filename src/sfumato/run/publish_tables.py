@@ -27,7 +27,7 @@ import pyarrow as pa
 from sfumato.core import Categories, Guarantee, Interval, Schema
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.noise import LaplaceNoise
-from sfumato.errors import UnprovedError
+from sfumato.errors import SfumatoError, UnprovedError
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
@@ -36,8 +36,10 @@ from sfumato.release import GaussianRelease, LaplaceRelease
 from sfumato.release.budget import Share, response_loss, split
 from sfumato.release.label import label_act
 from sfumato.release.noise import TableNoise
+from sfumato.release.synthetic.plans import best_plan
 from sfumato.release.table import PreparedTable, TableReleaser
 from sfumato.run.publish_base import Performed, Publisher, point_of, under
+from sfumato.run.publish_synthetic import synthetic_forecasts
 
 __all__ = ["GaussianTable", "LaplaceTable", "ObfuscatedTable"]
 
@@ -62,7 +64,8 @@ class TablePublisher(Publisher):
             seen.append(one)
             loss += relative
         cells = size * len(wanted.columns)
-        return Prediction(loss / size, tuple(seen), cells / _RECORDS_PER_SECOND, 8 * cells)
+        note = _rows_instead(wanted, guarantee, size)
+        return Prediction(loss / size, tuple(seen), cells / _RECORDS_PER_SECOND, 8 * cells, note)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         parameters = self._parameters(wanted, guarantee)
@@ -100,6 +103,17 @@ class TablePublisher(Publisher):
     @abstractmethod
     def _release(self, schema: Schema, parameters: Any, random_state: int | None) -> TableReleaser:
         """The release of the features."""
+
+
+def _rows_instead(wanted: Wanted, guarantee: Guarantee, size: float) -> str:
+    """What synthetic rows of these columns would reach for the same promise: for whoever may trust the publisher."""
+    if not point_of(guarantee)[1]:
+        return ""
+    try:
+        best = best_plan(synthetic_forecasts(wanted, guarantee, size))
+    except SfumatoError:  # too many levels, say: then they are no way out
+        return ""
+    return f"synthetic rows of the same columns would reach {best}" if best.known else ""
 
 
 def _features(wanted: Wanted) -> tuple[list[str], list[str]]:

@@ -18,6 +18,7 @@ from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.plan import Plan
+from sfumato.plan.usefulness import verdicts
 from sfumato.run.accounts import Grant
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.interruption import told_when_interrupted
@@ -67,6 +68,8 @@ def run_study(
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {})
     tell(_summary(plan))
+    for sentence in verdicts(plan):  # before anything is spent
+        tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]

@@ -42,7 +42,8 @@ _STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
 class Published:
     """One publication towards one observer. `values` has a row per individual, or the numbers of each aggregate.
 
-    `documents` are texts by the ending of their file: the noise law of a table, a model, a channel.
+    `documents` are texts by the ending of their file: the noise law of a table, a model, a channel. `tables` go along
+    by name, such as the noisy counts that synthetic rows were made from.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Published:
     level: str
     values: pa.Table = field(repr=False)
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def _drawn(
     done = [performed[act.name, act.observer] for act in acts]
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
     proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
+    drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
+    proofs |= {question.proof for name, question in plan.questions.items() if name in drawn}
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
@@ -208,9 +212,13 @@ def _write_results(release: Release, plan: Plan, results: Path) -> None:
         stem = stems[one.name, one.observer]
         parquet.write_table(one.values, results / f"{stem}.parquet", write_statistics=False)
         entry = {"publication": one.name, "observer": one.observer, "level": one.level, "file": f"{stem}.parquet"}
-        index.append({**entry, "documents": sorted(one.documents)} if one.documents else entry)
+        more = {"documents": sorted(one.documents)} if one.documents else {}
+        more |= {"tables": sorted(one.tables)} if one.tables else {}
+        index.append({**entry, **more})
         for ending, text in one.documents.items():
             (results / f"{stem}.{ending}").write_text(text, encoding="utf-8")
+        for name, table in one.tables.items():
+            parquet.write_table(table, results / f"{stem}.{name}.parquet", write_statistics=False)
         if one.level != "individual" and not one.documents:
             text = json.dumps(_plain(one.values.to_pylist()), indent=2, ensure_ascii=False, allow_nan=False)
             (results / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
@@ -265,4 +273,5 @@ def _published(entry: Mapping[str, Any], results: Path) -> Published:
     values = parquet.read_table(results / entry["file"])
     stem = str(entry["file"]).removesuffix("parquet")
     texts = {ending: (results / f"{stem}{ending}").read_text("utf-8") for ending in entry.get("documents", ())}
-    return Published(entry["publication"], entry["observer"], entry["level"], values, texts)
+    tables = {name: parquet.read_table(results / f"{stem}{name}.parquet") for name in entry.get("tables", ())}
+    return Published(entry["publication"], entry["observer"], entry["level"], values, texts, tables)

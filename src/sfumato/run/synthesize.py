@@ -1,141 +1,258 @@
-"""Synthetic rows from file to file: counted batch by batch, charged, certified, all or nothing.
+"""Synthetic rows from files to a folder: counted part by part, charged, certified, all or nothing.
 
-In:   a table file, a SyntheticRelease, a ledger.
+In:   a table file, or a folder of Parquet and an engine; a SyntheticRelease; a ledger.
 Out:  a new folder with the rows, the noisy tables behind them, the certificate and a note for its readers.
-Not here: what is measured and how rows are made (release/synthetic/), the formats (run/files.py).
+Not here: what is measured and how rows are made (release/synthetic/), the formats (run/files.py, run/partition.py).
 
-Order of events: try all that could fail, count, reserve, draw, write, mark the folder as complete, commit, show it.
+Order of events: try all that could fail, count, tell what to expect, reserve, draw, write, mark the folder as complete,
+commit, show it. Where edges are bought the table is counted a second time, between two draws.
 """
 
 from __future__ import annotations
 
-import itertools
+import os
+import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.core.domain import told_to, warn_of
-from sfumato.core.guarantee import ApproxDP, Guarantee
+from sfumato.core.domain import Categories, told_to, warn_of
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError
 from sfumato.ledger.ledger import Ledger
-from sfumato.release.synthetic import Measured, SyntheticRelease
+from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.counts import PairCounts
-from sfumato.release.table import RECORD
-from sfumato.run.accounts import Grant, table_sources
+from sfumato.release.synthetic.page import marginals_page
+from sfumato.release.synthetic.plans import Forecast
+from sfumato.release.synthetic.release import Counting
+from sfumato.release.synthetic.result import USES, measured_table
+from sfumato.run.accounts import Grant, files_sources, table_sources
+from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
+from sfumato.run.partition import Layout, Part, PartitionedTable
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
-from sfumato.run.tables import AGAIN, check_types, checked_columns, reserve
+from sfumato.run.tables import AGAIN, check_types, checked_columns, checked_names, reserve
 
 __all__ = ["synthesize_file"]
 
 Progress = Callable[[int], None]
+Tell = Callable[[Sequence[Forecast]], None]
 _BATCH_ROWS = 1 << 18
-_FILES = ("table.parquet", "measured.parquet", "README.txt", "certificate.json")
+_FILES = ("table.parquet", "measured.parquet", "marginals.html", "README.txt", "certificate.json")
 
 
 def synthesize_file(
-    source: Path,
+    source: str | os.PathLike[str],
     release: SyntheticRelease,
     out: Path,
     ledger: Ledger,
     dataset: str,
     *,
+    engine: str | Engine = "local",
     progress: Progress = lambda rows: None,
+    tell: Tell = lambda forecasts: None,
     grant: Grant = False,
 ) -> Guarantee:
     """Publish invented rows in place of those of `source` into the new folder `out`; returns what was promised.
 
-    One row is one person. `grant` lets data that has no budget yet get exactly what this release needs.
+    One row is one person, or `release.people` says whose it is. `tell` hears what every plan is expected to reach
+    before anything is reserved. `grant` lets data that has no budget yet get exactly what this release needs.
     """
-    if release.random_state is not None or release.adjacency != RECORD:
+    if release.random_state is not None or release.adjacency.relation != "replace-one":
         raise InputError(
             "A file is published without a random_state, and its number of rows is public: leave random_state out and "
             "adjacency at REPLACE_ONE. Nothing was spent."
         )
-    file = TableFile.open(source)
-    columns = checked_columns(file, release.schema)
+    table = _opened(source, release, engine, progress)
+    kinds = table.kinds()
+    release.check(kinds)
     check_target(out)
-    sources = table_sources(source)
-    run = binding("synthetic", release.facts(), sources, dataset)
-    promise = ApproxDP(release.epsilon, release.delta, adjacency=RECORD)
+    run = binding("synthetic", release.facts(), table.sources, dataset)
     if finish(out, run, ledger, AGAIN):
-        return promise
-    check_types(file, release.schema)
+        return release.promise
     heard: set[str] = set()
-    room = 2 * source.stat().st_size + (1 << 20)
     with (
         paying(ledger, AGAIN) as payment,
-        Staging.open(out, run, again=AGAIN, room=room, files=_FILES) as staging,
+        Staging.open(out, run, again=AGAIN, room=table.room, files=_FILES) as staging,
+        told_to(heard),
     ):
-        with told_to(heard):
-            counted = _counted(file, release, columns, progress)
-        purpose = f"synthetic rows for {source.name}"
-        payment.reservations += reserve(ledger, dataset, promise, purpose, sources=sources, grant=grant)
+        look = release.look(table.gather, kinds)
+        if look.counted.rows == 0:
+            raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
+        table.check_before()
+        tell(release.expected(look.counted.rows, kinds))
+        purpose = f"synthetic rows for {table.name}"
+        payment.reservations += reserve(ledger, dataset, release.promise, purpose, sources=table.sources, grant=grant)
         payment.begin()
-        made, facts = release.from_counts(counted, file.types(release.schema))
-        _write(staging.folder, made.select(columns), facts)
+        made, facts = release.publish(look, table.gather)
+        table.check_after()
+        _write(staging.folder, made, facts)
         staging.complete(ledger, payment.reservations)
         payment.end()
         for reservation in payment.reservations:
             ledger.commit(reservation)
         staging.publish()
     warn_of(heard)
-    return promise
+    return release.promise
 
 
-def _counted(file: TableFile, release: SyntheticRelease, columns: list[str], progress: Progress) -> PairCounts:
-    """All pairs of columns in one pass, before anything is reserved: noise needs nothing else of the table."""
-    counted = release.empty_counts()
-    for batch in file.batches(release.schema, columns, _BATCH_ROWS):
-        counted.add(release.codes(batch))
-        progress(batch.num_rows)
-    if counted.rows == 0:
-        raise DataError(f"{file.path.name} has no rows. Nothing was drawn and nothing was spent.")
-    if not file.is_unchanged():
-        raise DataError(f"{file.path.name} changed while it was being read. Run again. Nothing was spent.")
-    return counted
+class _Table(ABC):
+    """Where the rows are. Abstract."""
+
+    name: str
+    sources: tuple[str, ...]
+    room: int
+
+    @abstractmethod
+    def kinds(self) -> dict[str, pa.DataType]:
+        """The types of the declared columns."""
+
+    @abstractmethod
+    def gather(self, counting: Counting) -> PairCounts:
+        """All rows counted, in one pass."""
+
+    @abstractmethod
+    def check_before(self) -> None:
+        """Refuse a table that changed while it was counted; nothing was spent yet."""
+
+    @abstractmethod
+    def check_after(self) -> None:
+        """Refuse a table that changed after a draw; the charge stays."""
+
+
+def _opened(
+    source: str | os.PathLike[str], release: SyntheticRelease, engine: str | Engine, progress: Progress
+) -> _Table:
+    address = os.fspath(source)
+    if engine == "local" and "://" not in address and not Path(address).is_dir():
+        return _OneFile(TableFile.open(Path(address)), release, progress)
+    if release.people is not None:
+        raise InputError(
+            "Several rows of one person may lie in several files: put them into one file to use people and "
+            "rows_per_person. Nothing was spent."
+        )
+    return _Folder(address, PartitionedTable.open(address), release.schema, engine, progress)
+
+
+@final
+class _OneFile(_Table):
+    """One .parquet or .csv file, read batch by batch; as a whole where rows of one person must be found."""
+
+    def __init__(self, file: TableFile, release: SyntheticRelease, progress: Progress) -> None:
+        self.file, self.release, self.progress = file, release, progress
+        self.name, self.sources = file.path.name, table_sources(file.path)
+        self.room = 2 * file.path.stat().st_size + (1 << 20)
+        self._read = release.schema
+        if release.people is not None:  # read as text, whatever stands there
+            self._read = Schema({**release.schema.columns, release.people: Categories(["?"])})
+        self._columns = checked_columns(file, self._read)
+        check_types(file, release.schema) if release.people is None else self._check_declared()
+        self._kept: pa.Table | None = None
+
+    def _check_declared(self) -> None:
+        for name, kind in self.file.column_types().items():
+            if name in self.release.schema.columns:
+                self.release.schema.columns[name].check_type(kind, name)
+
+    def kinds(self) -> dict[str, pa.DataType]:
+        return self.file.types(self.release.schema)
+
+    def gather(self, counting: Counting) -> PairCounts:
+        if self.release.people is not None:
+            if self._kept is None:
+                self._kept = self.release.kept(pa.concat_tables(list(self._batches())))
+            return counting(self._kept)
+        counted = counting.empty()
+        for batch in self._batches():
+            counted = counted.plus(counting(batch))
+            self.progress(batch.num_rows)
+        return counted
+
+    def _batches(self) -> Any:
+        return self.file.batches(self._read, self._columns, _BATCH_ROWS)
+
+    def check_before(self) -> None:
+        if not self.file.is_unchanged():
+            raise DataError(f"{self.name} changed while it was being read. Run again. Nothing was spent.")
+
+    def check_after(self) -> None:
+        self.file.check_unchanged()
+
+
+@final
+class _Folder(_Table):
+    """A table of many Parquet files, counted part by part by whoever works."""
+
+    def __init__(
+        self, address: str, table: PartitionedTable, schema: Schema, engine: str | Engine, progress: Progress
+    ) -> None:
+        self.table, self.schema, self.engine, self.progress = table, schema, engine, progress
+        checked_names(table.name, table.column_names, schema)
+        for name, domain in schema.columns.items():
+            domain.check_type(table.schema.field(name).type, name)
+        self.name, self.sources = table.name, files_sources(address, table.files)
+        self.room = (1 << 20) + 9 * table.total_rows * len(table.column_names)
+
+    def kinds(self) -> dict[str, pa.DataType]:
+        return {name: self.table.schema.field(name).type for name in self.schema.columns}
+
+    def gather(self, counting: Counting) -> PairCounts:
+        parts = self.table.groups_as_parts(Layout.for_columns(len(self.schema.columns)))
+        crew = open_engine(self.engine)
+        try:
+            counted = crew.total(_CountPart(counting), parts) if parts else counting.empty()  # type: ignore[arg-type]
+        finally:
+            if crew is not self.engine:
+                crew.close()
+        self.progress(self.table.total_rows)
+        return counted  # type: ignore[return-value]  # whatever can be added up is summed alike
+
+    def check_before(self) -> None:
+        self.table.check_unchanged()
+
+    def check_after(self) -> None:
+        self.table.check_unchanged()
+
+
+@dataclass(frozen=True)
+class _CountPart:
+    """The task of a worker: count one part. Doing it twice gives the same counts."""
+
+    counting: Counting
+
+    def __call__(self, part: Part) -> PairCounts:
+        counted = self.counting.empty()
+        for _, block in part.blocks([column.name for column in self.counting.levels]):
+            counted = counted.plus(self.counting(block))
+        return counted
 
 
 def _write(folder: Path, made: pa.Table, facts: dict[str, Any]) -> None:
     parquet.write_table(made, folder / "table.parquet")
     parquet.write_table(measured_table(facts["measured"]), folder / "measured.parquet")
+    page = marginals_page("Measured and generated counts", facts["measured"], facts["notes"])
+    (folder / "marginals.html").write_text(page, encoding="utf-8")
     lines = [
-        f"This folder holds {made.num_rows} invented rows in place of a private table of as many records.",
+        f"This folder holds {made.num_rows} invented rows in place of a private table.",
         f"Promise: {facts['guarantee']}.",
-        f"How they were made: {facts['plan']}; Gaussian noise on counts, then the most even law that fits them.",
+        f"How they were made: {facts['forecast'].plan.words}; Gaussian noise on counts, then the most even law that "
+        "fits them.",
         *facts["notes"],
         "",
-        "Good for: trying out programs, teaching, models and tables of one or two columns. Not for: single people,",
-        "rare combinations of three and more columns, intervals. For answers with an error take measured.parquet: the",
-        "noisy counts the rows were made from, each with its standard error; they may be negative, and are unbiased.",
+        *USES,
+        "In measured.parquet the column generated says how often a cell occurs in the rows; marginals.html shows it.",
         "Checking it: sfumato verify FOLDER recomputes the promise and the hash of every file, without the data.",
     ]
-    (folder / "README.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = "\n".join("\n".join(textwrap.wrap(line, 110)) for line in lines)
+    (folder / "README.txt").write_text(text + "\n", encoding="utf-8")
     named = write_manifest(folder, "manifest.json", hashes(folder))
     facts["certificate"].bound_to(named).write(folder / "certificate.json")
-
-
-def measured_table(measured: Sequence[Measured]) -> pa.Table:
-    """The noisy tables in one: table, first column and level, second column and level, count, standard error."""
-    parts: dict[str, list[Any]] = {
-        name: [] for name in ("table", "first", "first_level", "second", "second_level", "count", "standard_error")
-    }
-    for number, one in enumerate(measured):
-        cells = list(itertools.product(*one.levels))
-        second = one.columns[1] if len(one.columns) > 1 else None
-        parts["table"] += [number] * len(cells)
-        parts["first"] += [*one.columns[:1]] * len(cells)
-        parts["first_level"] += [cell[0] for cell in cells]
-        parts["second"] += [second] * len(cells)
-        parts["second_level"] += [cell[1] if second else None for cell in cells]
-        parts["count"] += np.ravel(one.counts).tolist()
-        parts["standard_error"] += [one.standard_error] * len(cells)
-    text = {name: pa.string() for name in ("first", "first_level", "second", "second_level")}
-    return pa.table({name: pa.array(values, text.get(name)) for name, values in parts.items()})

@@ -34,7 +34,7 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
 
-__all__ = ["check_types", "checked_columns", "release_file", "reserve", "write_facts"]
+__all__ = ["check_types", "checked_columns", "checked_names", "release_file", "reserve", "write_facts"]
 
 Progress = Callable[[int], None]
 AGAIN = "run the same command again: it publishes what was drawn and costs nothing more."
@@ -98,20 +98,26 @@ def release_file(
 
 def checked_columns(file: TableFile, schema: Schema) -> list[str]:
     """The names of the file's columns, which must be the declared ones."""
-    names, declared = file.column_names(), list(schema.columns)
+    names = file.column_names()
+    checked_names(file.path.name, names, schema)
+    return names
+
+
+def checked_names(table: str, names: Sequence[str], schema: Schema) -> None:
+    """Refuse a table that has not the declared columns, or others beside them."""
+    declared = list(schema.columns)
     missing = [name for name in declared if name not in names]
     extra = [name for name in names if name not in declared]
     if missing:
         raise SchemaError(
-            f"{file.path.name} lacks the declared column(s) {', '.join(missing)}.{nearest(missing[0], names)} "
+            f"{table} lacks the declared column(s) {', '.join(missing)}.{nearest(missing[0], names)} "
             "Nothing was drawn or spent."
         )
     if extra:
         raise SchemaError(
-            f"{file.path.name} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
+            f"{table} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
             "from the file: undeclared means not published. Nothing was drawn or spent."
         )
-    return names
 
 
 def check_types(file: TableFile, schema: Schema) -> None:

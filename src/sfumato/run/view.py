@@ -9,7 +9,7 @@ Not here: charging and writing (run/study.py), the errors of a number (questions
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
-from sfumato.network.aggregate import AggregateNode
+from sfumato.network.aggregate import AggregateNode, tables_together
 from sfumato.network.bounds import Bounds
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
@@ -30,17 +30,35 @@ from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import asked_of, shared_template, template_of
 from sfumato.plan.template import Template
+from sfumato.questions.consistency import nonnegative_figures
 from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
 from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Drawn", "View"]
+__all__ = ["COLUMNS", "Drawn", "View", "tidy_rows", "tidy_table"]
 
 #: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
 #: Bounds of what is not noisy any more: published sums are read as they are.
 _ANYTHING = Bounds.unbounded("a published sum")
+
+
+def tidy_rows(
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure]
+) -> list[dict[str, Any]]:
+    """One line a published number of a node."""
+    found = []
+    for part, label, figure in zip(parts, labels, figures, strict=True):
+        numbers = (figure.value, figure.standard_error, figure.low, figure.high)
+        found.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+    return found
+
+
+def tidy_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """One column a variable, between the name and the number."""
+    by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+    return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
 
 
 @dataclass
@@ -120,17 +138,30 @@ class View:
     def _aggregates(self, planned: Planned) -> pa.Table:
         sums = {node.name: node for node in self.network.aggregates}
         rows: list[dict[str, Any]] = []
-        for name in dict.fromkeys(seen.node for seen in planned.seen):
+        names = list(dict.fromkeys(seen.node for seen in planned.seen))
+        consistent = self._consistent([sums[name] for name in names if name in sums])
+        for name in names:
             node = sums.get(name)
-            figures = self._noisy(node).figures() if node is not None else (self._shared(name),)
+            figures = consistent.get(name) or (
+                self._noisy(node).figures() if node is not None else (self._shared(name),)
+            )
+            if node is not None and any(one.publication == planned.name for one in self.network.spec.nonnegative):
+                figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
-            for part, label, figure in zip(parts, labels, figures, strict=True):
-                numbers = (figure.value, figure.standard_error, figure.low, figure.high)
-                rows.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
-        # One column a variable, between the name and the number: a tidy table.
-        by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
-        return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
+            rows += tidy_rows(name, parts, labels, figures)
+        return tidy_table(rows)
+
+    def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
+        """Tables of the same rows, made consistent with each other: post-processing."""
+        own = {node.name: node for node in nodes}
+        found: dict[str, tuple[Figure, ...]] = {}
+        for family in tables_together(nodes):
+            noisy = {name: self._noisy(own[name]) for name, _ in family.members}
+            numbers = {name: one.numbers for name, one in noisy.items()}
+            laws = {name: one.law for name, one in noisy.items()}
+            found |= family.figures(numbers, laws, next(iter(noisy.values())).count)
+        return found
 
     def _noisy(self, node: AggregateNode) -> _Noisy:
         question, sums = asked_of(node), self.values.aggregates[node.name]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Interval
@@ -69,6 +69,16 @@ class Study(Shown):
     title: str = "study"
     hide_presence: bool = field(default=False, kw_only=True)
     _parts: Parts = field(default=Parts(), kw_only=True)
+
+    if TYPE_CHECKING:  # for editors; the methods are made below, one for each question there is
+        count: ClassVar[Callable[..., Study]]
+        sum: ClassVar[Callable[..., Study]]
+        mean: ClassVar[Callable[..., Study]]
+        moments: ClassVar[Callable[..., Study]]
+        histogram: ClassVar[Callable[..., Study]]
+        classifier: ClassVar[Callable[..., Study]]
+        regression: ClassVar[Callable[..., Study]]
+        outliers: ClassVar[Callable[..., Study]]
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,8 +133,9 @@ class Study(Shown):
         for column in declared:
             lines += column_lines(source, who, column, missing, mark)
         if not parts.tables:
-            lines.append(f"dataset({parts.people}, domain(P, {who})).")
-            lines += [f"adjacency({parts.people}, add_remove)."] if self.hide_presence else []
+            # The ledger knows the people by this name: that of their first table.
+            lines.append(f"dataset({source}, domain(P, {who})).")
+            lines += [f"adjacency({source}, add_remove)."] if self.hide_presence else []
         return self._with(
             mark,
             lines,
@@ -132,6 +143,7 @@ class Study(Shown):
             tables={**parts.tables, name: data},
             files={**parts.files, name: file_name(name, data)},
             taken=parts.taken.union(*({one.functor, listing(one)} for one in declared)),
+            people=parts.people if parts.tables else name,
         )
 
     def derive(self, name: str, formula: str, low: float | None = None, high: float | None = None) -> Study:
@@ -186,7 +198,7 @@ class Study(Shown):
             raise refused(mark, "delta goes together with epsilon.")
         metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho))
         name = Compound("promise", (Compound(reader),))
-        line = f"privacy_requirement({show(name)}, {parts.people}, {metric})."
+        line = f"privacy_requirement({show(name)}, {show(Compound(parts.people))}, {metric})."
         return self._with(mark, [line], promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
@@ -422,8 +434,8 @@ class Study(Shown):
 
     def _check_names(self, mark: Mark, data: Any, wanted: Sequence[str]) -> None:
         known = self._read(mark, lambda: column_names(data))
-        for name in wanted if known is not None else ():
-            if name not in known:
+        for name in wanted:
+            if known is not None and name not in known:
                 close = nearest(name, known)
                 raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
 

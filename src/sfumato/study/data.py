@@ -36,11 +36,13 @@ def column_names(data: Any) -> tuple[str, ...] | None:
     """The names of a frame's columns; None of a file, which is not opened before a run."""
     if data is None or is_path(data):
         return None
-    names = data.keys() if isinstance(data, Mapping) else getattr(data, "columns", None)
-    if names is None:
-        names = getattr(data, "column_names", None)
+    names: Any = None
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         names = data.schema.names
+    elif isinstance(data, Mapping):
+        names = data.keys()
+    else:
+        names = getattr(data, "columns", None)
     if names is None and hasattr(data, "__arrow_c_stream__"):
         names = pa.table(data).column_names
     if names is None or callable(names):

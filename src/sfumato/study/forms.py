@@ -1,27 +1,28 @@
-"""The questions one can ask in Python: one table, one row a question. Methods, their help and their text come from it.
+"""The questions one can ask in Python: methods, their arguments, their help and their text, read off the language.
 
-In:   the language's vocabulary.
-Out:  FORMS, by the name of the method; a form whose word the language does not have is not in it.
-Not here: the methods (study/builder.py), what a question means (lang/, network/).
-
-A template is filled with: atom (what the answer is called), goal (who counts), column or columns (what is asked about),
-and the options by their names.
+In:   the forms of questions/ (one a question) and the language's publication forms.
+Out:  FORMS, by the name of the method. A question that is added to questions/ appears here by itself.
+Not here: the methods (study/builder.py), what a question means (questions/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.errors import InputError
 from sfumato.lang.term import Compound, ListTerm, Number, show
-from sfumato.lang.vocabulary import DECLARATIONS, PUBLICATION_FORMS
+from sfumato.lang.vocabulary import PUBLICATION_FORMS
+from sfumato.questions.form import Form as Written
+from sfumato.questions.form import Place
+from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import Declared
 
-__all__ = ["FORMS", "Asking", "Form", "Option"]
+__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -30,95 +31,255 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Asking:
-    """What an option may look at: the columns that are asked about, and how a named column is found."""
+    """One question as it is being written: its columns, groups and options, and how a named column is found."""
 
+    atom: str
+    goal: str
     columns: tuple[Declared, ...]
+    groups: tuple[Declared, ...]
+    options: Mapping[str, Any]
     find: Callable[[str], Declared]
 
 
 @dataclass(frozen=True)
 class Option:
-    """A further argument of a method: its name, what it stands for if it is left out, and how it is written."""
+    """A further argument of a method and what it stands for if it is left out."""
 
     name: str
-    write: Callable[[Any, Asking], str]
     default: Any = None
     required: bool = False
 
 
 @dataclass(frozen=True)
-class Form:
-    """One question. `declares` is the clause that states it and `shows` what is published of it."""
+class Form(ABC):
+    """A method: its help, what its first argument is, its further arguments. Abstract."""
 
     method: str
-    word: str  # functor/arity in the language
     help: str
     subject: Subject
-    shows: str
-    declares: str = ""
     options: tuple[Option, ...] = ()
-    asks: str = ""  # beginning of the name that is made for it; the method's own if empty
+
+    @property
+    @abstractmethod
+    def grouped(self) -> bool:
+        """Whether by= and where= choose who counts."""
+
+    @property
+    @abstractmethod
+    def by_itself(self) -> bool:
+        """Whether the language takes groups as one question; otherwise there is one for each group."""
+
+    @abstractmethod
+    def clause(self, asking: Asking) -> str:
+        """What states the question; empty where publishing it is all there is to say."""
+
+    @abstractmethod
+    def shown(self, asking: Asking) -> str:
+        """What is published."""
+
+
+# ── questions about many people ──────────────────────────────────────────────────────────────────────────────────────
+
+#: Where several numbers come of one call, Python says so.
+_PLURAL = {"quantile": "quantiles", "moment2": "moments"}
+_SUBJECTS: dict[Place, Subject] = {"value": "number", "values": "numbers", "cells": "columns"}
+_OPTIONS: dict[Place, Option] = {
+    "edges": Option("edges"),
+    "numbers": Option("numbers", required=True),
+    "whole": Option("k", default=2),
+}
+
+
+@final
+@dataclass(frozen=True)
+class Questioned(Form):
+    """A question of questions/, written as its own form says."""
+
+    written: Written | None = None
+
+    @classmethod
+    def of(cls, written: Written) -> Questioned:
+        places = [place for usage in written.usages for place in usage]
+        subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
+        subject: Subject = subjects[0] if subjects else "nothing"
+        options = dict.fromkeys(_OPTIONS[place] for place in places if place in _OPTIONS)
+        if subject == "columns":
+            options.setdefault(_OPTIONS["edges"])
+        help_text = written.help[:1].upper() + written.help[1:] + "."
+        return cls(method_of(written), help_text, subject, tuple(options), written)
 
     @property
     def grouped(self) -> bool:
-        """Whether by= and where= choose who counts."""
-        return bool(self.declares)
+        return True
+
+    @property
+    def _usages(self) -> tuple[tuple[Place, ...], ...]:
+        assert self.written is not None  # made by `of`
+        return self.written.usages
+
+    @property
+    def by_itself(self) -> bool:
+        return any("groups" in usage for usage in self._usages)
+
+    def clause(self, asking: Asking) -> str:
+        edges = _all_edges(asking)
+        one_axis = len(asking.columns) == 1 and bool(edges) and any("edges" in usage for usage in self._usages)
+        wanted = {"groups": bool(asking.groups), "edges": one_axis}
+        usage = next(one for one in self._usages if all((place in one) == wish for place, wish in wanted.items()))
+        texts = [self._text(place, asking, edges, one_axis) for place in usage]
+        assert self.written is not None  # made by `of`
+        return f"{self.written.functor}({', '.join(texts)})"
+
+    def _text(self, place: Place, asking: Asking, edges: Mapping[str, str], one_axis: bool) -> str:
+        names = [show(column.variable) for column in asking.columns]
+        match place:
+            case "name":
+                return asking.atom
+            case "goal":
+                return asking.goal
+            case "value":
+                return names[0]
+            case "values":
+                return f"[{', '.join(names)}]"
+            case "cells":
+                return _cells(asking.columns, {} if one_axis else edges)
+            case "edges":
+                return edges[asking.columns[0].name]
+            case "groups":
+                return f"by([{', '.join(show(column.variable) for column in asking.groups)}])"
+            case "numbers":
+                return _numbers(asking.options["numbers"], "a list of numbers is needed")
+        return show(Number(_whole(asking.options[_OPTIONS[place].name])))
+
+    def shown(self, asking: Asking) -> str:
+        return asking.atom
 
 
-def _edges(given: Any, asking: Asking) -> str:
-    column = asking.columns[-1]
-    if isinstance(column.domain, Categories):
-        if given is not None:
-            raise InputError(f"{column.name} has categories: a count for each needs no edges")
-        return ""
-    if given is None and isinstance(column.domain, Interval):
+def method_of(written: Written) -> str:
+    """The name of a question's method."""
+    return _PLURAL.get(written.method, written.method)
+
+
+def _cells(columns: Sequence[Declared], edges: Mapping[str, str]) -> str:
+    named = [f"{show(one.variable)}: {edges[one.name]}" if one.name in edges else show(one.variable) for one in columns]
+    return named[0] if len(named) == 1 and not edges else f"[{', '.join(named)}]"
+
+
+def _all_edges(asking: Asking) -> dict[str, str]:
+    """The edges of every column of numbers that is sorted into cells; ten equal parts where none are given."""
+    if "edges" not in asking.options:
+        return {}
+    given = asking.options["edges"]
+    if given is not None and not isinstance(given, Mapping):
+        numbers = [column for column in asking.columns if not isinstance(column.domain, Categories)]
+        if len(numbers) != 1:
+            what = "no column of numbers" if not numbers else f"several ({', '.join(one.name for one in numbers)})"
+            raise InputError(f"edges= are those of one column of numbers, and there is {what}; edges={{'name': […]}}")
+        given = {numbers[0].name: given}
+    known = {column.name for column in asking.columns}
+    for name in given or {}:
+        if name not in known or isinstance(asking.find(name).domain, Categories):
+            raise InputError(f"{name} has no numbers here, and needs no edges")
+    return {
+        column.name: _edges(column, (given or {}).get(column.name))
+        for column in asking.columns
+        if not isinstance(column.domain, Categories)
+    }
+
+
+def _edges(column: Declared, given: Any) -> str:
+    if given is None:
+        if not isinstance(column.domain, Interval):
+            raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
         low, step = column.domain.low, column.domain.width / _BINS
         given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
     edges = [float(edge) for edge in given]
     if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least two rising numbers")
-    return ", " + show(ListTerm(tuple(Number(int(edge) if edge.is_integer() else edge) for edge in edges)))
+    return _numbers(edges, "")
 
 
-def _column(given: Any, asking: Asking) -> str:
-    return show(asking.find(given).variable)
+def _numbers(given: Any, why: str) -> str:
+    numbers = [float(one) for one in ([given] if isinstance(given, int | float) else given)]
+    if not numbers:
+        raise InputError(why)
+    return show(ListTerm(tuple(Number(int(one) if one.is_integer() else one) for one in numbers)))
 
 
-def _columns(given: Any, asking: Asking) -> str:
-    names = [given] if isinstance(given, str) else list(given)
+def _whole(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InputError("k must be a whole number of at least 1")
+    return given
+
+
+# ── models and tables ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@final
+@dataclass(frozen=True)
+class Published(Form):
+    """What publish/3 names beside a question. `template` is filled with column, columns and the written options."""
+
+    words: tuple[str, ...] = ()  # functor/arity that the language must have
+    template: str = ""
+    writers: tuple[tuple[str, Callable[[Any, Asking], str]], ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        return False
+
+    @property
+    def by_itself(self) -> bool:
+        return False
+
+    def clause(self, asking: Asking) -> str:
+        return ""
+
+    def shown(self, asking: Asking) -> str:
+        names = [show(column.variable) for column in asking.columns]
+        written = {name: write(asking.options[name], asking) for name, write in self.writers}
+        return self.template.format(column=names[0], columns=", ".join(names), **written)
+
+
+def _features(given: Any, asking: Asking) -> str:
+    names = [given] if isinstance(given, str) else list(given or ())
     if not names:
-        raise InputError("at least one column is needed")
+        raise InputError("features= must name at least one column")
     return ", ".join(show(asking.find(name).variable) for name in names)
 
 
-def _words(given: Any, asking: Asking) -> str:
+def _label(given: Any, asking: Asking) -> str:
+    if given is None:
+        return ""
+    if given not in [column.name for column in asking.columns]:
+        raise InputError(f"the label {given!r} must be one of the columns")
+    return f", for({show(asking.find(given).variable)})"
+
+
+def _uses(given: Any, asking: Asking) -> str:
     return ", ".join(show(Compound(word)) for word in ([given] if isinstance(given, str) else given))
 
 
-_FEATURES = Option("features", _columns, required=True)
-
-_ALL: Sequence[Form] = (
-    Form("count", "count/2", "How many people (rows, where a person has several) there are.", "nothing", "{atom}",
-         "count({atom}, {goal})"),
-    Form("sum", "sum/3", "The sum of a column.", "number", "{atom}", "sum({atom}, {column}, {goal})"),
-    Form("mean", "mean/3", "The mean of a column.", "number", "{atom}", "mean({atom}, {column}, {goal})"),
-    Form("moments", "moment2/3", "All sums of products of two of the columns.", "numbers", "{atom}",
-         "moment2({atom}, [{columns}], {goal})"),
-    Form("histogram", "histogram/3", "A count for each category, or between public edges; of several columns a table.",
-         "columns", "{atom}", "histogram({atom}, {column}, {goal}{edges})", (Option("edges", _edges),)),
-    Form("classifier", "classifier/2", "A private model that predicts a category from other columns.", "any",
-         "classifier({column}, [{features}])", options=(_FEATURES,)),
-    Form("regression", "regression/2", "A private linear model that predicts a number from other columns.", "number",
-         "regression({column}, [{features}])", options=(_FEATURES,)),
-    Form("outliers", "outliers/1", "A private description of what is usual, to tell what is not.", "numbers",
-         "outliers([{columns}])"),
-    Form("rows", "table/1", "Every person's row with noise in each cell, without identifiers.", "columns",
-         "table([{columns}])"),
-    Form("channel", "channel/2", "Every person's value through one channel designed for these uses.", "number",
-         "channel({column}, [{uses}])", options=(Option("uses", _words, default=("identity",)),)),
+_FEATURES = (Option("features", required=True),)
+_PUBLISHED = (
+    Published("synthetic", "Invented rows that keep means, tables and the link to a label.", "columns",
+              (Option("label"),), ("synthetic/1", "synthetic/2"), "synthetic([{columns}]{label})",
+              (("label", _label),)),
+    Published("classifier", "A private model that predicts a category from other columns.", "any", _FEATURES,
+              ("classifier/2",), "classifier({column}, [{features}])", (("features", _features),)),
+    Published("regression", "A private linear model that predicts a number from other columns.", "number", _FEATURES,
+              ("regression/2",), "regression({column}, [{features}])", (("features", _features),)),
+    Published("outliers", "A private description of what is usual, to tell what is not.", "numbers", (),
+              ("outliers/1",), "outliers([{columns}])"),
+    Published("rows", "Every person's row with noise in each cell, without identifiers.", "columns", (),
+              ("table/1",), "table([{columns}])"),
+    Published("channel", "Every person's value through one channel designed for these uses.", "number",
+              (Option("uses", default=("identity",)),), ("channel/2",), "channel({column}, [{uses}])",
+              (("uses", _uses),)),
 )  # fmt: skip
 
 #: By the name of the method.
 FORMS: dict[str, Form] = {
-    form.method: form for form in _ALL if form.word in DECLARATIONS or form.word in PUBLICATION_FORMS
+    **{method_of(kind.form): Questioned.of(kind.form) for kind in QUESTIONS.values()},
+    **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }

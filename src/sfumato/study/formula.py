@@ -139,8 +139,10 @@ class _Reading:
 
     def _number(self, node: ast.expr) -> Term:
         match node:
-            case ast.Constant(value=bool() | int() | float()):
-                return Number(int(node.value) if isinstance(node.value, bool) else node.value)
+            case ast.Constant(value=bool() as truth):
+                return Number(int(truth))
+            case ast.Constant(value=int() | float() as number):
+                return Number(number)
             case ast.Name():
                 column = self._column(node)
                 if isinstance(column.domain, Categories) and column.domain.scalar != "int":

@@ -8,7 +8,6 @@ Not here: the numbers (run/view.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from sfumato.lang.reader import Clause
@@ -29,14 +28,26 @@ def keys_of(network: Network) -> dict[str, list[dict[str, Any]]]:
 
 def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dict[str, Any]]:
     group = next((found for clause in spec.clauses if (found := _group(clause, node, names)) is not None), {})
-    question = node.question
-    if question.size == 1:
-        return [group]
-    if not question.axes:
-        return [{**group, "part": part} for part in question.parts()]
-    columns = [names.get(f"{axis.variable.partition('(')[0]}/1", axis.variable) for axis in question.axes]
-    cells = product(*(axis.classes for axis in question.axes))
-    return [{**group, **dict(zip(columns, cell, strict=True))} for cell in cells]
+    labels = node.question.labels()
+    told = {key for label in labels[:1] for key in label}  # a variable may be sorted into cells that are not shown
+    axes = [axis for axis in node.question.axes if axis.variable in told]
+    cells = {axis.variable: dict(zip(axis.cells, axis.classes, strict=True)) for axis in axes}
+
+    def named(variable: str) -> str:
+        return names.get(f"{variable.partition('(')[0]}/1", variable)
+
+    def cell(key: str, value: str) -> Any:
+        return cells[key].get(value, value) if key in cells else _number(named(value))
+
+    return [{**group, **{named(key): cell(key, value) for key, value in label.items()}} for label in labels]
+
+
+def _number(text: str) -> float | str:
+    """What stands beside a variable, such as the share of a quantile, as a number where it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _group(clause: Clause, node: AggregateNode, names: Mapping[str, str]) -> dict[str, Any] | None:

@@ -200,11 +200,18 @@ def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
                 yield {
                     "publication": planned.name,
                     "reader": planned.observer,
-                    "group": ", ".join(f"{name} = {value}" for name, value in key.items()),
+                    "group": _group_text(key, seen, keys),
                     "standard_error": _rounded(error),
                     "half_width": _rounded(width),
                     "strategy": planned.strategy,
                 }
+
+
+def _group_text(key: Mapping[str, Any], seen: Seen, keys: Mapping[str, list[dict[str, Any]]]) -> str:
+    """age = old; where all numbers of a question are alike, how many there are."""
+    many = len(keys.get(seen.node, ()))
+    alike = [f"each of {many}"] if many > 1 and len(_numbers(seen)) == 1 else []
+    return ", ".join([*(f"{name} = {value}" for name, value in key.items()), *alike])
 
 
 def _numbers(seen: Seen) -> Sequence[tuple[float, float]]:

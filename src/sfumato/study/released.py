@@ -62,7 +62,8 @@ class StudyRelease(Shown):
         network = self.planned.plan.network
         assert network is not None  # it was run
         if one.values.column_names[:2] != ["node", "part"]:
-            return one.values
+            named = {show(column.atom): column.name for column in network.spec.columns}
+            return one.values.rename_columns([named.get(name, name) for name in one.values.column_names])
         keys, seen = keys_of(network), {}
         rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         for row in one.values.to_pylist():

@@ -38,7 +38,7 @@ class Tidy(Shown):
     """
 
     def __init__(self, columns: pa.Table | Mapping[str, Sequence[Any]], title: str = "", note: str = "") -> None:
-        self._table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+        self._table: Any = pa.table(dict(columns)) if isinstance(columns, Mapping) else columns
         self.title = title
         self.note = note
 

@@ -21,7 +21,7 @@ from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
-from sfumato.study.forms import Asking, Form
+from sfumato.study.forms import Asking, Form, Option
 from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
@@ -55,7 +55,7 @@ class Asked:
     @property
     def name(self) -> str:
         """Readable: method, columns, groups, condition."""
-        words = [self.form.asks or self.form.method, _listed([column.name for column in self.columns])]
+        words = [self.form.method, _listed([column.name for column in self.columns])]
         words += [f"by {_listed([column.name for column in self.groups])}"] if self.groups else []
         words += [f"where {' '.join(self.where.split())}"] if self.where else []
         return " ".join(word for word in words if word)
@@ -63,31 +63,28 @@ class Asked:
     def written(
         self, atom: str, find: Callable[[str], Declared], known: Mapping[str, Declared], person: Term
     ) -> Written:
-        columns, groups = self.columns, self.groups
-        if self.form.declares and "{column}" in self.form.declares and len(columns) > 1:
-            # A table of several columns: the last is counted within each combination of the others.
-            columns, groups = columns[-1:], (*groups, *columns[:-1])
-        for column in groups:
-            if not isinstance(column.domain, Categories):
-                raise InputError(f"{column.name} has numbers: of several columns only the last may have them")
-        letters = [Variable(f"G{place}") for place in range(1, len(groups) + 1)]
+        """The clauses. Groups that the language does not take as one question become one question each."""
+        apart = () if self.form.by_itself else self.groups
+        letters = [Variable(f"G{place}") for place in range(1, len(apart) + 1)]
         goal = [person, *([condition_of(self.where, known)] if self.where else [])]
-        goal += [Compound("=", (column.variable, letter)) for column, letter in zip(groups, letters, strict=True)]
-        body = ", ".join(f"{listing(column)}({show(letter)})" for column, letter in zip(groups, letters, strict=True))
-        filled = {
-            "atom": show(Compound(atom, tuple(letters))),
-            "goal": show(goal[0]) if len(goal) == 1 else f"({', '.join(show(part, 999) for part in goal)})",
-            "column": show(columns[0].variable) if columns else "",
-            "columns": ", ".join(show(column.variable) for column in columns),
-        }
-        asking = Asking(columns, find)
-        for option in self.form.options:
-            given = self.options.get(option.name, option.default)
-            if option.required and given is None:
-                raise InputError(f"{option.name}= is missing")
-            filled[option.name] = option.write(given, asking)
+        goal += [Compound("=", (column.variable, letter)) for column, letter in zip(apart, letters, strict=True)]
+        body = ", ".join(f"{listing(column)}({show(letter)})" for column, letter in zip(apart, letters, strict=True))
+        asking = Asking(
+            show(Compound(atom, tuple(letters))),
+            show(goal[0]) if len(goal) == 1 else f"({', '.join(show(part, 999) for part in goal)})",
+            self.columns,
+            self.groups if self.form.by_itself else (),
+            {option.name: self._given(option) for option in self.form.options},
+            find,
+        )
         rule = f" :- {body}" if body else ""
-        return Written(atom, self.form.declares.format(**filled), self.form.shows.format(**filled), rule, groups)
+        return Written(atom, self.form.clause(asking), self.form.shown(asking), rule, apart)
+
+    def _given(self, option: Option) -> Any:
+        given = self.options.get(option.name, option.default)
+        if option.required and given is None:
+            raise InputError(f"{option.name}= is missing")
+        return given
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,7 @@ def domain_of(name: str, given: Any) -> Interval | Categories:
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
     elif isinstance(given, list | tuple):
-        domain = Categories(given)
+        domain = Categories(tuple(given))
     else:
         raise InputError(f"{name}: a domain is Interval(low, high) or Categories([…]), not {type(given).__name__}")
     if isinstance(domain, Categories) and domain.scalar == "bool":

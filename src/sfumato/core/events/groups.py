@@ -8,7 +8,6 @@ Proof: docs/proofs/partition_selection.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,6 +25,7 @@ __all__ = ["GroupCountsEvent", "delta_of_naming"]
 
 _MOST_WEIGHTS = 1 << 20
 _LARGEST = 1 << 128
+_MOST_FACTORS = 64
 
 
 def delta_of_naming(weights: Sequence[int], epsilon: float) -> Fraction:
@@ -87,10 +87,7 @@ class GroupCountsEvent(Event):
 
     @property
     def delta(self) -> float:
-        one = _delta(self.weights, self.at)
-        if self.moved == 1 or one >= 1:
-            return min(one, 1.0)
-        return min(1.0, round_up(-math.expm1(self.moved * math.log1p(-one)), 1e-13))
+        return _delta(self.weights, self.at, self.moved)
 
     def guarantee(self) -> PureDP | ApproxDP:
         return ApproxDP(self.eps, self.delta, adjacency=self.adjacency)
@@ -100,8 +97,10 @@ class GroupCountsEvent(Event):
 
 
 @lru_cache(maxsize=64)
-def _delta(weights: tuple[int, ...], at: float) -> float:
-    return float_above(delta_of_naming(weights, at))
+def _delta(weights: tuple[int, ...], at: float, moved: int) -> float:
+    """Of all groups that move: 1 - (1 - δ)^moved, or the sum where that would be long to write down."""
+    one = delta_of_naming(weights, at)
+    return min(1.0, float_above(1 - (1 - one) ** moved if moved <= _MOST_FACTORS else moved * one))
 
 
 def _checked(weights: Any) -> tuple[int, ...]:

@@ -76,9 +76,17 @@ class JunctionTree:
     parents: tuple[int, ...]  # -1 for the first
     separators: tuple[Scope, ...]
     homes: Mapping[Scope, int]  # the smallest clique that holds a scope
+    possible: Mapping[Scope, Numbers]  # 0 for cells that hold nothing, whatever was counted
 
     @classmethod
-    def over(cls, sizes: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
+    def over(
+        cls,
+        sizes: Sequence[int],
+        measured: Sequence[Scope],
+        impossible: Mapping[Scope, NDArray[np.bool_]] | None = None,
+    ) -> JunctionTree:
+        possible = {scope: (~cells).astype(np.float64) for scope, cells in (impossible or {}).items()}
+        scopes = list(dict.fromkeys([*measured, *possible]))
         cliques = _cliques(sizes, scopes)
         order, parents = _spanning_order(cliques)
         arranged = [cliques[place] for place in order]
@@ -90,7 +98,8 @@ class JunctionTree:
         for scope in scopes:
             holding = [at for at, clique in enumerate(arranged) if set(scope) <= set(clique)]
             homes[scope] = min(holding, key=lambda at: _cells(sizes, arranged[at]))
-        return cls(tuple(int(size) for size in sizes), tuple(arranged), tuple(parents), tuple(separators), homes)
+        whole = tuple(int(size) for size in sizes)
+        return cls(whole, tuple(arranged), tuple(parents), tuple(separators), homes, possible)
 
     def shape(self, scope: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.sizes[column] for column in scope)
@@ -111,12 +120,14 @@ class JunctionTree:
             tables[home] += self.spread(home, scope, potential)
         for table in tables:
             np.exp(table - table.max(), out=table)
+        for scope, cells in self.possible.items():
+            tables[self.homes[scope]] *= self.spread(self.homes[scope], scope, cells)
         for at in range(len(tables) - 1, 0, -1):
             message = self.summed(at, tables[at], self.separators[at])
             message = np.maximum(message / message.max(), _FAINT)
             above = tables[self.parents[at]]
             above *= self.spread(self.parents[at], self.separators[at], message)
-            above /= above.max()  # some entry stays 1, so that no table can underflow as a whole
+            above /= max(above.max(), _TINY)  # some entry stays 1, so that no table can underflow as a whole
         tables[0] *= total / tables[0].sum()
         for at in range(1, len(tables)):
             wanted = self.summed(self.parents[at], tables[self.parents[at]], self.separators[at])
@@ -160,10 +171,18 @@ class Fitted:
         *,
         steps: int = 200,
         start: Mapping[Scope, Numbers] | None = None,
+        impossible: Mapping[Scope, NDArray[np.bool_]] | None = None,
     ) -> Fitted:
         """Warm multiplicative steps, then mirror descent with momentum that restarts where the loss would rise."""
         scopes = list(dict.fromkeys(table.scope for table in measured))
-        tree = JunctionTree.over(sizes, scopes)
+        never = impossible or {}
+        measured = [
+            CountTable(one.scope, np.where(never[one.scope], 0.0, one.counts), one.deviation)
+            if one.scope in never
+            else one
+            for one in measured
+        ]
+        tree = JunctionTree.over(sizes, scopes, impossible)
         potentials = {scope: np.array((start or {}).get(scope, np.zeros(tree.shape(scope)))) for scope in scopes}
         _warm(tree, measured, total, potentials, 20 if start else 40)
         return _descended(tree, measured, total, potentials, steps)

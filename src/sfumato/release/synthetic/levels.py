@@ -1,15 +1,18 @@
 """Columns as levels: numbers between public edges, categories by their list, absence where it is declared.
 
-In:   a schema, public edges, the type of a column in its file.
+In:   a schema, edges, the type of a column in its file.
 Out:  Levels: codes from values and values from codes.
-Not here: counting (release/synthetic/counts.py). Edges are public; no private value decides any.
+Not here: counting (release/synthetic/counts.py), where a number lies inside its bin (release/synthetic/inside.py).
+Edges are public, or were bought with noise (release/synthetic/bought.py); no private value decides any.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,18 +22,21 @@ from numpy.typing import NDArray
 
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.schema import Schema
-from sfumato.core.tables import nearest
+from sfumato.core.tables import nearest, plain_type
 from sfumato.errors import SchemaError
+from sfumato.release.synthetic.inside import Inside
 
-__all__ = ["DEFAULT_BINS", "MOST_LEVELS", "Levels", "levels_of"]
+__all__ = ["DEFAULT_BINS", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
 
-#: Into how many equal parts an interval is cut when no edges are given.
+#: Into how many parts an interval is cut when no edges are given.
 DEFAULT_BINS = 16
+#: Whole numbers of a shorter interval are levels of their own.
+_WHOLE_LEVELS = 24
 #: Tables of counts grow with the product of levels; beyond this a column needs a coarser public list.
 MOST_LEVELS = 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Levels:
     """One column's levels: the bins of an interval or the listed categories, and one more if absence is a level.
 
@@ -43,6 +49,9 @@ class Levels:
     domain: Domain
     edges: tuple[float, ...] = ()
     absent: bool = False  # missing values are a level of their own and come out as missing
+    kind: pa.DataType = field(default_factory=pa.float64)
+    #: Where numbers lie inside their bins; None before anything is known of it: evenly.
+    inside: Inside | None = None
 
     @cached_property
     def listed(self) -> int:
@@ -54,12 +63,19 @@ class Levels:
         return self.listed + self.absent
 
     @property
+    def whole(self) -> bool:
+        return pa.types.is_integer(self.kind)
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """What each level is called: the category, or the ends of the bin."""
+        """What each level is called: the category, the ends of the bin, the first and last whole number in it."""
         if isinstance(self.domain, Categories):
             listed = tuple(str(value) for value in self.domain.values)
+        elif self.whole:
+            pairs = itertools.pairwise(self.ends().tolist())
+            listed = tuple(_between(first, last - 1) for first, last in pairs)
         else:
-            listed = tuple(f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges))
+            listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
         return (*listed, "missing") if self.absent else listed
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
@@ -76,28 +92,52 @@ class Levels:
         placed = self.domain.place(column, self.name)
         if isinstance(self.domain, Categories):
             return placed.astype(np.int32)
-        return np.clip(np.searchsorted(self.edges, placed, side="right") - 1, 0, self.listed - 1).astype(np.int32)
+        edges = np.array(self.edges)
+        found = np.clip(np.searchsorted(edges, placed, side="right") - 1, 0, self.listed - 1)
+        # An edge that stands twice is a bin for exactly that value: it begins one place before.
+        alone = (found > 0) & (edges[found] == placed) & (edges[found - 1] == placed)
+        return (found - alone).astype(np.int32)
 
-    def values(self, codes: NDArray[np.int32], kind: pa.DataType, generator: np.random.Generator) -> pa.Array:
+    def place(self, column: pa.ChunkedArray) -> NDArray[np.float64]:
+        """Each value as a number, for telling rows apart: the place in the list, the number itself, NaN if absent."""
+        placed = np.array(self.domain.place(column, self.name), np.float64)
+        if self.absent:
+            placed[column.is_null(nan_is_null=True).to_numpy().astype(bool)] = np.nan
+        return placed
+
+    def shaped(self, counts: NDArray[np.float64]) -> Levels:
+        """The same with numbers placed smoothly inside their bins, by what is known of how many each bin holds."""
+        if isinstance(self.domain, Categories) or self.inside is not None:
+            return self
+        return dataclasses.replace(self, inside=Inside.smooth(self.ends(), counts[: self.listed]))
+
+    def values(self, codes: NDArray[np.int32], generator: np.random.Generator) -> pa.Array:
         """A value for each code, in the type the column has in its file; numbers lie inside their bin."""
         absent = codes >= self.listed
         held = np.where(absent, 0, codes)
         if isinstance(self.domain, Categories):
             values = pa.array(list(self.domain.values)).take(pa.array(held))
-            return _masked(values, absent)
-        numbers = self._numbers(held, pa.types.is_integer(kind), generator)
-        array = pa.array(numbers, mask=absent)
-        return array.cast(kind) if pa.types.is_integer(kind) else array
+            return _as_kind(_masked(values, absent), self.kind)
+        return _as_kind(pa.array(self._numbers(held, generator), mask=absent), self.kind)
 
-    def _numbers(self, codes: NDArray[np.int32], whole: bool, generator: np.random.Generator) -> NDArray[np.float64]:
-        low, high = np.array(self.edges[:-1])[codes], np.array(self.edges[1:])[codes]
-        share = generator.random(len(codes))
-        if not whole:
-            return low + share * (high - low)
-        # Whole numbers of the half-open bin; the last bin holds its upper end too, as clipping puts values there.
-        first = np.ceil(low)
-        last = np.where(codes == self.listed - 1, np.floor(high), np.ceil(high) - 1)
-        return first + np.floor(share * np.maximum(last - first + 1, 1))
+    def ends(self) -> NDArray[np.float64]:
+        """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down."""
+        edges = np.array(self.edges)
+        return np.append(np.ceil(edges[:-1]), np.floor(edges[-1]) + 1) if self.whole else edges
+
+    def _numbers(self, codes: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.float64]:
+        places = self.ends()
+        inside = self.inside or Inside.smooth(places, np.ones(self.listed))
+        numbers = inside.draw(places[codes], places[codes + 1], generator)
+        if not self.whole:
+            return np.clip(numbers, self.edges[0], self.edges[-1])
+        kept = np.iinfo(self.kind.to_pandas_dtype())
+        low, high = max(np.ceil(self.edges[0]), float(kept.min)), min(np.floor(self.edges[-1]), float(kept.max))
+        return np.clip(np.floor(numbers), low, max(low, np.nextafter(high, low) if high >= 2.0**63 else high))
+
+
+def _between(low: float, high: float) -> str:
+    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
 
 
 def _masked(values: pa.Array, absent: NDArray[np.bool_]) -> pa.Array:
@@ -106,32 +146,64 @@ def _masked(values: pa.Array, absent: NDArray[np.bool_]) -> pa.Array:
     return pc.call_function("if_else", [pa.array(absent), pa.scalar(None, values.type), values])
 
 
-def levels_of(schema: Schema, edges: Mapping[str, Sequence[float]], absent: Collection[str]) -> tuple[Levels, ...]:
-    """The levels of every column, all of them public."""
+def _as_kind(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """In the column's own type; where Arrow cannot write the values so, as they are: nothing fails after the noise."""
+    with suppress(pa.ArrowException, TypeError, ValueError):
+        if pa.types.is_decimal(kind):
+            values = pc.call_function("round", [values], pc.RoundOptions(kind.scale))
+        if pa.types.is_boolean(kind) and not pa.types.is_boolean(values.type):
+            return pc.call_function("greater_equal", [values, pa.scalar(0.5)])
+        return values.cast(kind) if not pa.types.is_null(kind) else values
+    return values
+
+
+def levels_of(
+    schema: Schema,
+    edges: Mapping[str, Sequence[float]],
+    absent: Collection[str],
+    kinds: Mapping[str, pa.DataType] | None = None,
+) -> tuple[Levels, ...]:
+    """The levels of every column: by `edges`, by the schema's, one for each of a few whole numbers, or equal parts."""
     for given in (*edges, *absent):
         if given not in schema.columns:
             raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
+    held = {name: plain_type(kind) for name, kind in (kinds or {}).items()}
     return tuple(
-        _checked(Levels(name, domain, _edges(name, domain, edges.get(name)), name in absent))
+        _checked(_levels(name, domain, edges.get(name), name in absent, held.get(name, pa.float64())))
         for name, domain in schema.columns.items()
     )
 
 
-def _edges(name: str, domain: Domain, given: Sequence[float] | None) -> tuple[float, ...]:
+def needs_edges(column: Levels, given: Collection[str]) -> bool:
+    """Whether nobody has said how the column's numbers are to be cut."""
+    if not isinstance(column.domain, Interval) or column.name in given or column.domain.edges is not None:
+        return False
+    return not (column.whole and column.domain.width < _WHOLE_LEVELS)
+
+
+def _levels(name: str, domain: Domain, given: Sequence[float] | None, absent: bool, kind: pa.DataType) -> Levels:
     if not isinstance(domain, Interval):
         if given is not None:
             raise SchemaError(f"{name} has listed categories, not edges. Nothing was spent.")
-        return ()
-    if given is None:
-        return tuple(float(edge) for edge in np.linspace(domain.low, domain.high, DEFAULT_BINS + 1))
-    edges = tuple(float(edge) for edge in given)
-    rising = len(edges) >= 2 and all(first < second for first, second in itertools.pairwise(edges))
-    if not rising or not np.isfinite(edges).all() or edges[:1] + edges[-1:] != (domain.low, domain.high):
+        return Levels(name, domain, (), absent, kind)
+    if given is None and domain.edges is None:
+        return Levels(name, domain, _default_edges(domain, pa.types.is_integer(kind)), absent, kind)
+    try:
+        listed = Interval(domain.low, domain.high, edges=tuple(given)) if given is not None else domain
+    except SchemaError:
         raise SchemaError(
             f"The edges of {name} must rise from {domain.low:g} to {domain.high:g}, the ends of its interval. "
             "Nothing was spent."
-        )
-    return edges
+        ) from None
+    assert listed.edges is not None
+    return Levels(name, domain, listed.edges, absent, kind)
+
+
+def _default_edges(domain: Interval, whole: bool) -> tuple[float, ...]:
+    if whole and domain.width < _WHOLE_LEVELS and np.floor(domain.high) > np.ceil(domain.low):
+        inner = np.arange(np.ceil(domain.low) + 1, np.floor(domain.high) + 1)
+        return (domain.low, *inner.tolist(), domain.high)  # the last one may be a bin for `high` alone
+    return tuple(float(edge) for edge in np.linspace(domain.low, domain.high, DEFAULT_BINS + 1))
 
 
 def _checked(levels: Levels) -> Levels:

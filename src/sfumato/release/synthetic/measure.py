@@ -33,34 +33,44 @@ class Measurer:
     exact: PairCounts = field(repr=False)
     adjacency: Adjacency
     total: float
+    most_rows: int = 1  # rows of one unit
     random_state: int | None = None
     spent: float = 0.0
     events: list[Event] = field(default_factory=list)
+    #: The part of the plan that is being drawn, and μ² by part.
+    stage: str = "first"
+    stages: dict[str, float] = field(default_factory=dict)
 
     @property
     def replaces(self) -> bool:
         return self.adjacency.relation == "replace-one"
 
     def table(self, scope: Scope, share: float) -> CountTable:
-        """The counts of `scope` for `share` of the total: a unit moves a row between cells, or adds one."""
+        """The counts of `scope` for `share` of the total: a unit moves its rows between cells, or adds them."""
         counts = self.exact[scope]
-        noise = self._noise(math.sqrt(2) if self.replaces else 1.0, counts.size, share)
+        noise = self._noise(self._move, counts.size, share)
         return CountTable(scope, noise(counts.astype(np.float64)), math.sqrt(noise.error()))
+
+    @property
+    def _move(self) -> float:
+        """How far one unit moves a table in L2: all its rows out of one cell and as many into another."""
+        return self.most_rows * (math.sqrt(2) if self.replaces else 1.0)
 
     def scores(self, expected: Mapping[Scope, NDArray[np.float64]], share: float) -> tuple[dict[Scope, float], float]:
         """How far each table is from what was expected, Σ|count − ⌊expected⌉|, and the standard error of these numbers.
 
-        The expected counts are functions of what was published before. One unit moves a table by at most 2 in L1 (1 if
-        it is added), hence each score by at most that, and all of them together by √(number of scores) times that.
+        The expected counts are functions of what was published before. One row of a unit moves a table by at most 2 in
+        L1 (1 if it is added), hence each score by at most that, and all together by √(number of scores) times that.
         """
         scopes = list(expected)
         exact = np.array([np.abs(self.exact[scope] - np.rint(expected[scope])).sum() for scope in scopes])
-        noise = self._noise((2.0 if self.replaces else 1.0) * math.sqrt(len(scopes)), len(scopes), share)
+        each = self.most_rows * (2.0 if self.replaces else 1.0)
+        noise = self._noise(each * math.sqrt(len(scopes)), len(scopes), share)
         return dict(zip(scopes, noise(exact).tolist(), strict=True)), math.sqrt(noise.error())
 
     def deviation(self, share: float) -> float:
         """The standard error a table would have."""
-        return math.sqrt((2.0 if self.replaces else 1.0) / (share * self.total))
+        return self._move / math.sqrt(share * self.total)
 
     def _noise(self, sensitivity: float, dimension: int, share: float) -> Gaussian:
         wanted = share * self.total
@@ -72,5 +82,15 @@ class Measurer:
         noise = Gaussian.for_guarantee(
             mu, math.nextafter(sensitivity, math.inf), self.adjacency, dimension=dimension, random_state=seed
         )
-        self.events.append(noise.event())
+        drawn = noise.event()
+        self.events.append(drawn)
+        self.stages[self.stage] = math.fsum([self.stages.get(self.stage, 0.0), drawn.mu**2])  # type: ignore[attr-defined]
         return noise
+
+    def stage_event(self, share: float) -> Event:
+        """All that may be drawn in one part of a plan, as one act: a function of its share alone.
+
+        Acts of Σμ² ≤ μ² are together no more than one Gaussian act of μ.
+        """
+        wanted = GaussianDP(math.sqrt(share * self.total))
+        return Gaussian.for_guarantee(wanted, self._move, self.adjacency, dimension=1).event()

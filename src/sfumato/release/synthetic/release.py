@@ -1,90 +1,84 @@
 """Synthetic rows: select, measure, generate.
 
-In:   a public schema, (ε, δ), a table of one row a person.
+In:   a public schema, (ε, δ), a table of one row a person, or of at most N rows each.
 Out:  SyntheticTable: invented rows of the same columns, the noisy tables they were made from, the certificate.
-Not here: the noise (release/synthetic/measure.py), files and ledgers (run/).
+Not here: the noise (release/synthetic/measure.py), what is measured (release/synthetic/walk.py), files, ledgers (run/).
 Proof: docs/proofs/synthetic.md
 
-What touches data is one pass that counts pairs, then Gaussian noise on some of the counts and on scores that say which.
-Everything after it is post-processing: the fit, the rows, the words.
+What touches data is a pass that counts pairs (and one before it where edges are bought), then Gaussian noise on some of
+the counts and on scores that say which. Everything after it is post-processing: the fit, the rows, the words.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.card import Card, Shown
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.certificate import Certificate
+from sfumato.core.domain import Categories
+from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.core.guarantee import ApproxDP, Guarantee
+from sfumato.core.guarantee import ApproxDP
+from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest
+from sfumato.core.tables import as_arrow, like, nearest, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
-from sfumato.release.synthetic.counts import PairCounts, pairs_within
-from sfumato.release.synthetic.junction_tree import CountTable, Fitted, Scope
-from sfumato.release.synthetic.levels import Levels, levels_of
+from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
+from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
+from sfumato.release.synthetic.junction_tree import Fitted, Scope
+from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.selection import Choice, chosen_pairs, split_by_cells
-from sfumato.release.synthetic.start import StartModel, noisy_total, start_scopes
+from sfumato.release.synthetic.plans import Forecast, Plan, best_plan, forecasts
+from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
+from sfumato.release.synthetic.walk import Walk
+from sfumato.release.synthetic.zeros import impossible_cells
 
-__all__ = ["Measured", "SyntheticRelease", "SyntheticTable"]
+__all__ = ["Counting", "Look", "SyntheticRelease"]
 
-#: A pair with more cells than this is never counted.
-_MOST_CELLS = 1 << 16
-#: Rows of a model that are counted to see which pairs it misses.
-_MODEL_ROWS = 200_000
+#: Of μ², for edges that nobody has given: a little for each column, at most this for all.
+_EDGES_EACH, _EDGES_MOST = 0.02, 0.10
+_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+#: Rows of a table in memory that are coded at a time.
+_BATCH_ROWS = 1 << 18
 
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """One noisy table of counts, as it was drawn; answers with intervals can be read off it."""
-
-    columns: tuple[str, ...]
-    levels: tuple[tuple[str, ...], ...]
-    counts: np.ndarray
-    standard_error: float
+#: Applies a counting function to every part of a table and adds up what it gives: here, over a file, on workers.
+Gather = Callable[["Counting"], PairCounts]
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticTable(Shown):
-    """Invented rows and the public facts about them. No row stands for a person."""
+class Counting:
+    """Counts one part of a table; plain enough to be sent to a worker."""
 
-    table: Any
-    measured: tuple[Measured, ...]
-    guarantee: Guarantee
-    certificate: Certificate
-    plan: str
-    predicted_variation: float
-    notes: tuple[str, ...] = ()
+    levels: tuple[Levels, ...]
+    pairs: tuple[Scope, ...]
 
-    def _card(self) -> Card:
-        rows = [[", ".join(one.columns), one.counts.size, one.standard_error] for one in self.measured]
-        facts = {"promise": str(self.guarantee), "made by": self.plan}
-        head = ["measured together", "cells", "standard error"]
-        return Card("Invented rows", facts, head, rows, [*self.notes, "No row stands for a person."])
+    def __call__(self, part: pa.Table) -> PairCounts:
+        counted = self.empty()
+        for start in range(0, part.num_rows, _BATCH_ROWS):
+            here = part.slice(start, _BATCH_ROWS)
+            counted.add([column.codes(here[column.name]) for column in self.levels])
+        return counted
 
-    def __str__(self) -> str:
-        return "\n".join([f"Guarantee: {self.guarantee}", f"Plan: {self.plan}", *self.notes])
+    def empty(self) -> PairCounts:
+        return PairCounts.empty([column.size for column in self.levels], self.pairs)
 
 
-@dataclass(frozen=True)
-class _Round:
-    """Shares of μ² for scores and for tables, and what may be chosen."""
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The first pass over a table, private: all pairs, or the fine counts of numbers whose edges are still open."""
 
-    scores: float
-    tables: float
-    choice: Choice
-
-
-#: Spent before anything is decided; the rest follows from what it shows.
-_START = 0.4
+    levels: tuple[Levels, ...]
+    counted: PairCounts = field(repr=False)
+    open: tuple[str, ...]
 
 
 @final
@@ -92,10 +86,13 @@ _START = 0.4
 class SyntheticRelease:
     """Publishes invented rows whose one- and two-way tables, and whose link to the label, are near the real ones.
 
-    `label` is the column that others will want to predict. `edges` gives public bin edges of interval columns (16 equal
-    parts otherwise); `absent` names columns whose missing values are a level of their own; `workload` lists pairs of
-    columns that are measured in any case. `rows` is how many rows are made; the default is the (noisy, if presence is
-    protected) number of people.
+    `label` is the column that others will want to predict. `edges` gives public bin edges of interval columns, beside
+    those of the schema; where nobody gives any, a small part of the promise buys some (`buy_edges=False`: equal parts).
+    `absent` names columns whose missing values are a level of their own; `workload` lists pairs of columns that are
+    measured in any case. `people` names a column that says whose a row is, `rows_per_person` how many rows of one
+    person count; the promise is then for the person. `plan` is pairs, tree or rounds; by default the one of least
+    expected error. `rows` is how many rows are made; the default is as many as there are (by noisy counts, if that
+    number is protected).
 
     >>> from sfumato.core import Categories, Interval
     >>> schema = Schema({"age": Interval(0, 100), "ill": Categories(["no", "yes"])})
@@ -115,94 +112,197 @@ class SyntheticRelease:
     adjacency: Adjacency = REPLACE_ONE
     edges: Mapping[str, Sequence[float]] = field(default_factory=dict)
     absent: Sequence[str] = ()
+    people: str | None = None
+    rows_per_person: int = 1
+    plan: str | None = None
+    buy_edges: bool = True
     rows: int | None = None
     random_state: int | None = None
 
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
-        self._wanted()
-        arrow = as_arrow(table, self.schema)
-        if arrow.num_rows == 0:
-            raise DataError("The table has no rows. Nothing was drawn and nothing was spent.")
-        counted = self.empty_counts()
-        counted.add(self.codes(arrow))
-        kinds = {name: arrow.schema.field(name).type for name in arrow.column_names}
-        made, facts = self.from_counts(counted, kinds)
-        return SyntheticTable(like(table, made), **facts)
+        self.check()
+        arrow = self.kept(table)
+        kinds = _kinds(table, arrow, self.schema)
+
+        def gather(counting: Counting) -> PairCounts:
+            return counting(arrow)
+
+        made, facts = self.publish(self.look(gather, kinds), gather)
+        return SyntheticTable(like(_without(table, self.people), made), **facts)
 
     def facts(self) -> dict[str, Any]:
         """Everything that decides what is made, as plain values."""
         return {
             "schema": self.schema.to_toml(),
-            "promise": [self.epsilon, self.delta, self.adjacency.to_dict()],
+            "promise": [self.epsilon, self.delta, self.unit.to_dict()],
             "label": self.label,
             "workload": [list(names) for names in self.workload or ()],
             "edges": {name: [float(edge) for edge in ends] for name, ends in self.edges.items()},
             "absent": sorted(self.absent),
+            "people": self.people,
+            "rows_per_person": self.rows_per_person,
+            "wished": self.plan,
+            "buy_edges": self.buy_edges,
             "rows": self.rows,
         }
 
-    def empty_counts(self) -> PairCounts:
-        """Counts of no rows; parts of a table are added to it, anywhere and in any order."""
-        self._wanted()
+    @property
+    def unit(self) -> Adjacency:
+        """Who is protected: a record, or the person whose records they are."""
+        if self.people is None or self.adjacency.unit != REPLACE_ONE.unit:
+            return self.adjacency
+        return dataclasses.replace(self.adjacency, unit="person")
+
+    @cached_property
+    def promise(self) -> ApproxDP:
+        return ApproxDP(self.epsilon, self.delta, adjacency=self.unit)
+
+    def check(self, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Levels, ...]:
+        """Refuse what could not be done, before anything is read; the levels of all columns."""
+        if not self.delta > 0:
+            raise PrivacyParameterError(
+                "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
+            )
+        _ = self.promise
+        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
+            raise PrivacyParameterError("rows must be a whole number of at least 1. Nothing was spent.")
+        if not (isinstance(self.rows_per_person, int) and self.rows_per_person >= 1):
+            raise PrivacyParameterError("rows_per_person must be a whole number of at least 1. Nothing was spent.")
+        if self.rows_per_person > 1 and self.people is None:
+            raise SchemaError("rows_per_person needs people, the column that says whose a row is. Nothing was spent.")
+        if self.people in self.schema.columns:
+            raise SchemaError(f"{self.people} names people: leave it out of the schema. Nothing was spent.")
+        levels = levels_of(self.schema, self.edges, self.absent, kinds)
         self._label_place()
-        sizes = [column.size for column in self._levels()]
-        return PairCounts.empty(sizes, pairs_within(sizes, _MOST_CELLS))
+        impossible_cells(self.schema, levels)
+        self._workload([column.size for column in levels])
+        return levels
 
-    def codes(self, part: pa.Table) -> list[np.ndarray]:
-        """The level of every cell of a part of the table, column by column: private."""
-        return [column.codes(part[column.name]) for column in self._levels()]
+    def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
+        """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
+        levels = self.check(kinds)
+        measurer = self._measurer(PairCounts.empty([], []))
+        part = 1 - self._edges_share(self._open(levels))
+        found = forecasts(
+            [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * part)
+        )
+        wished = [one for one in found if one.plan.name == self.plan]
+        if self.plan is not None and not wished:
+            known = ", ".join(one.plan.name for one in found)
+            raise PrivacyParameterError(f"There is no plan {self.plan!r} here, only {known}. Nothing was spent.")
+        return tuple(wished) if wished else found
 
-    def from_counts(self, counted: PairCounts, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, dict[str, Any]]:
-        """Noise, model and rows; `counted` is read by the noise alone."""
-        wanted, levels = self._wanted(), self._levels()
-        measurer = Measurer(counted, self.adjacency, self._total(), self.random_state)
-        maker = _Maker(measurer, [column.size for column in levels], self._label_place(), self._workload(counted))
-        fitted, plan, predicted = maker.fitted(counted.rows if measurer.replaces else None)
+    def planned_events(self, plan: Plan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
+        """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
+        measurer = self._measurer(PairCounts.empty([], []))
+        shares = plan.stages(self._edges_share(self._open(self.check(kinds))))
+        return {stage: measurer.stage_event(share) for stage, share in shares.items()}
+
+    def look(self, gather: Gather, kinds: Mapping[str, pa.DataType]) -> Look:
+        """The first pass: private, and drawn from by `publish` alone."""
+        levels = self.check(kinds)
+        still_open = self._open(levels)
+        if still_open:
+            fine = tuple(fine_levels(column) for column in levels if column.name in still_open)
+            return Look(levels, gather(Counting(fine, ())), still_open)
+        return Look(levels, gather(self._counting(levels)), ())
+
+    def publish(self, look: Look, gather: Gather) -> tuple[pa.Table, dict[str, Any]]:
+        """Noise, model and rows. Where edges were open they are bought first, and the table is counted again."""
+        public_rows = self._public_rows(look)
+        measurer = self._measurer(look.counted)
+        levels, part = look.levels, 1.0
+        if look.open:
+            share = self._edges_share(look.open)
+            measurer.stage = "edges"
+            levels, part = _with_edges(levels, look.open, measurer, share), 1 - share
+            measurer.exact = gather(self._counting(levels))
+        sizes = [column.size for column in levels]
+        forecast = None
+        if public_rows is not None:
+            known = forecasts(sizes, self._label_place(), public_rows, lambda share: measurer.deviation(share * part))
+            forecast = best_plan(known, self.plan)
+        walk = Walk(
+            measurer, sizes, self._label_place(), self._workload(sizes), impossible_cells(self.schema, levels), part
+        )
+        fitted, forecast = walk.fitted(public_rows, forecast, self.plan)
+        return self._made(measurer, walk, fitted, forecast, levels)
+
+    def _made(
+        self, measurer: Measurer, walk: Walk, fitted: Fitted, forecast: Forecast, levels: Sequence[Levels]
+    ) -> tuple[pa.Table, dict[str, Any]]:
         seed = secrets.randbits(64) if self.random_state is None else self.random_state + 1_000_003
-        rows = self.rows or round(fitted.total)
-        made = _decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), kinds, seed)
-        notes = _notes(predicted)
+        rows = self.rows or max(1, round(fitted.total))
+        codes = fitted.rows(rows, np.random.default_rng(seed))
+        made = _decoded(levels, codes, seed)
+        notes = _notes(forecast)
         certificate = Certificate.issue(
             subject=f"synthetic rows of {len(levels)} columns",
             events=measurer.events,
             proofs=["synthetic", "gaussian"],
-            plan={"release": "synthetic", **self.facts(), "plan": plan, "row_seed": seed},
+            plan={"release": "synthetic", **self.facts(), "plan": forecast.plan.words, "row_seed": seed},
             notes=notes,
-            guarantee=wanted,
+            guarantee=self.promise,
             publishable=self.random_state is None,
         )
+        counted = PairCounts.empty(walk.sizes, [one.scope for one in walk.measured if len(one.scope) == 2])
+        counted.add(list(codes.T))
         measured = tuple(
             Measured(
                 tuple(levels[column].name for column in one.scope),
                 tuple(levels[column].names for column in one.scope),
                 one.counts,
                 one.deviation,
+                counted[one.scope] * (fitted.total / rows),
             )
-            for one in maker.measured
+            for one in walk.measured
         )
         facts = {
             "measured": measured,
             "guarantee": certificate.guarantee,
             "certificate": certificate,
-            "plan": plan,
-            "predicted_variation": predicted,
+            "forecast": forecast,
+            "stages": dict(measurer.stages),
             "notes": notes,
         }
         return made, facts
 
-    def _wanted(self) -> ApproxDP:
-        if not self.delta > 0:
-            raise PrivacyParameterError(
-                "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
-            )
-        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+    def kept(self, table: Any) -> pa.Table:
+        """The declared columns; of several rows of one person those that count."""
+        arrow = as_arrow(_without(table, self.people), self.schema)
+        if self.people is None:
+            return arrow
+        whose = _people(table, self.people)
+        levels = levels_of(self.schema, self.edges, self.absent)
+        contents = np.stack([column.place(arrow[column.name]) for column in levels], axis=1)
+        kept, _ = kept_rows(whose, contents, self.rows_per_person)
+        return arrow.take(pa.array(kept))
 
-    def _total(self) -> float:
-        return (gaussian_mu(self.epsilon, self.delta) * (1 - 1e-7)) ** 2
+    def _public_rows(self, look: Look) -> int | None:
+        """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
+        if self.unit.relation != "replace-one" or self.people is not None:
+            return None
+        if look.counted.rows == 0:
+            raise DataError("The table has no rows. Nothing was drawn and nothing was spent.")
+        return look.counted.rows
 
-    def _levels(self) -> tuple[Levels, ...]:
-        return levels_of(self.schema, self.edges, self.absent)
+    def _measurer(self, counted: PairCounts) -> Measurer:
+        total = (gaussian_mu(self.epsilon, self.delta) * (1 - 1e-7)) ** 2
+        return Measurer(counted, self.unit, total, self.rows_per_person, self.random_state)
+
+    def _counting(self, levels: tuple[Levels, ...]) -> Counting:
+        label = self._label_place()
+        return Counting(
+            levels, tuple(pairs_within([column.size for column in levels], () if label is None else (label,)))
+        )
+
+    def _open(self, levels: Sequence[Levels]) -> tuple[str, ...]:
+        return tuple(column.name for column in levels if self.buy_edges and needs_edges(column, self.edges))
+
+    @staticmethod
+    def _edges_share(still_open: Sequence[str]) -> float:
+        return min(_EDGES_EACH * len(still_open), _EDGES_MOST)
 
     def _label_place(self) -> int | None:
         return None if self.label is None else self._place(self.label)
@@ -213,105 +313,79 @@ class SyntheticRelease:
             raise SchemaError(f"{name!r} is not a column of the schema{nearest(name, names)}. Nothing was spent.")
         return names.index(name)
 
-    def _workload(self, counted: PairCounts) -> list[Scope]:
+    def _workload(self, sizes: Sequence[int]) -> list[Scope]:
         scopes = [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
         for scope in scopes:
-            if len(set(scope)) != 2 or scope not in counted.tables:
+            if len(set(scope)) != 2 or scope not in pairs_within(sizes):
                 raise SchemaError(
-                    f"workload lists pairs of different columns with at most {_MOST_CELLS} cells. Nothing was spent."
+                    f"workload lists pairs of different columns with at most {MOST_CELLS} cells. Nothing was spent."
                 )
         return scopes
 
 
-@dataclass(eq=False)
-class _Maker:
-    """The walk from the first look to the last fit. Reads nothing private but through the measurer."""
-
-    measurer: Measurer
-    sizes: list[int]
-    label: int | None
-    workload: list[Scope]
-    measured: list[CountTable] = field(default_factory=list)
-
-    def fitted(self, public_rows: int | None) -> tuple[Fitted, str, float]:
-        scopes = start_scopes(len(self.sizes), self.label)
-        self._measure(scopes, _START)
-        total = public_rows if public_rows is not None else noisy_total(self.measured)
-        start = StartModel.of(self.measured, self.label, float(total))
-        again, rounds, plan = self._rounds(start)
-        if again:
-            self._measure(scopes, again)
-        model: Fitted | None = None
-        for number, one in enumerate(rounds):
-            model = self._round(one, start, model, total, last=number == len(rounds) - 1)
-        if model is None:
-            model = Fitted.to(self.sizes, self.measured, float(total))
-        pairs = [table for table in self.measured if len(table.scope) == 2]
-        drowned = [start.drowned(table.scope, table.deviation) for table in pairs]
-        predicted = [start.predicted_variation(table.scope, table.deviation) for table in pairs]
-        known = bool(pairs) and not np.mean(drowned) > 0.5
-        return model, plan, float(np.mean(predicted)) if known else 1.0
-
-    def _rounds(self, start: StartModel) -> tuple[float, list[_Round], str]:
-        """How the rest is spent: on the first tables again, on a tree of pairs, or on two rounds of them."""
-        left, columns = 1 - _START, [column for column in range(len(self.sizes)) if column != self.label]
-        pairs = pairs_within([self.sizes[column] for column in columns], _MOST_CELLS)
-        candidates = [(columns[first], columns[second]) for first, second in pairs]
-        if not candidates:
-            return left, [], "columns beside the label"
-        each = self.measurer.deviation(0.35 / max(1, len(columns) - 1))
-        predicted = float(np.mean([start.predicted_variation(scope, each) for scope in candidates]))
-        tree = Choice(max(1, len(columns) - 1), 150_000, forest=True)
-        if predicted > 0.10 and not self.workload:
-            return left, [], "columns beside the label"
-        if predicted > 0.05 or len(self.sizes) > 40:
-            return left - 0.40, [_Round(0.05, 0.35, tree)], "columns beside the label, then a tree of pairs"
-        more = Choice(len(columns), 600_000 if predicted < 0.01 else 150_000, forest=False)
-        rounds = [_Round(0.05, 0.25, tree), _Round(0.05, 0.25, more)]
-        return 0.0, rounds, "columns beside the label, a tree of pairs, then the pairs it misses"
-
-    def _round(self, one: _Round, start: StartModel, model: Fitted | None, total: int, *, last: bool) -> Fitted | None:
-        expected = self._expected(start, model)
-        scores, error = self.measurer.scores(expected, one.scores)
-        held = list(dict.fromkeys(table.scope for table in self.measured))
-        forced = [scope for scope in self.workload if scope not in held]
-        noise = self.measurer.deviation(one.tables / one.choice.most)
-        chosen = chosen_pairs(scores, expected, error, noise, self.sizes, [*held, *forced], one.choice)
-        tables = [*forced, *chosen] or held  # nothing stands out: the tables there are, once more
-        self._measure(tables, one.tables)
-        steps = 200 if last else 80
-        return Fitted.to(
-            self.sizes, self.measured, float(total), steps=steps, start=model.potentials if model else None
-        )
-
-    def _measure(self, scopes: Sequence[Scope], share: float) -> None:
-        for scope, part in split_by_cells(scopes, self.sizes, share).items():
-            self.measured.append(self.measurer.table(scope, part))
-
-    def _expected(self, start: StartModel, model: Fitted | None) -> dict[Scope, np.ndarray]:
-        scopes = [scope for scope in self.measurer.exact.tables if len(scope) == 2 and self.label not in scope]
-        if model is None:
-            return {scope: start.expected(scope) for scope in scopes}
-        rows = min(4 * round(model.total), _MODEL_ROWS)
-        # A stream of its own: what these rows are decides nothing but which tables are asked for.
-        generator = np.random.default_rng(len(self.measured))
-        counted = PairCounts.empty(self.sizes, scopes)
-        counted.add(list(model.rows(rows, generator).T))
-        return {scope: counted[scope] * (model.total / rows) for scope in scopes}
+def _with_edges(
+    levels: tuple[Levels, ...], still_open: Sequence[str], measurer: Measurer, share: float
+) -> tuple[Levels, ...]:
+    fine = [fine_levels(column) for column in levels if column.name in still_open]
+    found = {}
+    for at, column in enumerate(fine):
+        drawn = measurer.table((at,), share / len(fine))
+        found[column.name] = with_bought_edges(column, drawn.counts, drawn.deviation)
+    return tuple(found.get(column.name, column) for column in levels)
 
 
-def _decoded(levels: Sequence[Levels], codes: np.ndarray, kinds: Mapping[str, pa.DataType], seed: int) -> pa.Table:
+def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
+    """The type of every column as its maker says; where only its cells could tell, as its domain does.
+
+    A list whose cells are whole numbers, but for one, must not be told from one without it.
+    """
+    found = {}
+    for name, domain in schema.columns.items():
+        given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
+        if untyped_cells(given, name) is None and str(getattr(given, "dtype", "")) != "object":
+            found[name] = arrow.schema.field(name).type
+        else:
+            found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+    return found
+
+
+def _without(table: Any, people: str | None) -> Any:
+    """The table without the column of people, in its own kind."""
+    if people is None:
+        return table
+    if isinstance(table, Mapping):
+        return {name: values for name, values in table.items() if name != people}
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return table.drop_columns([people]) if people in table.schema.names else table
+    return table.drop(columns=people) if hasattr(table, "iloc") else table.drop(people)
+
+
+def _people(table: Any, people: str) -> list[str | None]:
+    try:
+        column = table[people]
+    except (KeyError, ValueError, TypeError):
+        column = None
+    if column is None:
+        raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
+    listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
+    return [None if one is None or (isinstance(one, float) and math.isnan(one)) else str(one) for one in listed]
+
+
+def _decoded(levels: Sequence[Levels], codes: np.ndarray, seed: int) -> pa.Table:
     generator = np.random.default_rng([seed, 1])
     order = generator.permutation(len(codes))
-    columns = {
-        column.name: column.values(codes[order, at], kinds[column.name], generator) for at, column in enumerate(levels)
-    }
+    columns = {}
+    for at, column in enumerate(levels):
+        shaped = column.shaped(np.bincount(codes[:, at], minlength=column.size).astype(float))
+        columns[column.name] = shaped.values(codes[order, at], generator)
     return pa.table(columns)
 
 
-def _notes(predicted: float) -> tuple[str, ...]:
-    rows = "Rows are invented: no row stands for a person, and no interval can be read off the rows alone."
-    error = f"Measured pairs of columns are expected to be off by about {predicted:.3f} in total variation."
-    if predicted >= 1:
-        error = "The noise is as large as the counts: these rows are close to uniform; next to nothing was measured."
-    return rows, error
+def _notes(forecast: Forecast) -> tuple[str, ...]:
+    if not forecast.known:
+        return (
+            INVENTED,
+            "The noise is as large as the counts: these rows are close to uniform; next to nothing could be measured. "
+            "A larger ε, more rows or fewer levels would change that.",
+        )
+    return INVENTED, f"Expected of these rows: {forecast}."

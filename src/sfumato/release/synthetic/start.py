@@ -1,14 +1,14 @@
 """The first look at a table: every column beside the label, or alone, and the law that these tables alone suggest.
 
 In:   noisy counts of (column, label) for every column, or of single columns.
-Out:  StartModel: columns independent given the label, its expected counts and predicted errors.
+Out:  StartModel: columns independent given the label, and the counts it expects.
 Not here: drawing (release/synthetic/measure.py), better models (release/synthetic/junction_tree.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from sfumato.release.synthetic.junction_tree import CountTable, Scope
 
-__all__ = ["StartModel", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
+__all__ = ["StartModel", "merged", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
 
 Numbers = NDArray[np.float64]
 
 
-def start_scopes(columns: int, label: int | None) -> list[Scope]:
-    """Which tables are measured first."""
+def start_scopes(columns: int, label: int | None, counted: Collection[Scope]) -> list[Scope]:
+    """Which tables are measured first: every column beside the label, alone where that pair is too large."""
     if label is None or columns == 1:
         return [(column,) for column in range(columns)]
-    return [tuple(sorted((column, label))) for column in range(columns) if column != label]
+    beside = [(column, tuple(sorted((column, label)))) for column in range(columns) if column != label]
+    scopes = [pair if pair in counted else (column,) for column, pair in beside]
+    return scopes if any(len(scope) == 2 for scope in scopes) else [*scopes, (label,)]
 
 
 def on_simplex(counts: Numbers, total: float) -> Numbers:
@@ -48,6 +50,20 @@ def noisy_total(tables: Sequence[CountTable]) -> int:
     return max(1, round(total / math.fsum(weights)))
 
 
+def merged(tables: Sequence[CountTable]) -> list[CountTable]:
+    """One table for each scope: what was measured several times, each weighed by its precision."""
+    found: dict[Scope, CountTable] = {}
+    for one in tables:
+        other = found.get(one.scope)
+        if other is None:
+            found[one.scope] = one
+            continue
+        mine, theirs = one.deviation**-2, other.deviation**-2
+        counts = (mine * one.counts + theirs * other.counts) / (mine + theirs)
+        found[one.scope] = CountTable(one.scope, counts, (mine + theirs) ** -0.5)
+    return list(found.values())
+
+
 def sampling_floor(expected: Numbers) -> float:
     """How far counts with these expectations lie from them by chance alone, in L1."""
     held = np.maximum(expected, 0.0)
@@ -64,20 +80,24 @@ class StartModel:
     total: float
 
     @classmethod
-    def of(cls, tables: Sequence[CountTable], label: int | None, total: float) -> StartModel:
+    def of(cls, measured: Sequence[CountTable], label: int | None, total: float) -> StartModel:
+        tables = merged(measured)
         if label is None:
             alone = {table.scope[0]: on_simplex(table.counts, total)[:, None] for table in tables}
             return cls(None, np.array([total]), alone, total)
-        turned = [(table, _beside(table, label)) for table in tables]
+        turned = [(table, _beside(table, label)) for table in tables if label in table.scope]
         weights = [1 / (table.deviation**2 * len(counts)) for table, counts in turned]
         sums = sum(weight * counts.sum(axis=0) for weight, (_, counts) in zip(weights, turned, strict=True))
         of_label = on_simplex(np.asarray(sums) / math.fsum(weights), total)
         beside: dict[int, Numbers] = {}
+        for table in tables:
+            if label not in table.scope:
+                beside[table.scope[0]] = np.outer(on_simplex(table.counts, total), of_label / max(total, 1e-9))
         for table, counts in turned:
-            (column,) = (one for one in table.scope if one != label)
-            beside[column] = np.stack(
-                [on_simplex(counts[:, level], of_label[level]) for level in range(len(of_label))], axis=1
-            )
+            for column in (one for one in table.scope if one != label):
+                beside[column] = np.stack(
+                    [on_simplex(counts[:, level], of_label[level]) for level in range(len(of_label))], axis=1
+                )
         return cls(label, of_label, beside, total)
 
     def expected(self, scope: Scope) -> Numbers:
@@ -85,22 +105,34 @@ class StartModel:
         first, second = (self.beside[column] for column in scope)
         return np.einsum("ay,by->ab", first, second / np.maximum(self.of_label, 1e-9))
 
+    def potentials(self, scopes: Sequence[Scope]) -> dict[Scope, Numbers]:
+        """Potentials of these tables whose product is this model, up to counts so small that they are noise."""
+        floor = 1e-3
+        if self.label is None:
+            return {scope: np.log(np.maximum(self.beside[scope[0]][:, 0], floor)) for scope in scopes}
+        label = np.log(np.maximum(self.of_label, floor))
+        count = sum(self.label in scope for scope in scopes)
+        found: dict[Scope, Numbers] = {}
+        for scope in scopes:
+            if scope == (self.label,):
+                found[scope] = label
+                continue
+            (column,) = (one for one in scope if one != self.label)
+            if self.label not in scope:
+                found[scope] = np.log(np.maximum(self.beside[column].sum(axis=1), floor))
+                continue
+            given = np.log(np.maximum(self.beside[column], floor)) - label * (1 - 1 / count)
+            found[scope] = given if scope[1] == self.label else given.T
+        return found
+
     def share(self, column: int) -> Numbers:
         """The column's own distribution."""
         counts = self.of_label if column == self.label else self.beside[column].sum(axis=1)
         return counts / max(float(counts.sum()), 1e-9)
 
-    def predicted_variation(self, scope: Scope, deviation: float) -> float:
-        """Expected total variation of a pair measured with this standard error: noise where it is below the counts."""
-        first, second = (self.share(column) for column in scope)
-        noise = math.sqrt(2 / math.pi) * deviation / max(self.total, 1.0)
-        return min(1.0, 0.5 * float(np.minimum(noise, np.outer(first, second)).sum()))
-
-    def drowned(self, scope: Scope, deviation: float) -> bool:
-        """Whether the noise of such a table is as large as all its counts: then the prediction says nothing."""
-        cells = math.prod(len(self.share(column)) for column in scope)
-        return math.sqrt(2 / math.pi) * deviation * cells > self.total
-
 
 def _beside(table: CountTable, label: int) -> Numbers:
+    """Levels of the other column by those of the label; one row where the label stands alone."""
+    if len(table.scope) == 1:
+        return table.counts[None, :]
     return table.counts if table.scope[1] == label else table.counts.T

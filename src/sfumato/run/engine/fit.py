@@ -21,6 +21,7 @@ import pyarrow as pa
 from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, SchemaError
+from sfumato.learn.fitting import LedgerLike
 from sfumato.learn.stream import fit_by_sums, streamed_classes
 from sfumato.learn.stream_sums import BatchReader, Statistic
 from sfumato.run.engine.engine import Engine, Total, open_engine
@@ -43,10 +44,13 @@ def fit_table(
     engine: str | Engine = "local",
     partitions: int | None = None,
     layout: Layout | None = None,
+    ledger: LedgerLike | None = None,
+    dataset: str | None = None,
 ) -> Estimator:
     """Fit `estimator` on the table at `source`, whose column `label` is the target; costs what its `fit` costs.
 
     Features are the schema's columns, or `columns`, or all columns but the label. Classifiers must declare `classes`.
+    With a `ledger` the cost is reserved there for `dataset` before anything is drawn, and committed at the end.
 
     >>> import tempfile
     >>> from pyarrow import parquet
@@ -69,7 +73,7 @@ def fit_table(
         made = layout or Layout(Layout.for_columns(len(names) + 1).block_rows, 2)
         parts = table.payloads(made)
         tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
-        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks))
+        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks), ledger=ledger, dataset=dataset)
     finally:
         if crew is not engine:
             crew.close()

@@ -1,0 +1,161 @@
+"""What every private fit does around its training: charge a ledger, count, leave nothing behind when it fails.
+
+In:   an estimator's own `_fit`, a ledger and the name of a dataset.
+Out:  PrivateEstimator (abstract), with `fit(X, y, ledger=…, dataset=…)`; `fitting`, for fits by other doors.
+Not here: the training (the estimators), the ledger itself (ledger/ledger.py, handed in by the caller).
+
+The cost is reserved before the first draw and committed after the last; results are handed out after that. A fit that
+fails or is interrupted in between leaves its reservation counted, since nobody can know what was seen, and leaves the
+estimator as it was before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, Self
+
+from sklearn.base import BaseEstimator
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.events.event import Event, Repeated
+from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.errors import InputError, UnprovedError
+from sfumato.learn.lineage import cloned, count_fit, lineage_of
+from sfumato.learn.published import refuse_unpublishable, withheld_names
+from sfumato.learn.shown import FittedShown
+from sfumato.learn.table import refuse_extras
+
+__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay"]
+
+Cost = Sequence[Event | Guarantee | Repeated] | Guarantee
+
+
+class LedgerLike(Protocol):
+    """What a fit asks of a ledger; sfumato.ledger.Ledger is one."""
+
+    def reserve(self, dataset: str, cost: Any, *, adjacency: Adjacency | None = None, purpose: str = "") -> Any: ...
+    def commit(self, reservation: Any) -> None: ...
+
+
+class _Charge:
+    """The reservation of one fit."""
+
+    def __init__(self, ledger: Any, dataset: Any, purpose: str) -> None:
+        self.ledger, self._dataset, self._purpose = ledger, dataset, purpose
+        self._reservation: Any = None
+
+    def reserve(self, cost: Callable[[], Cost], promise: Guarantee) -> None:
+        if self.ledger is None:
+            return
+        items = cost()
+        self._reservation = self.ledger.reserve(
+            self._dataset,
+            items if isinstance(items, Guarantee) else list(items),
+            purpose=self._purpose,
+            promised=promise if isinstance(promise, ApproxDP | PureDP) else None,
+        )
+
+    def commit(self) -> None:
+        if self.ledger is None:
+            return
+        if self._reservation is None:
+            raise UnprovedError("This fit drew without reserving its cost. No model is handed out.")
+        self.ledger.commit(self._reservation)
+
+
+@contextmanager
+def fitting(estimator: Any, ledger: LedgerLike | None = None, dataset: str | None = None) -> Iterator[None]:
+    """One fit of `estimator`: inside, `pay` is called once before anything is drawn."""
+    if "_charge" in vars(estimator):  # a door within a door
+        yield
+        return
+    if (ledger is None) != (dataset is None):
+        raise InputError(
+            "ledger and dataset belong together: fit(X, y, ledger=Ledger('ledger.db'), dataset='survey'). Nothing was "
+            "drawn and nothing was spent."
+        )
+    lineage_of(estimator)
+    before = dict(vars(estimator))
+    charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit")
+    try:
+        yield
+        charge.commit()
+    except BaseException:
+        state = vars(estimator)
+        state.clear()
+        state.update(before)
+        raise
+    del estimator._charge
+    count_fit(estimator)
+
+
+def pay(estimator: Any, cost: Callable[[], Cost], promise: Guarantee) -> None:
+    """Reserve what the fit will draw, where a ledger was given; a refusal passes through and nothing is drawn."""
+    charge = vars(estimator).get("_charge")
+    if charge is not None:
+        charge.reserve(cost, promise)
+
+
+def fit_inside(outer: Any, inner: Any, X: Any, y: Any) -> Any:
+    """Fit an estimator that another one consists of: what it draws is reserved where the outer fit's cost is."""
+    inner._charge = outer._charge
+    try:
+        return inner.fit(X, y)
+    finally:
+        vars(inner).pop("_charge", None)
+
+
+def is_charged(estimator: Any) -> bool:
+    """Whether the fit that is under way was given a ledger."""
+    charge = vars(estimator).get("_charge")
+    return charge is not None and charge.ledger is not None
+
+
+class PrivateEstimator(FittedShown, BaseEstimator):
+    """An estimator whose `fit` costs something once. Abstract: `_fit` trains, and calls `pay` before it draws."""
+
+    def fit(
+        self, X: Any, y: Any = None, *, ledger: LedgerLike | None = None, dataset: str | None = None, **refused: Any
+    ) -> Self:
+        """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit.
+
+        With a `ledger` the cost is reserved there for `dataset` before anything is drawn and committed before the
+        model is handed out; a cost that the grant does not cover is refused and nothing is trained.
+        """
+        refuse_extras(refused)
+        with fitting(self, ledger, dataset):
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what may be published of the fitted model, with its certificate, as JSON; see sfumato.learn.load."""
+        from sfumato.learn.saving import save_model
+
+        save_model(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle, joblib and deepcopy: without what was counted on private rows and may not be published."""
+        refuse_unpublishable(self, "pickled")
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in withheld_names(self)}
+
+    def __sklearn_clone__(self) -> Self:
+        return cloned(self)
+
+    @property
+    def not_covered_(self) -> tuple[str, ...]:
+        """What `guarantee_` does not speak of: it covers what this fit drew from the rows it was handed."""
+        return (_BEFORE, SCORES)
+
+
+#: What no estimator can see from inside a scikit-learn Pipeline.
+_BEFORE = (
+    "whatever was learned from the rows before fit was handed them: a fitted scaler, encoder, selection of columns. "
+    "sfumato.learn.make_pipeline and uncovered(pipeline) know which steps are public"
+)
+SCORES = "scores and errors computed on private rows, and whatever is chosen by them"

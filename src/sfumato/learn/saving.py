@@ -1,0 +1,208 @@
+"""Models as files: what may be published of a fitted estimator, with its certificate, in JSON.
+
+In:   a fitted estimator, or a file that somebody handed on.
+Out:  `save_model`, `load`: the same predictions, the same certificate; nothing is executed.
+Not here: what may be published (learn/published.py), plain values (learn/plain_values.py), checking a certificate by
+      another road (evidence/verify.py).
+
+    {"sfumato_model": 1, "class": …, "parameters": {…}, "fitted": {…}, "certificate": {…}, "digest": …}
+
+A file is data: class names come from a list, values are numbers, words, arrays and a few records. `load` refuses what
+is too large, not a number, not known or not consistent, derives the certificate again from what it read, and compares.
+The digest tells of careless edits, not of a forger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.certificate import Certificate
+from sfumato.core.domain import Interval
+from sfumato.core.whole_file import write_whole_file
+from sfumato.errors import CertificateError, SfumatoError
+from sfumato.learn.plain_values import ValueReader, as_plain
+from sfumato.learn.published import published_names, refuse_unpublishable
+
+__all__ = ["load", "save_model"]
+
+_VERSION = 1
+#: A larger file is refused unless the caller says how large it may be.
+_MOST_BYTES = 1 << 28
+#: Parameters that belong to a session and to no file: seeds, ledgers, rows that were handed over.
+_LEFT_OUT = frozenset({"random_state", "ledger", "public"})
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write what may be published of a fitted estimator, with its certificate; a crash leaves no half file."""
+    check_is_fitted(estimator, "guarantee_")
+    refuse_unpublishable(estimator, "saved")
+    record = _record(estimator)
+    record["certificate"] = json.loads(estimator.certificate_.to_json())
+    record = {"sfumato_model": _VERSION, **record}
+    write_whole_file(path, _dump({**record, "digest": _digest(record)}) + "\n")
+
+
+def load(path: str | os.PathLike[str], *, most_bytes: int = _MOST_BYTES) -> Any:
+    """The fitted estimator in a file that `save` wrote; CertificateError if it is not whole or not consistent.
+
+    >>> import tempfile
+    >>> from sfumato.learn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (2000, 2))
+    >>> model = PrivateLogisticRegression(1.0, 1e-6).fit(X, X[:, 0] > 0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.json")
+    ...     again = load(f"{folder}/model.json")
+    >>> bool((again.predict(X) == model.predict(X)).all()), again.guarantee_ == model.guarantee_
+    (True, True)
+    """
+    refusal = ""
+    try:
+        model, stated = _read(_text(path, most_bytes))
+        _check_certificate(model, stated)
+        _check_answers(model)
+    except CertificateError:
+        raise
+    except (SfumatoError, *_MALFORMED) as error:
+        refusal = f"{type(error).__name__}: {error}"[:300]
+    if refusal:
+        raise CertificateError(f"{os.fspath(path)}: this is not a model that sfumato saved ({refusal}).")
+    return model
+
+
+def _text(path: str | os.PathLike[str], most_bytes: int) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise CertificateError(f"{os.fspath(path)}: the model cannot be read: {error}.") from error
+    if len(content) > most_bytes:
+        raise CertificateError(
+            f"{os.fspath(path)}: larger than {most_bytes} bytes. Pass load(path, most_bytes=…) if you trust it."
+        )
+    return content.decode("utf-8")
+
+
+def _record(estimator: Any) -> dict[str, Any]:
+    parameters = estimator.get_params(deep=False)
+    return {
+        "class": type(estimator).__name__,
+        "parameters": {
+            name: as_plain(value, _record) for name, value in sorted(parameters.items()) if name not in _LEFT_OUT
+        },
+        "fitted": {
+            name: as_plain(getattr(estimator, name), _record)
+            for name in (published_names(estimator) if "guarantee_" in vars(estimator) else _parts(estimator))
+        },
+    }
+
+
+def _parts(estimator: Any) -> list[str]:
+    """What an estimator inside another one was given by it; nothing for one that was never fitted."""
+    return sorted(name for name in vars(estimator) if name.endswith("_") and name not in estimator.get_params())
+
+
+def _read(text: str) -> tuple[Any, Certificate]:
+    record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    _exactly(record, {"sfumato_model", "class", "parameters", "fitted", "certificate", "digest"})
+    if type(record["sfumato_model"]) is not int or record["sfumato_model"] != _VERSION:
+        raise CertificateError(f"This model was written in form {record['sfumato_model']!r}; form {_VERSION} is read.")
+    stated = record.pop("digest")
+    if stated != _digest(record):
+        raise CertificateError("The model was changed after it was saved: its digest does not hold.")
+    certificate = Certificate.from_json(_dump(record["certificate"]))
+    return _model({name: record[name] for name in ("class", "parameters", "fitted")}), certificate
+
+
+def _model(record: Any) -> Any:
+    _exactly(record, {"class", "parameters", "fitted"})
+    from sfumato import learn
+
+    known = {name: getattr(learn, name) for name in learn.__all__}
+    kind = known.get(record["class"]) if isinstance(record["class"], str) else None
+    if not inspect.isclass(kind) or not issubclass(kind, learn.PrivateEstimator):
+        raise CertificateError(f"The class {str(record['class'])[:60]!r} is not an estimator of this sfumato.")
+    names = set(inspect.signature(kind.__init__).parameters) - {"self"}
+    _exactly(record["parameters"], names - _LEFT_OUT)
+    read = ValueReader(_model)
+    given = {name: read(value) for name, value in record["parameters"].items()}
+    model = kind(**given, **({"random_state": None} if "random_state" in names else {}))
+    for name, value in record["fitted"].items():
+        if name in names or name.startswith("__"):
+            raise CertificateError(f"{str(name)[:60]!r} is no fitted attribute.")
+        setattr(model, name, read(value))
+    if "guarantee_" in record["fitted"]:
+        published_names(model)  # refuses names that no fit sets
+    return model
+
+
+def _check_certificate(model: Any, stated: Certificate) -> None:
+    """The certificate is whole, and is the one that this model's own events give."""
+    if not stated.is_whole:
+        raise CertificateError("The certificate of the model does not hold: it was edited.")
+    own = replace(model.certificate_, created=stated.created, versions=stated.versions, digest=stated.digest)
+    if own != stated:
+        raise CertificateError("The certificate is not that of this model.")
+
+
+def _check_answers(model: Any) -> None:
+    """It can be asked: one row of zeros, or of the lowest values of its schema, gives one finite answer."""
+    model = getattr(model, "best_estimator_", model)
+    with np.errstate(all="ignore"):
+        answer = np.asarray(model.predict(_one_row(model)))
+    if answer.shape != (1,) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
+        raise CertificateError("The model does not answer.")
+
+
+def _one_row(model: Any) -> Any:
+    schema = getattr(model, "schema", None)
+    if schema is not None:
+        lowest = (
+            domain.low if isinstance(domain, Interval) else domain.values[0] for domain in schema.columns.values()
+        )
+        return {name: [value] for name, value in zip(schema.columns, lowest, strict=True)}
+    width = model.n_features_in_
+    if type(width) is not int or not 0 < width <= 10**7:
+        raise CertificateError("The number of columns is not one.")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (names.ndim != 1 or len(names) != width):
+        raise CertificateError("The names of the columns do not fit their number.")
+    return np.zeros((1, width)) if names is None else _named(names)
+
+
+def _named(names: np.ndarray) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(np.zeros((1, len(names))), columns=list(names))
+
+
+def _exactly(record: Any, names: set[str]) -> None:
+    if not isinstance(record, dict) or set(record) != names:
+        raise CertificateError("This is not a model that sfumato saved: entries are unknown or missing.")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise CertificateError("This is not a model that sfumato saved: an entry is given twice.")
+    return dict(pairs)
+
+
+def _no_number(word: str) -> float:
+    raise CertificateError(f"This is not a model that sfumato saved: {word} is no number.")
+
+
+def _dump(record: Any) -> str:
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(record: Any) -> str:
+    return hashlib.sha256(_dump(record).encode()).hexdigest()

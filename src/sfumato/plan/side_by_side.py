@@ -1,0 +1,134 @@
+"""Observers with promises of different kinds, each served by the noise that suits it.
+
+In:   requests of one dataset of which some promise a pure ε and others allow a δ.
+Out:  Settled with Laplace draws for the ones and Gaussian draws for the others; None where that cannot be.
+Not here: one kind of noise for all (plan/settle.py), choosing between these (plan/make.py).
+Proof: docs/proofs/allocation.md
+
+The two kinds are settled apart, with draws of their own. Where observers of both kinds collude, what they see together
+is the composition of Gaussian and Laplace acts, whose loss is computed exactly (core/compose.py); the budgets of these
+observers are made smaller until it stays within the promise to one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from sfumato.core import GaussianDP, Guarantee, PureDP, compose
+from sfumato.errors import PlanError, PrivacyParameterError
+from sfumato.lang.spec import EVERYONE
+from sfumato.network.network import Network
+from sfumato.plan.draw import Noise
+from sfumato.plan.plan import Promise
+from sfumato.plan.request import Request, is_pure
+from sfumato.plan.settle import Settled
+
+__all__ = ["settle_side_by_side"]
+
+#: Settles requests with one kind of noise, the budgets of some observers multiplied.
+Settle = Callable[[tuple[Request, ...], Noise, Mapping[str, float]], Settled]
+_STEPS = 7
+
+
+def settle_side_by_side(
+    network: Network, dataset: str, requests: tuple[Request, ...], settle: Settle
+) -> Settled | None:
+    """The two classes of observers apart; None where there is one class only, or what they see cannot be told apart."""
+    pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
+    classes: dict[Noise, tuple[Request, ...]] = {
+        "laplace": tuple(request for request in requests if request.observer in pure),
+        "gaussian": tuple(request for request in requests if request.observer not in pure),
+    }
+    # What everyone sees counts for all; of people in several public groups the worst would be sought in two currencies.
+    alone = all(request.level == "aggregate" and request.observer != EVERYONE for request in requests)
+    banned = any(noise in request.forbidden for noise, own in classes.items() for request in own)
+    if not alone or banned or not all(classes.values()):
+        return None
+    try:
+        return _settled(network, dataset, requests, classes, settle)
+    except (PlanError, PrivacyParameterError):
+        return None
+
+
+def _settled(
+    network: Network,
+    dataset: str,
+    requests: tuple[Request, ...],
+    classes: Mapping[Noise, tuple[Request, ...]],
+    settle: Settle,
+) -> Settled | None:
+    noises = {request.observer: noise for noise, own in classes.items() for request in own}
+    asked = {request.observer: request.requirement.guarantee for own in classes.values() for request in own}
+    groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
+    crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
+    found = {noise: settle(own, noise, {}) for noise, own in classes.items()}
+    scales: dict[str, float] = {}
+    for group in crossing:
+        scale = _scale(group, found, asked)
+        if scale is None:
+            return None
+        scales |= {observer: min(scale, scales.get(observer, 1.0)) for observer in group}
+    if any(scale < 1.0 for scale in scales.values()):
+        found = {noise: settle(own, noise, scales) for noise, own in classes.items()}
+    promises = [p for one in found.values() for p in one.promises if not _is_part(p, crossing)]
+    for group in crossing:
+        promise = _together(dataset, group, found, asked)
+        if promise is None:
+            return None
+        promises.append(promise)
+    planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
+    return Settled(
+        "side by side",
+        tuple(draw for one in found.values() for draw in one.draws),
+        tuple(planned[request.observer, request.name] for request in requests),
+        tuple(promises),
+        math.fsum(one.loss for one in found.values()),
+        noises,
+    )
+
+
+def _is_part(promise: Promise, crossing: Sequence[frozenset[str]]) -> bool:
+    """A promise to colluders of one kind of noise is part of the promise to all of them."""
+    return len(promise.observers) > 1 and any(set(promise.observers) <= group for group in crossing)
+
+
+def _costs(group: frozenset[str], found: Mapping[Noise, Settled]) -> list[Guarantee]:
+    """What a group sees, one guarantee for each kind of noise."""
+    seen = [[d.event() for d in one.draws if set(d.observers) & group] for one in found.values()]
+    return [compose(events) for events in seen if events]
+
+
+def _scale(group: frozenset[str], found: Mapping[Noise, Settled], asked: Mapping[str, Guarantee]) -> float | None:
+    """By what the colluders' budgets of μ² (and the square of those of ε) are multiplied so that both fit together."""
+    costs = _costs(group, found)
+
+    def fits(scale: float) -> bool:
+        together = compose([_scaled(cost, math.sqrt(scale)) for cost in costs])
+        return any(together.implies(asked[observer]) is True for observer in sorted(group))
+
+    if fits(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low or None
+
+
+def _scaled(cost: Guarantee, factor: float) -> Guarantee:
+    if isinstance(cost, GaussianDP):
+        return GaussianDP(cost.mu * factor, adjacency=cost.adjacency)
+    return PureDP(cost.epsilon(0.0) * factor, adjacency=cost.adjacency)
+
+
+def _together(
+    dataset: str, group: frozenset[str], found: Mapping[Noise, Settled], asked: Mapping[str, Guarantee]
+) -> Promise | None:
+    """The promise to colluders of both kinds, derived from all that they see."""
+    kept = compose([d.event() for one in found.values() for d in one.draws if set(d.observers) & group])
+    for observer in sorted(group):
+        if kept.implies(asked[observer]) is True:
+            name = f"collude: no more than {observer} alone"
+            return Promise(tuple(sorted(group)), dataset, name, asked[observer], kept)
+    return None

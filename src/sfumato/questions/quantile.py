@@ -1,0 +1,459 @@
+"""Quantiles of a variable: a noisy cumulative table over public places, and where it crosses the wanted shares.
+
+In:   a public range, the wanted quantiles.
+Out:  Quantile, Median: how many rows lie in each bin, encoded so that every cumulative count has little noise.
+Not here: drawing the quantiles themselves, which is better for few of them (run/publish_quantiles.py).
+Proof: docs/proofs/quantiles.md, "Noisy cumulative counts"
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.mechanisms.quantile_grid import QuantileGrid
+from sfumato.questions.axis import Axis
+from sfumato.questions.form import Form
+from sfumato.questions.grid import CELL, root_up
+from sfumato.questions.intervals import NORMAL_95, Figure, NoiseLaw
+from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.question import Basis, Label, Numbers, Question
+from sfumato.questions.sums import Entry, Sums
+
+__all__ = ["LAPLACE_95", "Median", "Quantile", "Quantiles", "strategy_of"]
+
+#: Cumulative counts are drawn for at most so many bins, of one group.
+_BINS, _FEWEST_BINS = 4096, 256
+#: Rows are counted at so many places of all groups together, at least at so many of each.
+_PLACES, _FEWEST_PLACES = 1 << 16, 1 << 12
+_BRANCHES = 16
+#: Coefficients of the strategy are multiples of this, so that what is drawn is exact.
+_UNIT = 1 << 20
+#: The 95 % point of any sum of Laplace variables lies between 1.96 and 2.12 of its deviations.
+LAPLACE_95 = 2.1184
+
+
+# ── strategies: what is drawn for the counts of B bins ───────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Toeplitz:
+    """For Gaussian noise: y = C·counts, C the lower Toeplitz matrix of the root of 1/(1 - z), in multiples of 2^-20."""
+
+    bins: int
+
+    @property
+    def size(self) -> int:
+        return self.bins
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """The first column of C, in units: f_k = C(2k, k)/4^k."""
+        k = np.arange(1, self.bins)
+        return np.rint(np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))]) * _UNIT).astype(np.int64)
+
+    @cached_property
+    def inverse(self) -> Numbers:
+        """The first column of (lower ones)·C⁻¹, by which cumulative counts are read off."""
+        steps, found = self.steps / _UNIT, np.empty(self.bins)
+        for k in range(self.bins):
+            found[k] = 1.0 - steps[1 : k + 1] @ found[:k][::-1]
+        return found
+
+    def moves(self, crossing: bool) -> tuple[Fraction, Fraction]:
+        """Squared length of the longest column, and of the longest difference of two (`crossing`: in two groups)."""
+        steps = self.steps
+        squares = np.cumsum(steps * steps)
+        longest = int(squares[-1])
+        inner = np.correlate(steps, steps, "full")[self.bins - 1 :]  # Σ_k f_k f_{k+d}
+        apart = 2 * longest if crossing else int((longest + squares[::-1] - 2 * inner).max())
+        return Fraction(longest, _UNIT**2), Fraction(apart, _UNIT**2)
+
+    def encode(self, counts: np.ndarray) -> Numbers:
+        return np.convolve(self.steps, counts)[: self.bins] / _UNIT
+
+    def cumulative(self, drawn: Numbers) -> Numbers:
+        return np.convolve(self.inverse, drawn)[: self.bins]
+
+    @cached_property
+    def _squares(self) -> tuple[Numbers, Numbers]:
+        inverse = self.inverse
+        return np.cumsum(inverse**2), np.correlate(inverse, inverse, "full")[self.bins - 1 :]
+
+    def variances(self, share: float) -> Numbers:
+        """Of cumulative count - share · all, in units of the variance of one drawn number."""
+        squares, lagged = self._squares
+        return np.maximum(squares - 2 * share * lagged[::-1] + share**2 * squares[-1], 0.0)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """For Laplace noise: the counts of a tree with 16 branches, all levels but the root."""
+
+    bins: int
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many nodes each level has, the top one first."""
+        found = [self.bins]
+        while found[0] > _BRANCHES:
+            found.insert(0, -(-found[0] // _BRANCHES))
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        return sum(self.levels)
+
+    def encode(self, counts: np.ndarray) -> Numbers:
+        parts = [np.asarray(counts, dtype=np.int64)]
+        for size in self.levels[-2::-1]:
+            padded = np.zeros(size * _BRANCHES, dtype=np.int64)
+            padded[: parts[0].size] = parts[0]
+            parts.insert(0, padded.reshape(size, _BRANCHES).sum(axis=1))
+        return np.concatenate(parts).astype(np.float64)
+
+    @cached_property
+    def _used(self) -> np.ndarray:
+        """How many nodes of each level make up the rows in bins 0 … k."""
+        ends, found = np.arange(1, self.bins + 1), []
+        for depth in range(len(self.levels)):
+            width = _BRANCHES ** (len(self.levels) - 1 - depth)
+            own = ends // width
+            found.append(own if depth == 0 else own % _BRANCHES)
+        return np.array(found)
+
+    def cumulative(self, drawn: Numbers) -> Numbers:
+        total, start = np.zeros(self.bins), 0
+        for depth, size in enumerate(self.levels):
+            sums = np.concatenate([[0.0], np.cumsum(drawn[start : start + size])])
+            ends = np.arange(1, self.bins + 1) // _BRANCHES ** (len(self.levels) - 1 - depth)
+            total += sums[ends] - sums[ends - self._used[depth]]
+            start += size
+        total[-1] = drawn[: self.levels[0]].sum()
+        return total
+
+    def variances(self, share: float) -> Numbers:
+        top, rest = self._used[0], self._used[1:].sum(axis=0)
+        found = top * (1 - share) ** 2 + (self.levels[0] - top) * share**2 + rest
+        found = np.asarray(found, dtype=np.float64)
+        found[-1] = self.levels[0] * (1 - share) ** 2
+        return found
+
+
+@lru_cache(maxsize=64)
+def strategy_of(bins: int, pure: bool) -> Toeplitz | Tree:
+    """What is drawn for the counts of so many bins."""
+    return Tree(bins) if pure else Toeplitz(bins)
+
+
+@lru_cache(maxsize=64)
+def _grid(low: float, high: float, step: float | None, groups: int) -> QuantileGrid | None:
+    least = max(_PLACES // groups, _FEWEST_PLACES)
+    return QuantileGrid.between(low, high, step, least) if low < high else None
+
+
+@lru_cache(maxsize=64)
+def _cuts(places: QuantileGrid | None) -> tuple[float, ...]:
+    if places is None:
+        return ()
+    values = places.value_at(np.arange(places.count))
+    return tuple(((values[1:] + values[:-1]) / 2).tolist())
+
+
+# ── the question ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiles(Question):
+    """What `wanted` shares of the rows lie below. The last axis sorts rows by place; those before it are groups.
+
+    `step` is the distance between places where it is not left to the range.
+    """
+
+    step: float | None = None
+
+    of_expectations: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.bounded and (not self.axes or self.axes[-1].variable != self.values[0]):
+            low, high = self.ranges[0]
+            cuts = _cuts(_grid(low, high, self.step, math.prod(axis.size for axis in self.axes)))
+            object.__setattr__(self, "axes", (*self.axes, Axis(self.values[0], (), cuts, low, high)))
+
+    @property
+    @abstractmethod
+    def wanted(self) -> tuple[float, ...]:
+        """The quantiles, increasing."""
+
+    # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def places(self) -> QuantileGrid | None:
+        """The numbers that may be published."""
+        return _grid(*self.ranges[0], self.step, self.parted)
+
+    @property
+    def groups(self) -> tuple[Axis, ...]:
+        return self.axes[:-1]
+
+    @property
+    def parted(self) -> int:
+        """How many groups there are."""
+        return math.prod(axis.size for axis in self.groups)
+
+    @property
+    def width(self) -> float:
+        return self.ranges[0][1] - self.ranges[0][0]
+
+    @property
+    def is_number(self) -> bool:
+        """What is drawn for it are counts, which no formula reads."""
+        return False
+
+    def refusal(self) -> str:
+        if self.expected:
+            return "quantiles are of values that rows have, and these are random. Ask for a variable read from a column"
+        if not self.wanted or not all(0 < one < 1 for one in self.wanted):
+            return "quantiles are numbers between 0 and 1, such as [0.25, 0.5, 0.9]"
+        return "" if self.places is not None else "its range has one value only"
+
+    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
+        """Without δ always; with δ where the ranks of drawn places are expected to be nearer than those of noisy sums.
+
+        Beside noisy sums that have a δ it is one of them: shares of Gaussian noise add up better.
+        """
+        from sfumato.questions.joint import JointQuestion  # which knows this class
+
+        if self.refusal() or not self.bounded or self.is_public or JointQuestion.refused(self):
+            return False
+        if isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0):
+            return True
+        if not isinstance(guarantee, ApproxDP) or beside < 0:
+            return False
+        drawn = JointQuestion.rank_error(self, guarantee.eps / (beside + 1))
+        deviation = float(self.moves().l2) * math.sqrt(beside + 1) / gaussian_mu(guarantee.eps, guarantee.delta_)
+        return drawn < deviation**2 * float(np.mean(np.square(self._deviations(False))))
+
+    # ── bins ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """The first place of every bin: bins share the public weight of the places evenly, heavy places are alone."""
+        assert self.places is not None
+        weights = self.places.weights
+        bins = min(max(_BINS // self.parted, _FEWEST_BINS), self.places.count)
+        before = self.places.starts[:-1] // (self.places.total // bins + 1)
+        heavy = weights * 2 > self.places.total // bins
+        new = np.concatenate([[True], (np.diff(before) > 0) | heavy[1:] | heavy[:-1]])
+        return np.flatnonzero(new)
+
+    @property
+    def bins(self) -> int:
+        return self.starts.size
+
+    def strategy(self, pure: bool) -> Toeplitz | Tree:
+        return strategy_of(self.bins, pure)
+
+    # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
+
+    def entries(self) -> tuple[Entry, ...]:
+        return (Entry(CELL, (), tuple(range(len(self.axes)))),)
+
+    def find_moves(self) -> Moves:
+        """Proof: docs/proofs/quantiles.md. One row is one column of the strategy; with `rows` of them, as many."""
+        if not self.bounded or self.places is None:
+            return Moves.none() if self.bounded else Moves(L1(math.inf), L2(math.inf))
+        longest, apart = self._toeplitz.moves(self.parted > 1)
+        levels = len(self._tree.levels)
+        certain = self.everybody and self.rows == 1
+        square = (apart if certain else max(longest, apart)) if self.replaces else longest
+        in_sum = L1(float(self.rows * levels * (2 if self.replaces else 1)))
+        return Moves(in_sum, L2(root_up(self.rows**2 * square)), tight=self.rows == 1)
+
+    @property
+    def _toeplitz(self) -> Toeplitz:
+        return strategy_of(self.bins, False)  # type: ignore[return-value]
+
+    @property
+    def _tree(self) -> Tree:
+        return strategy_of(self.bins, True)  # type: ignore[return-value]
+
+    @property
+    def drawn(self) -> int:
+        """How many numbers are drawn for a group: those of the longer strategy; the other is filled up with 0."""
+        return max(self._toeplitz.size, self._tree.size)
+
+    @property
+    def dimension(self) -> int:
+        return self.parted * self.drawn
+
+    def counts(self, sums: Sums) -> np.ndarray:
+        """How many rows lie at each place of each group: private."""
+        assert self.places is not None
+        return np.array(sums.units[0], dtype=np.int64).reshape(self.parted, self.places.count)
+
+    def encode(self, sums: Sums, pure: bool = False) -> Numbers:
+        way = self.strategy(pure)
+        binned = np.add.reduceat(self.counts(sums), self.starts, axis=1)
+        found = np.zeros((self.parted, self.drawn))
+        found[:, : way.size] = [way.encode(counts) for counts in binned]
+        return found.reshape(-1)
+
+    # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def truth(self, sums: Sums) -> Numbers:
+        """What the exact counts of the bins give: the quantile of the rows to within one bin."""
+        return np.array([one.value for one in self.figures(self.encode(sums), NoiseLaw())])
+
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        way = self.strategy(pure)
+        drawn = np.asarray(noisy, dtype=np.float64).reshape(self.parted, -1)[:, : way.size]
+        below = [way.cumulative(one) for one in drawn]
+        return tuple(self._figure(one, share, way.variances(share), law) for one in below for share in self.wanted)
+
+    def _figure(self, below: Numbers, share: float, variances: Numbers, law: NoiseLaw) -> Figure:
+        """Where the cumulative counts cross their share of all rows, and where they can be told from it.
+
+        The ends come from the counts as drawn: missing the quantile needs one of two fixed counts to be far off.
+        """
+        assert self.places is not None
+        reach = law.deviation * (LAPLACE_95 if law.laplace else NORMAL_95) * np.sqrt(variances)
+        off = below - share * below[-1]
+        off = np.where(np.abs(off) < 1e-7 * max(1.0, abs(below[-1])), 0.0, off)  # what decoding rounds
+        smooth = (np.maximum.accumulate(off) + np.minimum.accumulate(off[::-1])[::-1]) / 2
+        ends = np.append(self.starts[1:], self.places.count) - 1
+        bin_ = min(int(np.searchsorted(smooth, 0.0)), self.bins - 1)
+        before = smooth[bin_ - 1] if bin_ else -share * max(below[-1], 0.0)
+        part = 1.0 if smooth[bin_] <= before else min(1.0, max(0.0, -before / (smooth[bin_] - before)))
+        cell = round(self.starts[bin_] + part * (ends[bin_] - self.starts[bin_]))
+        if law.deviation == 0:
+            return Figure.exact(float(self.places.value_at(cell)))
+        low = self.starts[int(np.argmax(off + reach >= 0))]
+        not_above = np.flatnonzero(off - reach <= 0)
+        high = ends[min(int(not_above[-1]) + 1, self.bins - 1)] if not_above.size else ends[0]
+        value, first, last = self.places.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
+        return Figure(value, (last - first) / (2 * NORMAL_95), first, last)
+
+    # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _deviations(self, pure: bool) -> list[float]:
+        """In ranks, for each unit of deviation of the drawn numbers."""
+        way = self.strategy(pure)
+        return [math.sqrt(float(way.variances(one)[min(int(one * self.bins), self.bins - 1)])) for one in self.wanted]
+
+    def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
+        """For rows spread evenly over the range and over the groups."""
+        each = self.width * self.parted / max(size, 1.0)
+        wide = LAPLACE_95 if law.laplace else NORMAL_95
+        ranks = [one * law.deviation * each for one in self._deviations(pure)]
+        return tuple((min(one, self.width / 2), min(wide * one, self.width)) for one in ranks) * self.parted
+
+    def error(self, variance: float, size: float, pure: bool = False) -> float:
+        each = self.width * self.parted / max(size, 1.0)
+        found = [min(one**2 * variance * each**2, self.width**2) for one in self._deviations(pure)]
+        return self.parted * math.fsum(found)
+
+    @property
+    def ceiling(self) -> float:
+        return self.size * self.width**2
+
+    @property
+    def basis(self) -> Basis:
+        return "drawn"
+
+    def scale(self, size: float, people: float) -> float:
+        return max(self.width, 1e-300)
+
+    # ── names and words ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def labels(self) -> tuple[Label, ...]:
+        cells = product(*(axis.cells for axis in self.groups))
+        names = [axis.variable for axis in self.groups]
+        return tuple(
+            {**dict(zip(names, cell, strict=True)), "quantile": f"{one:g}"} for cell in cells for one in self.wanted
+        )
+
+    def parts(self) -> tuple[str, ...]:
+        if self.size == 1:
+            return ("",)
+        return tuple(", ".join(map(str, label.values())) for label in self.labels())
+
+    def words(self) -> str:
+        parted = "".join(f", for {axis.words}" for axis in self.groups)
+        if self.wanted == (0.5,):
+            return f"the median of {self.values[0]} over {self.counted}{parted}"
+        listed = ", ".join(f"{one:g}" for one in self.wanted)
+        return f"the quantiles {listed} of {self.values[0]} over {self.counted}{parted}"
+
+    def law_words(self, noise: str, drawn: float, error: float) -> str:
+        return (
+            f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
+            "which the number of rows below every place is read off. A quantile is where these numbers cross its "
+            "share; its interval is where they can be told from it, and holds the quantile of the rows in at least 95 "
+            "of 100 draws."
+        )
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        """The places follow from the range."""
+        found = super().to_dict()
+        return {**found, "axes": found["axes"][:-1] if self.bounded else found["axes"]}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Quantile(Quantiles):
+    """Several quantiles of one variable.
+
+    >>> ages = Quantile(values=("age(P)",), ranges=((0.0, 110.0),), numbers=(0.25, 0.75), everybody=True)
+    >>> ages.size, ages.bins, round(ages.moves().l2, 2)
+    (2, 3279, 2.48)
+    """
+
+    numbers: tuple[float, ...] = ()
+
+    form: ClassVar[Form] = Form(
+        "quantile",
+        (("name", "value", "goal", "numbers"), ("name", "value", "goal", "numbers", "groups")),
+        "the values below which given shares of the rows lie",
+        "quantile",
+        "quantile",
+    )
+
+    @property
+    def wanted(self) -> tuple[float, ...]:
+        return self.numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Median(Quantiles):
+    """The value below which half of the rows lie.
+
+    >>> Median(values=("age(P)",), ranges=((0.0, 110.0),)).words()
+    'the median of age(P) over persons'
+    """
+
+    form: ClassVar[Form] = Form(
+        "median",
+        (("name", "value", "goal"), ("name", "value", "goal", "groups")),
+        "the value below which half of the rows lie",
+        "median",
+        "quantile",
+    )
+
+    @property
+    def wanted(self) -> tuple[float, ...]:
+        return (0.5,)

@@ -1,0 +1,96 @@
+"""Edges that are bought: a fine noisy histogram of each number nobody has cut, and the bins it suggests.
+
+In:   the public ends of an interval; noisy counts between fine public edges.
+Out:  the fine edges; bins of about equal weight, values that stand out alone; the shape inside them.
+Not here: the noise (release/synthetic/measure.py). What follows from noisy counts is post-processing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.domain import Interval
+from sfumato.release.synthetic.inside import Inside
+from sfumato.release.synthetic.levels import DEFAULT_BINS, Levels
+from sfumato.release.synthetic.start import on_simplex
+
+__all__ = ["fine_levels", "with_bought_edges"]
+
+Numbers = NDArray[np.float64]
+#: Fine cells: this many equal ones, and steps of √2 towards zero.
+_EVEN, _STEPS = 64, 40
+#: A bin should hold this many times the standard error of its own count.
+_WORTH = 3.0
+
+
+def fine_levels(column: Levels) -> Levels:
+    """The column cut so finely that any reasonable bins can be put together from it; a function of its ends alone."""
+    assert isinstance(column.domain, Interval)
+    low, high = column.domain.low, column.domain.high
+    zero = min(max(0.0, low), high)
+    steps = column.domain.width * 2.0 ** (-np.arange(2, _STEPS) / 2)
+    inner = np.concatenate([np.linspace(low, high, _EVEN + 1), zero + steps, zero - steps])
+    if column.whole:
+        whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 8 * _EVEN else np.rint(inner)
+        inner = np.unique(whole)
+    inner = np.unique(inner[(inner > low) & (inner < high)])
+    points = [] if column.whole else [low, high, *([zero] if low < zero < high else [])]
+    edges = np.sort(np.concatenate([[low, high], inner, points]))
+    return dataclasses.replace(column, edges=tuple(_at_most_twice(edges).tolist()), inside=None)
+
+
+def _at_most_twice(edges: Numbers) -> Numbers:
+    values, times = np.unique(edges, return_counts=True)
+    return np.repeat(values, np.minimum(times, 2))
+
+
+def with_bought_edges(fine: Levels, counts: Numbers, deviation: float) -> Levels:
+    """Bins of about equal weight, fewer where the noise would drown them; numbers lie in them as the counts say."""
+    listed = counts[: fine.listed]
+    held = np.maximum(listed, 0.0)
+    total = max(float(listed.sum()), 1.0)
+    # The count of one of b bins has the error σ√(cells/b): b is as large as keeps total/b above _WORTH of these.
+    bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
+    edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation))
+    made = dataclasses.replace(fine, edges=edges)
+    return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
+
+
+def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
+    """A new bin wherever enough is gathered, and around a cell that is enough alone."""
+    found, gathered = [float(edges[0])], 0.0
+    for at, weight in enumerate(held):
+        if weight >= wanted and gathered > 0 and edges[at] > found[-1]:
+            found.append(float(edges[at]))
+            gathered = 0.0
+        gathered += weight
+        if gathered >= wanted and at + 1 < len(held):
+            found.append(float(edges[at + 1]))
+            gathered = 0.0
+    if gathered < wanted / 4 and len(found) > 2:
+        found.pop()
+    return (*found, float(edges[-1]))
+
+
+def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:
+    """Fine counts drawn towards a smooth spread over their bin, the more the less they stand out of the noise."""
+    ends = fine.ends()
+    wide = np.diff(ends) > 0
+    bins = np.clip(np.searchsorted(made.edges, fine.edges[:-1], side="right") - 1, 0, made.listed - 1)
+    totals = np.maximum(np.bincount(bins[wide], counts[wide], minlength=made.listed), 0.0)
+    smooth = Inside.smooth(made.ends(), totals)
+    spread = np.diff(np.interp(ends, smooth.places, smooth.below)) + 1e-15 * np.diff(ends)
+    quiet = np.zeros(len(counts))
+    for number in range(made.listed):
+        cells = (bins == number) & wide
+        if not cells.any() or totals[number] == 0:
+            continue
+        even = totals[number] * spread[cells] / spread[cells].sum()
+        away = counts[cells] - even
+        signal = max(float(np.mean(away**2)) - deviation**2, 0.0)
+        quiet[cells] = on_simplex(even + signal / (signal + deviation**2) * away, float(totals[number]))
+    return quiet

@@ -1,0 +1,159 @@
+"""Three ways to spend a promise on tables of counts, and what each is expected to reach.
+
+In:   public sizes: how many levels each column has, how many rows there are, what noise a share of μ² buys.
+Out:  Plan: shares of μ² for the first tables and for rounds of further pairs; Forecast: expected total variation.
+Not here: drawing (release/synthetic/walk.py), which pairs a round takes (release/synthetic/selection.py).
+
+pairs   every column beside the label (alone, if there is none); columns independent given the label.
+tree    the same, and a tree of pairs among the others.
+rounds  the same, a tree, and the pairs that are still missed, as far as a junction tree can hold them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.release.synthetic.counts import pairs_within
+from sfumato.release.synthetic.selection import Choice
+
+__all__ = ["FIRST", "Forecast", "Plan", "Round", "best_plan", "forecasts", "typical_share"]
+
+Deviation = Callable[[float], float]
+Numbers = NDArray[np.float64]
+#: What every plan spends on the first tables at least, of μ².
+FIRST = 0.4
+#: Above this many columns the second round costs minutes and gains little.
+_MANY_COLUMNS = 80
+#: What a plan misses although nothing is noisy, and how noise adds to it: fitted to five public tables at ε from 0.1 to
+#: 8 (benchmarks/synthetic.py --plans). A rule to choose by and to tell, not a bound.
+_MISSED = {"pairs": 0.095, "tree": 0.030, "rounds": 0.012}
+_NOISE = {"pairs": 0.15, "tree": 0.40, "rounds": 0.53}
+
+
+@dataclass(frozen=True)
+class Round:
+    """Shares of μ² for scores and for tables, and what may be chosen."""
+
+    scores: float
+    tables: float
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a promise is spent: a share of μ² on the first tables, then rounds."""
+
+    name: str
+    words: str
+    first: float
+    rounds: tuple[Round, ...] = ()
+
+    def stages(self, edges: float) -> dict[str, float]:
+        """The share of μ² of each part, known before anything is drawn; `edges` is that of bought ones."""
+        found = {"edges": edges} if edges else {}
+        found["first"] = (1 - edges) * self.first
+        for number, one in enumerate(self.rounds, 1):
+            found[f"scores {number}"] = (1 - edges) * one.scores
+            found[f"tables {number}"] = (1 - edges) * one.tables
+        return found
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected mean total variation of the one- and two-way tables of a plan's rows; about, not at most.
+
+    `known` is false where noise outweighs the counts: then nothing can be said.
+    """
+
+    plan: Plan
+    one_way: float
+    two_way: float
+    known: bool
+
+    def __str__(self) -> str:
+        if not self.known:
+            return "the noise outweighs the counts: error unknown, up to 1"
+        return f"total variation about {self.one_way:.3f} for one column, about {self.two_way:.3f} for two"
+
+
+def typical_share(levels: int) -> Numbers:
+    """How a column is taken to be spread before anything is known of it: the k-th level k^-1.5 as often as the 1st."""
+    share = np.arange(1, levels + 1) ** -1.5
+    return share / share.sum()
+
+
+def forecasts(
+    sizes: Sequence[int],
+    label: int | None,
+    rows: float,
+    deviation: Deviation,
+    shares: Sequence[Numbers] | None = None,
+) -> tuple[Forecast, ...]:
+    """Every plan that can be followed, with what is expected of it; by public sizes, or by noisy `shares` of columns.
+
+    `deviation` says what standard error a count has for a share of μ².
+    """
+    spread = [typical_share(size) for size in sizes] if shares is None else shares
+    others = [column for column in range(len(sizes)) if column != label]
+    candidates = [pair for pair in pairs_within(sizes) if label not in pair]
+    each = deviation(0.35 / max(1, len(others) - 1))
+    noise = [_variation(np.outer(spread[a], spread[b]), each, rows) for a, b in candidates]
+    typical = float(np.mean(noise)) if noise else 0.0
+    drowned = [_drowned(sizes[a] * sizes[b], each, rows) for a, b in candidates]
+    first = [deviation(share) for share in _first_shares(sizes, label)]
+    found = []
+    for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
+        spoiled = [error / math.sqrt(plan.first) for error in first]
+        beside = 1 if label is None else math.sqrt(sizes[label])
+        one = [_variation(spread[at], error * beside, rows) for at, error in zip(others, spoiled, strict=True)]
+        two = min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
+        lost = np.mean(one) > 0.2 or (plan.name != "pairs" and np.mean(drowned) > 0.5)
+        found.append(Forecast(plan, float(np.mean(one)), two, not lost))
+    return tuple(found)
+
+
+def best_plan(found: Sequence[Forecast], wished: str | None = None) -> Forecast:
+    """The wished one, or that of least expected two-way error."""
+    left = [one for one in found if wished in (None, one.plan.name)] or found
+    return min(left, key=lambda one: one.two_way)
+
+
+def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[Plan]:
+    pairs = Plan("pairs", "columns beside the label", 1.0)
+    if not candidates:
+        return [pairs]
+    forest = Choice(max(1, others - 1), 150_000, forest=True)
+    tree = Plan("tree", "columns beside the label, then a tree of pairs", 0.6, (Round(0.05, 0.35, forest),))
+    if columns > _MANY_COLUMNS:
+        return [pairs, tree]
+    more = Choice(others, 600_000 if typical < 0.01 else 150_000, forest=False)
+    rounds = Plan(
+        "rounds",
+        "columns beside the label, a tree of pairs, then the pairs it misses",
+        FIRST,
+        (Round(0.05, 0.25, forest), Round(0.05, 0.25, more)),
+    )
+    return [pairs, tree, rounds]
+
+
+def _first_shares(sizes: Sequence[int], label: int | None) -> list[float]:
+    """Of μ², for each first table: in proportion to cells^(2/3), as they are measured."""
+    beside = 1 if label is None else sizes[label]
+    weights = [(size * beside) ** (2 / 3) for column, size in enumerate(sizes) if column != label] or [1.0]
+    return [weight / math.fsum(weights) for weight in weights]
+
+
+def _variation(shares: Numbers, deviation: float, rows: float) -> float:
+    """Expected total variation of a table measured with this standard error: noise where it is below the counts."""
+    noise = math.sqrt(2 / math.pi) * deviation / max(rows, 1.0)
+    return min(1.0, 0.5 * float(np.minimum(noise, shares).sum()))
+
+
+def _drowned(cells: int, deviation: float, rows: float) -> bool:
+    """Whether the noise of such a table is as large as all its counts: then the prediction says nothing."""
+    return math.sqrt(2 / math.pi) * deviation * cells > rows

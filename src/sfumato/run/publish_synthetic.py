@@ -1,0 +1,148 @@
+"""Strategies for synthetic([…]) and synthetic([…], for(Label)): invented rows made from noisy tables of counts.
+
+In:   what is wanted, (ε, δ) of one individual.
+Out:  rows in the columns' own types, the noisy counts behind them, a page that compares the two.
+Not here: what is measured and how rows are made (release/synthetic/), how a requirement is split (plan/portions.py).
+Proof: docs/proofs/synthetic.md, docs/proofs/portions.md
+
+The three ways are the plans of release/synthetic/plans.py; each predicts the total variation it is expected to reach,
+from public sizes alone, and the planner takes the least. Which tables are measured depends on what was drawn before,
+and who sees the certificate need not be who sees the rows: an act's events are one for each part of its plan, functions
+of the plan alone, and what was drawn is held against them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import pyarrow as pa
+
+from sfumato.core import Guarantee, Schema
+from sfumato.errors import PlanError, SfumatoError, UnprovedError
+from sfumato.plan.act import Act
+from sfumato.plan.plan import Seen
+from sfumato.plan.strategy import Prediction
+from sfumato.plan.wanted import Wanted
+from sfumato.release.synthetic import SyntheticRelease
+from sfumato.release.synthetic.page import marginals_page
+from sfumato.release.synthetic.plans import Forecast
+from sfumato.release.synthetic.result import INVENTED, SyntheticTable, measured_table
+from sfumato.run.publish_base import Performed, Publisher, point_of
+
+__all__ = ["Pairs", "Rounds", "Tree", "synthetic_forecasts"]
+
+_NORMAL_95 = 1.959963984540054
+#: For the plan's column of seconds alone, measured on one core.
+_PAIRS_PER_SECOND, _FIT_SECONDS = 1e8, {"pairs": 0.3, "tree": 0.5, "rounds": 3.0}
+
+
+def synthetic_forecasts(wanted: Wanted, guarantee: Guarantee, size: float) -> tuple[Forecast, ...]:
+    """What synthetic rows of these columns are expected to reach: for the planner, and beside noised tables."""
+    return _release(wanted.schema, wanted.target, wanted.rows, guarantee).expected(max(size * wanted.rows, 1.0))
+
+
+def _release(schema: Schema, label: str | None, rows: int, guarantee: Guarantee) -> SyntheticRelease:
+    epsilon, delta = point_of(guarantee)
+    adjacency = guarantee.adjacency
+    assert adjacency is not None
+    people = {"people": PEOPLE, "rows_per_person": rows} if rows > 1 else {}
+    return SyntheticRelease(schema, epsilon, delta, label=label, adjacency=adjacency, **people)
+
+
+#: The column that says whose a row is, where there are several of one individual.
+PEOPLE = "id"
+
+
+class SyntheticPublisher(Publisher):
+    """One of the plans. Abstract."""
+
+    kind: ClassVar[str] = "synthetic"
+
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        if not point_of(guarantee)[1]:
+            return "synthetic rows are made with Gaussian noise, which needs a δ, and none is promised"
+        try:
+            found = synthetic_forecasts(wanted, guarantee, 1000.0)
+        except SfumatoError as error:
+            raise PlanError(f"{wanted.request.position}{wanted.name}: {error}") from error
+        if all(one.plan.name != self.name for one in found):
+            return "there are too few columns, or too many, for it"
+        return None
+
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        found = {one.plan.name: one for one in synthetic_forecasts(wanted, guarantee, size)}
+        own = found[self.name]
+        rows = max(size * wanted.rows, 1.0)
+        seen = [self._seen(name, own) for name in wanted.columns]
+        note = f" Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models."
+        seen[0] = dataclasses.replace(seen[0], note=seen[0].note + note)
+        columns = len(wanted.columns)
+        seconds = rows * columns**2 / 2 / _PAIRS_PER_SECOND + _FIT_SECONDS[self.name]
+        loss = own.two_way**2 if own.known else 1.0 + own.two_way  # nothing can be known, but some ways lose less
+        return Prediction(loss, tuple(seen), seconds, 8 * rows * columns, str(own))
+
+    @staticmethod
+    def _seen(name: str, forecast: Forecast) -> Seen:
+        """Of a column: the share of any of its levels, by the noise of the tables it is measured in."""
+        error = forecast.one_way if forecast.known else 1.0
+        return Seen(name, error**2, min(1.0, _NORMAL_95 * error), 1, "Of the shares of its levels, all together.")
+
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        release = _release(wanted.schema, wanted.target, wanted.rows, guarantee)
+        (own,) = (one for one in synthetic_forecasts(wanted, guarantee, size) if one.plan.name == self.name)
+        return self.act(self, wanted, guarantee, {}, tuple(release.planned_events(own.plan).values()))
+
+    def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
+        schema = Schema.from_toml(act.parameters["schema"]).select(act.parameters["columns"])
+        rows = act.parameters["rows"]
+        release = dataclasses.replace(
+            _release(schema, act.parameters["target"], rows, act.guarantee), plan=self.name, random_state=random_state
+        )
+        held = table.select(list(schema.columns))
+        if rows > 1:
+            held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
+        made = release.release(held)
+        _check_drawn(act, made, release)
+        page = marginals_page(f"{act.name}: measured and generated counts", made.measured, made.notes)
+        return Performed(
+            made.table,
+            {"marginals.html": page},
+            act.events,
+            ("synthetic", "gaussian"),
+            (INVENTED,),
+            tables={"measured": measured_table(made.measured)},
+        )
+
+
+def _check_drawn(act: Act, made: SyntheticTable, release: SyntheticRelease) -> None:
+    """Each part drew no more than its event says; the event itself is a function of the plan."""
+    planned = release.planned_events(made.forecast.plan)
+    within = made.stages.keys() <= planned.keys() and all(
+        spent <= planned[stage].mu ** 2  # type: ignore[attr-defined]
+        for stage, spent in made.stages.items()
+    )
+    if not within or tuple(planned.values()) != act.events:
+        raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
+
+
+@final
+class Pairs(SyntheticPublisher):
+    """Every column beside the label, or alone; columns independent given it."""
+
+    name: ClassVar[str] = "pairs"
+
+
+@final
+class Tree(SyntheticPublisher):
+    """The same, and a tree of pairs among the other columns."""
+
+    name: ClassVar[str] = "tree"
+
+
+@final
+class Rounds(SyntheticPublisher):
+    """The same, a tree, and the pairs that are still missed."""
+
+    name: ClassVar[str] = "rounds"

@@ -1,0 +1,65 @@
+"""One budget over several publications: each counts once, none pays more than a fifth for the others."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from sfumato import make_plan
+from sfumato.plan.settle import FAIR
+
+STUDY = """
+source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 100).
+column(t, a, a(P)). random(a(P)) :- p(P). range(a(P), [{twelve}]).
+column(t, b, b(P)). random(b(P)) :- p(P). range(b(P), [{forty}]).
+dataset(d, domain(P, p(P))). privacy_requirement(o(public), d, {promise}).
+{asked}
+"""
+ASKED = {
+    "average": "mean(m, x(P), p(P)). publish(average, m, o(public)).",
+    "small": "histogram(s, a(P), p(P)). publish(small, s, o(public)).",
+    "large": "histogram(w, b(P), p(P)). publish(large, w, o(public)).",
+}
+
+
+def study(promise: str, *names: str, more: str = "") -> str:
+    levels = {"twelve": ", ".join(map(str, range(12))), "forty": ", ".join(map(str, range(48)))}
+    return STUDY.format(promise=promise, asked="\n".join([*(ASKED[name] for name in names), more]), **levels)
+
+
+def errors(text: str) -> dict[str, float]:
+    plan = make_plan(text, sizes={"d": 1000})
+    return {one.name: one.seen[0].standard_error for one in plan.publications}
+
+
+@pytest.mark.parametrize(
+    ("whole", "third", "more"),
+    [
+        ("dp(1)", "dp(0.3333333333)", ""),
+        ("dp(1, 0.000001)", "dp(0.3333333333)", ""),
+        ("gdp(0.2367)", f"gdp({0.2367 / math.sqrt(3):.12f})", "forbid(average, laplace)."),
+    ],
+)
+def test_no_publication_pays_more_than_a_fifth_for_the_others(whole, third, more):
+    """A table of 48 cells made a mean beside it twice as noisy as an even split does."""
+    together = errors(study(whole, *ASKED, more=more))
+    even = {name: errors(study(third, name))[name] for name in ASKED}
+    scales = {"average": 100.0, "small": 1000.0, "large": 1000.0}
+    for name in ASKED:
+        assert together[name] <= FAIR * even[name] * (1 + 1e-6), name
+    loss, split = (sum((found[name] / scales[name]) ** 2 for name in ASKED) for found in (together, even))
+    assert loss <= split
+
+
+def test_what_weighs_more_gets_more():
+    plain, heavy = errors(study("dp(1)", *ASKED)), errors(study("dp(1)", *ASKED, more="weight(average, 27)."))
+    assert heavy["average"] < 0.75 * plain["average"]
+    assert heavy["small"] > plain["small"]
+
+
+def test_more_cells_weigh_no_more():
+    """The number of cells of a table does not change what its neighbour gets."""
+    small, large = (errors(study("dp(1)", "average", name))["average"] for name in ("small", "large"))
+    assert small == pytest.approx(large)
