@@ -22,8 +22,8 @@ import numpy as np
 from sfumato.learn import EquilibriumClassifier, KernelMeanClassifier, PrivateLogisticRegression, PrivateSVC
 from sfumato.learn.calibration import Budget, plan_training
 from sfumato.learn.losses import LogisticLoss
-from sfumato.learn.stream import DevicePasses
-from sfumato.learn.stream_newton import Objective, minimise_together
+from sfumato.learn.newton import Objective, minimise_together
+from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
 
 COLUMNS = 119
@@ -59,8 +59,8 @@ def solver(X: Any, y: Any) -> Any:
     plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, rows, columns + 1), loss, "objective")
     assert plan.tilt is not None
     tilt = plan.tilt(np.zeros(columns + 1)) / rows
-    passes = DevicePasses(X, y.to(X.dtype))
-    objective = Objective(columns + 1, rows, rows, loss.largest_curvature, plan.regularization, tilt, plan.tolerance)
+    passes = ArrayPasses(X, y.to(X.dtype))
+    objective = Objective(loss, columns + 1, rows, rows, plan.regularization, tilt, plan.tolerance)
 
     def ask(questions: list[Any]) -> list[Any]:
         sums = MarginSums(RowShape(1.0, 0.2), loss, tuple(questions), (1,))

@@ -2,8 +2,8 @@
 
 Run: python benchmarks/learn_regression.py [--full]. δ = 1e-6, replace-one, test error in shares of the target's
 variance. AdaSSP (Wang 2018, Alg. 2) has a constant column, targets centred on the middle of their interval, exact
-Gaussian calibration and a third of the squared budget for each release; the mean has the whole
-budget. Both draw numpy's noise.
+Gaussian calibration and a third of the squared budget for each release; the mean has the whole budget. Both draw
+numpy's noise.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pyarrow import parquet
 from sfumato.core import Interval, Schema
 from sfumato.learn import PrivateLogisticRegression
 from sfumato.learn.losses import LogisticLoss
-from sfumato.learn.stream_newton import Question
+from sfumato.learn.newton import Question
 from sfumato.learn.stream_sums import BatchReader, MarginSums, NormCounts, RowShape
 from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease

@@ -24,7 +24,7 @@ from scipy.stats import t as student
 from papers.chaudhuri_data import Records
 from sfumato.core.adjacency import REPLACE_ONE
 from sfumato.core.schema import Schema
-from sfumato.learn.calibration import Budget, Method, TrainingPlan, plan_training
+from sfumato.learn.calibration import Budget, Method, TrainingPlan, logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
@@ -59,7 +59,10 @@ class Recipe:
         # The paper's noise has density exp(-length); only the defaults make use of rows being sparse.
         nonzeros = len(schema.columns) if self.is_default else None
         budget = Budget(self.epsilon, self.delta, REPLACE_ONE, size, schema.width, 1, nonzeros)
-        return plan_training(budget, LOSSES[self.loss], self.method, self.strength or "auto")
+        loss = LOSSES[self.loss]
+        if self.loss == "logistic" and self.method == "objective" and not self.strength:
+            loss = LogisticLoss(logistic_margin(budget))  # as the estimator's default
+        return plan_training(budget, loss, self.method, self.strength or "auto")
 
 
 class Training:
@@ -88,7 +91,8 @@ class Training:
 
     def private(self, recipe: Recipe, seeds: Sequence[int], solution: np.ndarray | None = None) -> np.ndarray:
         """Coefficients for each seed. `solution`: what `non_private` found, to save the work in output perturbation."""
-        plan, rows, loss = recipe.plan(self.size, self.schema), self._plain, LOSSES[recipe.loss]
+        plan, rows = recipe.plan(self.size, self.schema), self._plain
+        loss = plan.loss
         if recipe.is_default:
             nonzeros = plan.budget.nonzeros if plan.budget.law == "laplace" else None
             rows = UnitRows(self._centred, 1.0, stretch=True, nonzeros=nonzeros)

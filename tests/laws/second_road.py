@@ -38,6 +38,7 @@ from sfumato.core.compose import ComposedDP
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.events.groups import GroupCountsEvent
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
@@ -78,6 +79,17 @@ def _answers(rng: random.Random, who: Adjacency) -> Event:
 def _objective(rng: random.Random, who: Adjacency) -> Event:
     noise = rng.choice(["gaussian", "gaussian", "norm-gamma", "laplace"])
     return ObjectivePerturbationEvent(noise, 1.0, 0.25, rng.uniform(1.0, 50.0), _scale(rng), adjacency=who)
+
+
+def _joint(rng: random.Random, who: Adjacency) -> Event:
+    facts = (rng.randint(2, 12), 1.0, rng.choice([1.0, 2.0]), rng.uniform(1.0, 200.0), rng.uniform(2.0, 30.0))
+    if rng.random() < 0.5:
+        return JointObjectiveEvent(rng.choice(["norm-gamma", "laplace"]), *facts, adjacency=who)
+    mask = rng.choice([0.0, 0.01])
+    free = JointObjectiveEvent("gaussian", *facts, mask, 50.0, 0.999, adjacency=who)
+    at = free.shift + rng.uniform(0.3, 2.0)
+    stated = (at, free.profile(at)) if free.profile(at) < 0.9 else (50.0, 0.999)
+    return JointObjectiveEvent("gaussian", *facts, mask, *stated, adjacency=who)
 
 
 def _linear(rng: random.Random, who: Adjacency) -> Event:
@@ -121,6 +133,7 @@ MAKERS: dict[type[Event], Make] = {
     BoxEvent: _box,
     ChannelEvent: _channel,
     ObjectivePerturbationEvent: _objective,
+    JointObjectiveEvent: _joint,
     GroupCountsEvent: _groups,
     LinearGaussianEvent: _linear,
     QuantilesEvent: _quantiles,

@@ -18,7 +18,7 @@ from sfumato.learn.calibration import Budget, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.rows import UnitRows
 
-LOSSES = [LogisticLoss(), HuberLoss(0.5), HuberLoss(0.1), SmoothedHinge(0.5)]
+LOSSES = [LogisticLoss(), LogisticLoss(2.0), HuberLoss(0.5), HuberLoss(0.1), SmoothedHinge(0.5)]
 POINTS = 8_001
 RECORDS = [(1.0, 1), (1.0, -1), (0.5, 1), (0.0, 1)]
 COMMON = [[], [(1.0, 1), (1.0, -1), (0.2, 1)], [(1.0, -1)] * 5]

@@ -99,7 +99,7 @@ def test_several_classes_share_the_budget(delta):
     assert model.score(X, y) > 0.85
     assert model.coef_.shape == (3, 4)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    assert "3 one-against-the-rest" in model.explain()
+    assert "3 classes were trained together" in model.explain()
 
 
 def test_the_law_ignores_row_order_dtype_and_container():

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, LaplaceEvent, compose
@@ -16,7 +17,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.learning import masked_delta, masked_epsilon
 from sfumato.evidence import verify
 from sfumato.learn import PrivateLogisticRegression
-from sfumato.learn.calibration import Budget, plan_training
+from sfumato.learn.calibration import Budget, logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss
 
 CASES = [(0.1, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (10.0, 1e-9), (0.5, 0.3)]
@@ -116,3 +117,28 @@ def test_little_regularization_warns_of_the_mask():
     model = PrivateLogisticRegression(1e4, 1e-6, regularization=1e-13, random_state=0)
     with pytest.warns(UserWarning, match="so little that"):
         model.fit(X, X[:, 0] > 0)
+
+
+def test_chances_undo_the_margin():
+    """The score that minimises p·loss(s) + (1 - p)·loss(-s) is turned back into p, whatever the margin."""
+    for margin in (0.0, 1.0, 2.0):
+        loss = LogisticLoss(margin)
+        for p in (0.02, 0.5, 0.8, 0.99):
+            found = minimize_scalar(lambda s, p=p, loss=loss: p * loss.value(s) + (1 - p) * loss.value(-s))
+            assert loss.chance(np.array(found.x)) == pytest.approx(p, abs=1e-4)
+    # Planted: the logistic curve alone.
+    wrong = minimize_scalar(lambda s: 0.8 * LogisticLoss(2.0).value(s) + 0.2 * LogisticLoss(2.0).value(-s)).x
+    assert abs(1 / (1 + math.exp(-wrong)) - 0.8) > 0.05
+
+
+def test_the_margin_is_a_rule_of_public_facts():
+    sizes = [logistic_margin(Budget(1.0, 1e-6, REPLACE_ONE, size, 20)) for size in (100, 1000, 3000, 10_000, 10**6)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (sizes[0], sizes[-1]) == (2.0, 0.0)
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    one, other = (PrivateLogisticRegression(1.0, 1e-6, random_state=0).fit(X, X @ w > 0) for w in np.eye(4)[:2])
+    assert one.plan_ == other.plan_
+    assert one.plan_.loss.margin > 0
+    chances = one.predict_proba(X)
+    assert np.allclose(chances.sum(axis=1), 1.0)
+    assert ((chances[:, 1] > 0.5) == (one.decision_function(X) > 0)).all()

@@ -21,7 +21,7 @@ from sfumato.learn import (
     PrivateSVDD,
 )
 from sfumato.learn.losses import LogisticLoss
-from sfumato.learn.stream_newton import Objective, Question
+from sfumato.learn.newton import Question
 from sfumato.learn.stream_sums import BatchReader, MarginSums, ProductSums, RowShape
 from sfumato.run.engine import fit as engine_fit
 from sfumato.run.engine.engine import LocalEngine
@@ -254,8 +254,3 @@ def test_refusals_name_no_value(folder, engine, tmp_path):
         fit(KernelMeanClassifier(1.0, 1e-6, gamma="spread", classes=list("abc")), folder, "y", engine=engine)
     with pytest.raises(DataError, match="not read in parts"):
         fit(make(), X, "b", engine=engine)
-
-
-def test_too_many_features_are_refused():
-    with pytest.raises(InputError, match="4001"):
-        Objective(4001, 10, 10.0, 0.25, 1.0, np.zeros(4001), 1e-9)

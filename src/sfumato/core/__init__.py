@@ -16,6 +16,7 @@ from sfumato.core.events.event import (
     SelectionEvent,
 )
 from sfumato.core.events.groups import GroupCountsEvent
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
@@ -46,6 +47,7 @@ __all__ = [
     "GroupCountsEvent",
     "Guarantee",
     "Interval",
+    "JointObjectiveEvent",
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",

@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
-from scipy.special import erfinv, ndtri
+from scipy.special import erfinv, log_ndtr, ndtr, ndtri
 
 from sfumato.errors import UnprovedError
 
@@ -107,6 +107,30 @@ def _objective_part(event: Record) -> Part:
     shift = _log(1 + Fraction(event["curvature"]) / Fraction(event["strength"]))
     gaussian = event["noise"] == "gaussian"
     return Part("objective", moved, float(shift)) if gaussian else Part("two-point", _UP.add(moved, shift))
+
+
+def _joint_part(event: Record) -> Part:
+    """All classes at once: the stated (ε, δ), if the sum of Gaussian profiles over the corners keeps it."""
+    classes, replaces = event["classes"], event["adjacency"]["relation"] == "replace-one"
+    ratio = 1 + Fraction(event["curvature"]) / (classes * Fraction(event["strength"]))
+    shift = _UP.multiply(Decimal(classes - 1), _log(ratio))
+    if event["noise"] != "gaussian":
+        length = _root(Decimal(2)) if event["noise"] == "norm-gamma" else Decimal(2)
+        moved = _UP.divide(_UP.multiply((1 + replaces) * length, _exact(event["slope"])), _exact(event["scale"]))
+        return Part("two-point", _UP.add(moved, shift))
+    moved, mask = event["slope"] / event["scale"] * (1 + 1e-12), event["mask"]
+    rest = event["at"] - float(shift) * (1 + 1e-12)
+    squares = {8: classes - 1, 6: (classes - 1) * (classes - 2), 2: 2 * (classes - 1)} if replaces else {2: classes - 1}
+    if replaces and classes == 2:  # two records' corners only add up along one line
+        squares = {8: 1}
+    total = ndtr(mask / 2 - rest / mask) if mask else 0.0
+    for square, count in squares.items():
+        mu = math.sqrt(square * moved**2 + mask**2)
+        z = rest / mu - mu / 2
+        total += count * max(0.0, ndtr(-z) - math.exp(min(0.0, rest + log_ndtr(-z - mu))))
+    if rest < 0 or total > event["delta"] * (1 + 1e-9):
+        raise ValueError("the stated epsilon and delta do not follow")
+    return Part("two-point", _exact(event["at"]), event["delta"])
 
 
 def _linear_part(event: Record) -> Part:
@@ -234,6 +258,7 @@ RULES: dict[str, Rule] = {
         lambda _: "box",
         lambda event: Part("box", _moved(event, Decimal(1), "half_width"), _strength(event)),
     ),
+    "JointObjectiveEvent": Rule(lambda _: "joint_objective", _joint_part),
     "ObjectivePerturbationEvent": Rule(lambda _: "objective_perturbation", _objective_part),
     "SharedGaussianEvent": Rule(
         lambda _: "distributed_noise",

@@ -25,14 +25,17 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
-from sfumato.learn.bounds import Bounds, price_of_bounds, settle_bounds
+from sfumato.learn.bounds import Bounds, price_of_bounds
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, minimise
+from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Answer, Minimiser, Objective, Question, minimise_together
+from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.rows import UnitRows
-from sfumato.learn.seeds import seed_from
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, answers_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
 
 
+#: Strengths below this need Hessians in double precision: those in single precision err by about a millionth.
+_FINE_STRENGTH = 1e-6
 #: A mask wider than this shows in the predictions.
 _WIDE_MASK = 0.1
 
@@ -74,8 +79,16 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     def _loss(self) -> Loss:
         """The loss that is minimised."""
 
-    def _begin(self) -> None:
-        """Called first by every fit; the kernel approximation makes its features here."""
+    def _loss_under(self, budget: Budget) -> Loss:
+        """The loss of two classes that is minimised under this budget: a rule of public facts, where there is one."""
+        return self._loss()
+
+    @abstractmethod
+    def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
+        """The loss of more than two classes, all at once."""
+
+    def _begin(self, records: int) -> None:
+        """Called by every fit once the columns and classes are known; the kernel approximation makes its features."""
 
     def _expanded(self, matrix: Any) -> Any:
         """Features that training sees."""
@@ -99,33 +112,37 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         return tags
 
     def _fit(self, X: Any, y: Any) -> None:
-        self._begin()
-        if is_device_array(X):
-            from sfumato.learn.stream import fit_on_device
-
-            fit_on_device(self, X, y)
-            return
-        epsilon, delta = self._checked_budget()
-        matrix = checked_matrix(self, X, reset=True)
-        labels, self.classes_ = checked_labels(y, matrix.shape[0], declared_classes(self.classes))
+        self._checked_budget()
+        there = is_device_array(X)
+        matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
+        rows, labels = int(matrix.shape[0]), to_host(y) if is_device_array(y) else y
+        codes, classes = checked_labels(labels, rows, declared_classes(self.classes))
         seeds = seed_from(self.random_state)
-        self._pay(matrix.shape[0], matrix.shape[1])
-        bounds = settle_bounds(matrix, self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency, seeds)
-        plan = self._plan(epsilon - bounds.epsilon, delta, matrix.shape[0], matrix.shape[1], len(self.classes_))
+        with calm_threads(rows * int(matrix.shape[1])):
+            self.fit_by_sums(ArrayPasses(matrix, to_device(codes, matrix) if there else codes), classes, seeds)
+        self._finish(X, codes, seeds)
+
+    def fit_by_sums(self, passes: Passes, classes: np.ndarray, seeds: Seeds | None = None) -> PrivateLinearClassifier:
+        """The one fit, for rows that lie anywhere and can be summed; labels are places in the list of `classes`.
+
+        `n_features_in_` must have been set.
+        """
+        epsilon, delta = self._checked_budget()
+        self.classes_ = classes
+        columns, seeds = self.n_features_in_, seed_from(self.random_state) if seeds is None else seeds
+        self._begin(self._size(passes.rows))  # refuses before a norm is bought
+        self._pay(passes.rows, columns)
+        bounds = bounds_by_sums(self, passes, epsilon, seeds)
+        plan = self._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
         self._warn_if_hopeless(plan)
-        matrix = self._expanded(matrix)
         budget = plan.budget
-        rows = UnitRows(
-            matrix,
-            self._row_norm(bounds.norm),
-            self._constant(),
-            stretch=self._stretches(),
-            nonzeros=budget.nonzeros if budget.law == "laplace" else None,
-        )
-        with calm_threads(matrix.shape[0] * matrix.shape[1]):
-            self._train(plan, rows.width, lambda tilts: self._solve(plan, rows, labels, tilts), seeds)
+        nonzeros = budget.nonzeros if budget.law == "laplace" else None
+        shape = RowShape(self._row_norm(bounds.norm), self._constant(), self._stretches(), nonzeros)
+        template = self._expanded(np.zeros((1, columns)))  # also draws the frequencies, which no row influences
+        rows = UnitRows(template, shape.norm, shape.constant)
+        self._train(plan, rows.width, lambda tilts: self._solve(plan, passes, shape, tilts), seeds)
         self._store(plan, rows, bounds)
-        self._finish(X, labels, seeds)
+        return self
 
     def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
         """Called last by a fit in memory; a curve of probabilities that is paid for is drawn here."""
@@ -164,9 +181,11 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
 
     def _plan(self, epsilon: float, delta: float, rows: int, columns: int, classes: int) -> TrainingPlan:
         width = self._columns(columns) + (self._constant() > 0)
-        models = 1 if classes <= 2 else classes
+        joint = classes > 2 and self.method == "objective"
+        models = 1 if classes <= 2 or joint else classes
         budget = Budget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
-        return plan_training(budget, self._loss(), self.method, self.regularization)  # type: ignore[arg-type]
+        loss = self._joint_loss(classes, full=budget.law == "laplace") if joint else self._loss_under(budget)
+        return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:
         """How many entries of a row can differ from zero: one for each column of the schema, and the constant."""
@@ -199,23 +218,23 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         plan = self._plan(epsilon, delta, X.shape[0], columns, len(classes))
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
+        self._begin(plan.budget.size)
+        self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
         bounds = Bounds(float(self.norm or 1.0), "that bound is public")
         rows = UnitRows(
             np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), self._constant()
         )
-        self._weights, self.n_iter_ = (
-            np.zeros((plan.budget.models, rows.width)),
-            np.zeros(plan.budget.models, dtype=int),
-        )
+        self._weights = np.zeros((1 if len(classes) <= 2 else len(classes), rows.width))
+        self.n_iter_ = np.zeros(plan.budget.models, dtype=int)
         self._store(plan, rows, bounds)
         return self
 
     def _warn_if_hopeless(self, plan: TrainingPlan) -> None:
         """Before spending: coefficients no longer than (1 + …)/Λ·signal against noise of this length."""
         budget = plan.budget
-        noise = plan.noise_length * plan.regularization  # as a gradient; the signal's gradient is at most 1
+        noise = plan.noise_length * plan.regularization / plan.loss.slope_bound  # against the largest gradient
         if noise > 1:
-            excess = plan.noise_length**2 * (plan.regularization + self._loss().largest_curvature) / 2
+            excess = plan.noise_length**2 * (plan.regularization + plan.loss.largest_curvature) / 2
             warnings.warn(
                 f"epsilon={budget.epsilon:g} for {budget.size} records and {budget.width} features: the noise is "
                 f"{noise:.2g} times as long as the strongest signal can be, and the expected excess loss reaches "
@@ -235,36 +254,44 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             )
 
     def _solve(
-        self, plan: TrainingPlan, rows: UnitRows, labels: np.ndarray, tilts: Sequence[np.ndarray]
+        self, plan: TrainingPlan, passes: Passes, shape: RowShape, tilts: Sequence[np.ndarray]
     ) -> list[Minimiser]:
-        loss, budget = self._loss(), plan.budget
-        signs = (np.where(labels == code, 1.0, -1.0) for code in positive_codes(budget.models))
-        return [
-            minimise(rows, sign, loss, plan.regularization, tilt, budget.size, plan.tolerance)
-            for sign, tilt in zip(signs, tilts, strict=True)
+        loss, budget, features = plan.loss, plan.budget, getattr(self, "features_", None)
+        fine = plan.regularization < _FINE_STRENGTH
+
+        def ask(questions: list[Question]) -> list[Answer]:
+            asked = tuple(questions)
+            if isinstance(loss, JointLoss):
+                return answers_from(questions, passes.total(JointSums(shape, loss, asked, features)))
+            positive = tuple(positive_codes(budget.models))
+            return answers_from(questions, passes.total(MarginSums(shape, loss, asked, positive, features, fine)))
+
+        objectives = [
+            Objective(loss, budget.width, passes.rows, budget.size, plan.regularization, tilt, plan.tolerance)
+            for tilt in tilts
         ]
+        found = minimise_together(objectives, ask)
+        passes.check_unchanged()
+        return found
 
     def _train(
         self, plan: TrainingPlan, width: int, solve: Callable[[Sequence[np.ndarray]], list[Minimiser]], seeds: Any
     ) -> None:
         """Draw a linear term for each model, let `solve` find the minimisers, hide what the solver left over."""
         self._publishable = seeds.publishable
-        tilts = [np.zeros(width) for _ in range(plan.budget.models)]
+        tilts = [np.zeros(plan.loss.outputs * width) for _ in range(plan.budget.models)]
         if plan.tilt is not None:
             tilts = [seeds.seeded(plan.tilt)(tilt) / plan.budget.size for tilt in tilts]
         found = solve(tilts)
-        solutions = np.stack([one.point for one in found])
-        if plan.masks_jointly:
-            released = seeds.seeded(plan.mask)(solutions)
-        else:
-            released = np.stack([seeds.seeded(plan.mask)(solution) for solution in solutions])
-        self._weights, self.n_iter_ = released, np.asarray([one.steps for one in found])
+        released = plan.masked(np.stack([one.point for one in found]), seeds)
+        self._weights = plan.scored(released, width)
+        self.n_iter_ = np.asarray([one.steps for one in found])
 
     def _store(self, plan: TrainingPlan, rows: UnitRows, bounds: Bounds) -> None:
         self._weights_constant = rows.constant
         self._norm = self._row_norm(bounds.norm)
         self.coef_ = self._weights[:, : rows.columns] * rows.largest
-        self.intercept_ = self._weights[:, -1] * rows.constant if rows.constant else np.zeros(plan.budget.models)
+        self.intercept_ = self._weights[:, -1] * rows.constant if rows.constant else np.zeros(len(self._weights))
         self.regularization_ = plan.regularization
         self.plan_ = plan
         self.bounds_ = bounds
@@ -347,7 +374,9 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "
             "hidden by noise of its own and counted.",
         ]
-        if budget.models > 1:
+        if isinstance(plan.loss, JointLoss):
+            lines.append(f"All {plan.loss.classes} classes were trained together.")
+        elif budget.models > 1:
             lines.append(f"{budget.models} one-against-the-rest models share the budget.")
         lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
         if not self._publishable:

@@ -27,15 +27,17 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
+from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import LedgerLike, is_charged, pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
-from sfumato.learn.newton import minimise
-from sfumato.learn.rows import UnitRows
+from sfumato.learn.newton import Answer, Objective, Question, minimise_together
+from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
 from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -83,12 +85,15 @@ class _KernelSVC(ClassifierMixin, KernelInput):
         budget = Budget(float(self.epsilon), float(self.delta), self.adjacency, len(rows), components, models)
         strength = 1 / self._cost(len(rows))
         plan = plan_training(budget, HuberLoss(), "output", strength)
-        unit = UnitRows(self.features_(rows), 1.0)
-        solutions = np.empty((models, components))
-        for model in range(models):
-            signs = np.where(labels == (1 if models == 1 else model), 1.0, -1.0)
-            found = minimise(unit, signs, HuberLoss(), strength, np.zeros(components), len(rows), plan.tolerance)
-            solutions[model] = found.point
+        passes = ArrayPasses(self.features_(rows), labels)
+        shape, loss, positive = RowShape(1.0, 0.0), HuberLoss(), tuple(positive_codes(models))
+
+        def ask(questions: list[Question]) -> list[Answer]:
+            return answers_from(questions, passes.total(MarginSums(shape, loss, tuple(questions), positive)))
+
+        flat = np.zeros(components)
+        problem = Objective(loss, components, len(rows), len(rows), strength, flat, plan.tolerance)
+        solutions = np.stack([found.point for found in minimise_together([problem] * models, ask)])
         self.guarantee_ = promise
         self._release(solutions, plan, seeds)
 
@@ -176,10 +181,7 @@ class WeightSVC(_KernelSVC):
     def _release(self, solutions: np.ndarray, plan: TrainingPlan, seeds: Seeds) -> None:
         self.plan_ = plan
         pay(self, lambda: plan.events, self.guarantee_)
-        if plan.masks_jointly:
-            self.weights_ = seeds.seeded(plan.mask)(solutions)
-        else:
-            self.weights_ = np.stack([seeds.seeded(plan.mask)(solution) for solution in solutions])
+        self.weights_ = plan.masked(solutions, seeds)
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "weights_")

@@ -104,6 +104,11 @@ class DeviceRows:
             total[-1, -1] = self.constant**2 * math.fsum(self._block_sums(weights))
         return total
 
+    def signed_gram(self, weights: Any) -> np.ndarray:
+        """Σ weight·row·rowᵀ for weights of either sign, on the host."""
+        positive = self.library.clip(weights, 0.0, None)
+        return self.gram(positive) - self.gram(positive - weights)
+
     def exact_gram(self) -> np.ndarray:
         """Σ row·rowᵀ."""
         return self.gram(self.library.ones_like(self.factor))

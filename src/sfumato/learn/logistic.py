@@ -11,26 +11,28 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.calibration import Method
+from sfumato.learn.calibration import Budget, Method, logistic_margin
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
 
 __all__ = ["PrivateLogisticRegression"]
 
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
-    """Logistic regression that costs `epsilon` and `delta` once, at `fit`. Several classes: one against the rest.
+    """Logistic regression that costs `epsilon` and `delta` once, at `fit`. Several classes: one softmax.
 
     `delta=0` gives pure privacy; any δ > 0, such as 1e-6, lets the noise grow with √features instead of features.
     `schema` makes X a table of public domains; without it X is numeric. Rows are shortened to `norm`.
     `regularization` is Λ in (1/n)Σloss + ½Λ‖f‖² for rows of norm 1; "auto" is a public rule (`automatic_strength`).
     `fit_intercept`: see `intercept_share`. `rows="stretch"` also lengthens short rows to the norm, which keeps the sign
-    of linear scores and wastes no noise; "auto" does so when the schema made the rows. `classes`
-    declares the labels. `random_state` is for experiments only.
+    of linear scores and wastes no noise; "auto" does so when the schema made the rows. Where noise is long against the
+    data, regularization="auto" also gives the loss a margin (`logistic_margin`, a public rule); `predict_proba`
+    undoes it. `classes` declares the labels. `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
@@ -75,13 +77,21 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     def _loss(self) -> Loss:
         return LogisticLoss()
 
+    def _loss_under(self, budget: Budget) -> Loss:
+        automatic = self.method == "objective" and self.regularization == "auto"
+        return LogisticLoss(logistic_margin(budget)) if automatic else LogisticLoss()
+
+    def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
+        return JointLoss(classes, full=full)
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities by the logistic curve; several classes are scaled to add up to 1."""
+        """Probabilities by the logistic curve, or the softmax of the scores of several classes."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            chance = expit(scores)
+            chance = self.plan_.loss.chance(scores)
             return np.stack([1 - chance, chance], axis=1)
-        chances = np.maximum(expit(scores), 1e-300)
+        joint = isinstance(self.plan_.loss, JointLoss)
+        chances = np.maximum(softmax(scores, axis=1) if joint else expit(scores), 1e-300)
         return chances / chances.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,11 @@ __all__ = ["HuberLoss", "LogisticLoss", "Loss", "SmoothedHinge"]
 
 class Loss(ABC):
     """A falling convex loss of the margin with slope in [-1, 0]. Abstract."""
+
+    #: Numbers of coefficients for each feature, the largest size of a slope, units in the last place by which it errs.
+    outputs: ClassVar[int] = 1
+    slope_bound: ClassVar[float] = 1.0
+    own_error: ClassVar[float] = 12.0
 
     @property
     @abstractmethod
@@ -48,25 +54,35 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class LogisticLoss(Loss):
-    """ln(1 + e^{-z}).
+    """ln(1 + e^{m - z}) for a margin m.
+
+    With m = 0 a small model pulls with half of the slope that noise must hide; with m = 2 with 0.88 of it. Where m is
+    not 0 the best score is not the log odds: `chance` is what turns it back.
 
     >>> float(LogisticLoss().slope(np.array([0.0]))[0])
     -0.5
     """
+
+    margin: float = 0.0
 
     @property
     def largest_curvature(self) -> float:
         return 0.25
 
     def value(self, margins: np.ndarray) -> np.ndarray:
-        return np.logaddexp(0.0, -margins)
+        return np.logaddexp(0.0, self.margin - margins)
 
     def slope(self, margins: np.ndarray) -> np.ndarray:
-        return -expit(-margins)
+        return -expit(self.margin - margins)
 
     def curvature(self, margins: np.ndarray) -> np.ndarray:
-        chance = expit(margins)
+        chance = expit(margins - self.margin)
         return chance * (1 - chance)
+
+    def chance(self, scores: np.ndarray) -> np.ndarray:
+        """The chance p at which a score is best: p·slope(s) = (1 - p)·slope(-s)."""
+        ours, theirs = expit(self.margin + scores), expit(self.margin - scores)
+        return ours / (ours + theirs)
 
 
 @dataclass(frozen=True)

@@ -1,49 +1,56 @@
-"""The minimiser of a regularised loss, to a gradient norm that was promised beforehand.
+"""The minimiser of a regularised loss, to a gradient norm that was promised beforehand, from sums over rows alone.
 
-In:   rows in the unit ball, signs of the labels, a loss, a linear term, a strength, a public tolerance.
+In:   a strength, a linear term, a public tolerance; for each question the sums at a point.
 Out:  Minimiser: a point whose exact gradient has norm at most the tolerance, rounding error included.
-Not here: what the tolerance costs (learn/calibration.py).
+Not here: how the sums are made (learn/stream_sums.py), what the tolerance costs (learn/calibration.py).
 Proof: docs/proofs/objective_perturbation.md, "What the solver owes"
 
-Objective: (1/size) Σ loss(y_i⟨x_i, f⟩) + ½·strength·‖f‖² + ⟨tilt, f⟩. It is strongly convex, so Newton's method with a
-line search on the directional derivative arrives; that it does was never seen to take a hundred steps. A limit of 500
-keeps a run from going on for ever should floating point break the theorem: no model is published then.
+Objective: (1/size) Σ loss + ½·strength·‖f‖² + ⟨tilt, f⟩. It is strongly convex, so Newton's method with a line search
+on the directional derivative arrives; that it does was never seen to take a hundred steps. A limit of 500 keeps a run
+from going on for ever should floating point break the theorem: no model is published then. One pass over the table
+answers the questions of all models that are still on their way. Scores are always computed from the point itself, so
+every gradient can be certified as it comes. Rows in memory, in files, on workers and on a device all go this one way.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from sfumato.errors import DataError
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
-from sfumato.learn.rows import SUMMING, UnitRows
+from sfumato.learn.rows import SUMMING
 
 __all__ = [
+    "LENGTHS",
     "MOST_ROWS_PER_SIZE",
-    "MOST_STEPS",
+    "Answer",
     "Minimiser",
+    "Objective",
+    "Question",
     "attainable_tolerance",
     "farthest_solution",
-    "minimise",
+    "minimise_together",
+    "newton",
     "not_arrived",
 ]
 
 _UNIT = 2.0**-53
-#: More features than this are solved by conjugate gradients instead of a Cholesky factor.
-_DENSE_FEATURES = 3000
+#: More coefficients than this are solved by conjugate gradients instead of a Cholesky factor.
+_DENSE = 3000
 #: A kept Hessian serves as long as each step divides the gradient by at least this.
 _GOOD_STEP = 8.0
-#: Strengths below this need Hessians in double precision.
-_FINE_STRENGTH = 1e-6
-#: Newton steps after which a run ends without a model.
-MOST_STEPS = 500
+#: Newton steps after which a run ends without a model; and steps of conjugate gradients for each.
+_MOST_STEPS, _MOST_PRODUCTS = 500, 200
 #: The most rows that are provided for where their number is private, in multiples of the public `size`.
 MOST_ROWS_PER_SIZE = 10.0
+#: The lengths that are looked at when a full step does not end where the derivative is small: 64, 32, … 2^-24.
+LENGTHS = 2.0 ** -np.arange(-6.0, 25.0)
 
 
 @dataclass(frozen=True)
@@ -56,70 +63,37 @@ class Minimiser:
 
 
 def _rounding(
-    rows: float, size: float, width: int, curvature: float, strength: float, point: float, tilt: float
+    loss: Loss | JointLoss, width: int, strength: float, point: float, tilt: float, rows_per_size: float
 ) -> float:
     """How far the computed gradient can be from the exact one, for a point and tilt of these norms.
 
-    Sums over rows err by SUMMING units (rows of norm ≤ 1, slopes ≤ 1), margins are dot products of `width` terms,
-    slopes move by `curvature` times the margin's error and a few units of their own.
+    Sums over rows err by SUMMING units (rows of norm ≤ 1, slopes up to the loss's bound), scores are dot products of
+    `width` terms, slopes move by the curvature times the scores' error and a few units of their own.
     """
-    margins = curvature * (width + 12) * (1 + point)
-    return 1.1 * _UNIT * (rows / size * (SUMMING + margins + 12) + 6 * strength * point + 6 * tilt)
+    scores = loss.largest_curvature * (width + 12 + loss.outputs) * (1 + point)
+    summed = rows_per_size * (loss.slope_bound * SUMMING + scores + loss.own_error)
+    return 1.1 * _UNIT * (summed + 6 * strength * point + 6 * tilt)
 
 
 def attainable_tolerance(
-    loss: Loss, width: int, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE
+    loss: Loss | JointLoss, width: int, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE
 ) -> float:
     """A public gradient tolerance that floating point reaches for every tilt up to `tilt` and `most_rows`·size rows.
 
     Four times the rounding error at the farthest solution leaves room to arrive.
     """
     reach = farthest_solution(loss, strength, tilt, most_rows)
-    return 4 * _rounding(most_rows, 1.0, width, loss.largest_curvature, strength, reach, tilt)
+    return 4 * _rounding(loss, width, strength, reach, tilt, most_rows)
 
 
-def farthest_solution(loss: Loss, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE) -> float:
+def farthest_solution(
+    loss: Loss | JointLoss, strength: float, tilt: float, most_rows: float = MOST_ROWS_PER_SIZE
+) -> float:
     """A public bound of the norm of every solution whose tilt is at most `tilt`.
 
     Comparing with the origin, ½·strength·‖f‖² ≤ loss(0)·rows/size + ‖tilt‖‖f‖ at the minimum.
     """
     return (math.sqrt(2 * loss.at_zero * most_rows / strength) + 2 * tilt / strength) * (1 + 1e-12)
-
-
-def minimise(
-    rows: UnitRows, signs: np.ndarray, loss: Loss, strength: float, tilt: np.ndarray, size: float, tolerance: float
-) -> Minimiser:
-    """Newton's method until the gradient is certified to be at most `tolerance`.
-
-    >>> rows = UnitRows(np.array([[1.0], [-1.0]]), norm=1.0)
-    >>> from sfumato.learn.losses import LogisticLoss
-    >>> found = minimise(rows, np.array([1.0, -1.0]), LogisticLoss(), 1.0, np.zeros(1), 2, 1e-9)
-    >>> round(float(found.point[0]), 4), found.gradient_bound <= 1e-9
-    (0.4011, True)
-    """
-    problem = _Problem(rows, signs, loss, strength, tilt, size)
-    point, solve = np.zeros(rows.width), None
-    margins, steps, last = np.zeros(rows.rows), 0, np.inf
-    gradient = problem.gradient(point, margins)
-    for _ in range(2 * MOST_STEPS):
-        norm = float(np.linalg.norm(gradient))
-        if not math.isfinite(norm):
-            break
-        bound = norm * (1 + (rows.width + 4) * _UNIT) + problem.rounding(point)
-        if bound <= tolerance and problem.is_fresh:
-            return Minimiser(point, bound, steps)
-        if bound <= tolerance:  # margins were updated step by step: compute them anew before certifying
-            margins, last = problem.margins(point), np.inf
-            gradient = problem.gradient(point, margins, fresh=True)
-            continue
-        if solve is None or norm > last / _GOOD_STEP:
-            solve = problem.solver(margins)
-        direction = -solve(gradient)
-        change = problem.margins(direction)
-        length = problem.step(point, margins, direction, change, gradient)
-        point, margins, last = point + length * direction, margins + length * change, norm
-        gradient, steps = problem.gradient(point, margins), steps + 1
-    raise not_arrived()
 
 
 def not_arrived() -> DataError:
@@ -130,7 +104,114 @@ def not_arrived() -> DataError:
     )
 
 
-def _factor(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
+@dataclass(frozen=True)
+class Objective:
+    """(1/size) Σ loss + ½·strength·‖f‖² + ⟨tilt, f⟩ over `rows` rows of `width`, as far as it is known without them."""
+
+    loss: Loss | JointLoss
+    width: int
+    rows: int
+    size: float
+    strength: float
+    tilt: np.ndarray
+    tolerance: float
+
+    def gradient(self, point: np.ndarray, pulled: np.ndarray) -> np.ndarray:
+        return pulled / self.size + self.strength * point + self.tilt
+
+    def bound(self, point: np.ndarray, norm: float) -> float:
+        """The norm of the exact gradient is at most this."""
+        lengths = float(np.linalg.norm(point)), float(np.linalg.norm(self.tilt))
+        rounding = _rounding(self.loss, self.width, self.strength, *lengths, self.rows / self.size)
+        return norm * (1 + (point.size + 4) * _UNIT) + rounding
+
+
+@dataclass(frozen=True)
+class Question:
+    """Σ slope·row at `point`, and Σ curvature·row·rowᵀ if `hessian`; `model` says whose labels count as positive.
+
+    With a `direction` instead: Σ slope·⟨row, direction⟩ at point + t·direction for each t of LENGTHS. With a `vector`:
+    the Hessian's product with it.
+    """
+
+    model: int
+    point: np.ndarray
+    hessian: bool = False
+    direction: np.ndarray | None = None
+    vector: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`pulled` is the sum of slopes and rows, the sums along a direction, or a product with the Hessian."""
+
+    pulled: np.ndarray
+    gram: np.ndarray | None = None
+
+
+Asking = Generator[Question, Answer, Minimiser]
+Solve = Callable[[np.ndarray], Generator[Question, Answer, np.ndarray]]
+
+
+def newton(objective: Objective, model: int = 0) -> Asking:
+    """Yields questions, takes an Answer to each, returns the Minimiser.
+
+    A Hessian is kept as long as each step divides the gradient by 8 or more. A full step after which the derivative
+    along it is not half as large as before is replaced by a better one, found by one further pass that looks at all of
+    LENGTHS: hinge losses with little strength would take hundreds of full steps. Ends after 500, without a model.
+    """
+    point, dense = np.zeros(objective.tilt.size), objective.tilt.size <= _DENSE
+    solve: Solve | None = None
+    last, steps, doubtful = math.inf, 0, False
+    answer = yield Question(model, point, dense)
+    gradient = objective.gradient(point, answer.pulled)
+    for _ in range(_MOST_STEPS):
+        norm = float(np.linalg.norm(gradient))
+        if not math.isfinite(norm):
+            break
+        bound = objective.bound(point, norm)
+        if bound <= objective.tolerance:
+            return Minimiser(point, bound, steps)
+        slow = norm > last / _GOOD_STEP
+        if not dense:
+            solve = _by_products(objective, model, point)
+        elif answer.gram is None and (solve is None or slow):
+            answer = yield Question(model, point, True)
+        if answer.gram is not None:
+            solve = _by_factor(objective, answer.gram)
+        assert solve is not None
+        direction = -(yield from solve(gradient))
+        start = abs(float(gradient @ direction))
+        following, answer = point + direction, None
+        if not doubtful:  # where the last full step was no good, this one is likely not to be either
+            answer = yield Question(model, following, dense and slow)
+        if answer is None or abs(float(objective.gradient(following, answer.pulled) @ direction)) > 0.5 * start:
+            along = (yield Question(model, point, direction=direction)).pulled
+            length = _length(objective, point, direction, along)
+            doubtful = length != 1.0
+            if answer is None or doubtful:
+                following = point + length * direction
+                answer = yield Question(model, following, dense)
+        gradient = objective.gradient(following, answer.pulled)
+        point, last, steps = following, norm, steps + 1
+    raise not_arrived()
+
+
+def _length(objective: Objective, point: np.ndarray, direction: np.ndarray, sums: np.ndarray) -> float:
+    """Where the derivative along the direction crosses zero, by a chord; it grows with the length (convexity)."""
+    linear = float(objective.tilt @ direction) + objective.strength * float(point @ direction)
+    slopes = sums / objective.size + linear + LENGTHS * (objective.strength * float(direction @ direction))
+    below = np.flatnonzero(slopes <= 0)
+    if not below.size:  # shorter than the point's last digits: what is left of the slope is rounding
+        return float(LENGTHS[-1])
+    at = int(below[0])
+    if at == 0 or slopes[at] == 0:
+        return float(LENGTHS[at])
+    share = -slopes[at] / (slopes[at - 1] - slopes[at])
+    return float(LENGTHS[at] * (1 + share))
+
+
+def _factored(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
     """A Cholesky factor of the Hessian, with as much added to its diagonal as rounding demands.
 
     The factor only proposes steps, so this costs steps and no accuracy; an error would be an output that depends on the
@@ -145,86 +226,60 @@ def _factor(hessian: np.ndarray) -> tuple[np.ndarray, bool]:
     raise not_arrived()
 
 
-class _Problem:
-    """The objective and what Newton's method asks of it. Margins carry the label's sign."""
+def _by_factor(objective: Objective, gram: np.ndarray) -> Solve:
+    hessian = gram / objective.size
+    hessian[np.diag_indices_from(hessian)] += objective.strength
+    factor = _factored(hessian)
 
-    def __init__(
-        self, rows: UnitRows, signs: np.ndarray, loss: Loss, strength: float, tilt: np.ndarray, size: float
-    ) -> None:
-        self.rows, self.signs, self.loss = rows, signs, loss
-        self.strength, self.tilt, self.size = strength, tilt, size
-        self.is_fresh = True
-        self._tilt_norm = float(np.linalg.norm(tilt))
+    def solve(vector: np.ndarray) -> Generator[Question, Answer, np.ndarray]:
+        return cho_solve(factor, vector, check_finite=False)
+        yield  # a generator that asks nothing
 
-    def rounding(self, point: np.ndarray) -> float:
-        return _rounding(
-            self.rows.rows,
-            self.size,
-            self.rows.width,
-            self.loss.largest_curvature,
-            self.strength,
-            float(np.linalg.norm(point)),
-            self._tilt_norm,
-        )
+    return solve
 
-    def margins(self, point: np.ndarray) -> np.ndarray:
-        return self.signs * self.rows.times(point)
 
-    def gradient(self, point: np.ndarray, margins: np.ndarray, *, fresh: bool | None = None) -> np.ndarray:
-        # At the origin the margins are exact zeros.
-        self.is_fresh = bool(fresh) or not point.any()
-        pulled = self.rows.pull(self.signs * self.loss.slope(margins))
-        return pulled / self.size + self.strength * point + self.tilt
+def _by_products(objective: Objective, model: int, point: np.ndarray) -> Solve:
+    """Conjugate gradients: every product with the Hessian is one pass."""
 
-    def solver(self, margins: np.ndarray):
-        """A function that applies the inverse Hessian at these margins."""
-        weights = self.loss.curvature(margins) / self.size
-        if self.rows.width > _DENSE_FEATURES:
-            return lambda vector: self._conjugate_gradients(weights, vector)
-        # A Gram matrix in single precision errs by about a millionth, which must not exceed the strength.
-        hessian = self.rows.gram(weights, np.float64 if self.strength < _FINE_STRENGTH else np.float32)
-        hessian[np.diag_indices_from(hessian)] += self.strength
-        factor = _factor(hessian)
-        return lambda vector: cho_solve(factor, vector, check_finite=False)
-
-    def _conjugate_gradients(self, weights: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        def apply(direction: np.ndarray) -> np.ndarray:
-            direction = direction.ravel()
-            return self.rows.pull(weights * self.rows.times(direction)) + self.strength * direction
-
-        shape = (vector.size, vector.size)
-        solution, _ = cg(LinearOperator(shape, matvec=apply, dtype=np.float64), vector, rtol=1e-3, maxiter=200)  # type: ignore[call-arg]
+    def solve(vector: np.ndarray) -> Generator[Question, Answer, np.ndarray]:
+        solution, residual = np.zeros_like(vector), vector.copy()
+        direction, square = residual.copy(), float(residual @ residual)
+        goal = 1e-6 * square
+        for _ in range(_MOST_PRODUCTS):
+            answer = yield Question(model, point, vector=direction)
+            product = answer.pulled / objective.size + objective.strength * direction
+            length = square / max(float(direction @ product), 1e-300)
+            solution += length * direction
+            residual -= length * product
+            following = float(residual @ residual)
+            if following <= goal:
+                break
+            direction, square = residual + following / square * direction, following
         return solution
 
-    def step(
-        self,
-        point: np.ndarray,
-        margins: np.ndarray,
-        direction: np.ndarray,
-        change: np.ndarray,
-        gradient: np.ndarray,
-    ) -> float:
-        """A step length at which the derivative along the direction is a tenth of what it was at the start, or less.
+    return solve
 
-        The derivative is increasing in the length (convexity), so doubling and bisection find one. Values of the
-        objective are not compared: near the minimum they differ by less than their rounding. A full step that merely
-        shrinks the derivative is not enough: hinge losses with little strength then take hundreds of steps.
-        """
-        start = float(gradient @ direction)
-        linear = float(self.tilt @ direction) + self.strength * float(point @ direction)
-        square = self.strength * float(direction @ direction)
 
-        def derivative(length: float) -> float:
-            slopes = self.loss.slope(margins + length * change)
-            return float(slopes @ change) / self.size + linear + length * square
+def minimise_together(
+    objectives: Sequence[Objective], ask: Callable[[list[Question]], list[Answer]]
+) -> list[Minimiser]:
+    """All models at once: every pass answers each model that is not done.
 
-        low, high, length = 0.0, math.inf, 1.0
-        for _ in range(60):
-            slope = derivative(length)
-            if abs(slope) <= 0.1 * abs(start):
-                break
-            low, high = (low, length) if slope > 0 else (length, high)
-            length = 2 * length if math.isinf(high) else (low + high) / 2
-            if high - low < 0.02 * length:  # what is left of the slope is rounding
-                break
-        return length
+    >>> from sfumato.learn.losses import LogisticLoss
+    >>> objective = Objective(LogisticLoss(), 1, 1, 1, 1.0, np.array([-2.0]), 1e-9)
+    >>> quadratic = lambda asked: [Answer(one.point, np.eye(1)) for one in asked]  # the loss is ½f²
+    >>> [round(float(found.point[0]), 9) for found in minimise_together([objective], quadratic)]
+    [1.0]
+    """
+    running = [newton(objective, model) for model, objective in enumerate(objectives)]
+    found: dict[int, Minimiser] = {}
+    questions = [next(one) for one in running]
+    while questions:
+        following = []
+        for question, answer in zip(questions, ask(questions), strict=True):
+            try:
+                following.append(running[question.model].send(answer))
+            except StopIteration as end:
+                found[question.model] = end.value
+        questions = following
+    return [found[model] for model in range(len(objectives))]

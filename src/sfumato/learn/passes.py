@@ -15,7 +15,7 @@ from sfumato.errors import InputError
 from sfumato.learn.arrays import as_matrix
 from sfumato.learn.bounds import Bounds, settle_bounds
 from sfumato.learn.seeds import Seeds
-from sfumato.learn.stream_sums import NormCounts, Passes, Statistic
+from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, Statistic
 
 __all__ = ["ArrayPasses", "Passes", "bounds_by_sums", "device_matrix", "remember_columns"]
 
@@ -25,6 +25,7 @@ class ArrayPasses:
 
     def __init__(self, matrix: Any, target: Any) -> None:
         self._matrix, self._target = matrix, target
+        self._prepared: tuple[Any, Any] | None = None
 
     @property
     def rows(self) -> int:
@@ -35,7 +36,13 @@ class ArrayPasses:
         return int(self._matrix.shape[1])
 
     def total(self, statistic: Statistic) -> list[np.ndarray]:
-        return statistic(self._matrix, self._target)
+        if not isinstance(statistic, MarginSums | JointSums):
+            return statistic(self._matrix, self._target)
+        # Norms and random features are the same in every pass: rows are prepared once.
+        key = (statistic.shape, statistic.features)
+        if self._prepared is None or self._prepared[0] != key:
+            self._prepared = (key, statistic.prepared(self._matrix))
+        return statistic.of(self._prepared[1], self._target)
 
     def check_unchanged(self) -> None:
         """Whoever holds the matrix does not change it during a fit, as for any array."""

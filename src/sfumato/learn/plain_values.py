@@ -26,8 +26,10 @@ from sfumato.learn.bounds import Bounds
 from sfumato.learn.calibration import Budget, TrainingPlan
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import KernelPlan
 from sfumato.learn.kernel_spread import Spread
+from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
@@ -36,7 +38,10 @@ __all__ = ["ValueReader", "as_plain"]
 #: Records that are rebuilt from their fields. The seed of a mechanism is no part of what it is.
 _RECORDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (Bounds, Budget, Gaussian, KernelPlan, Laplace, NormGamma, PermuteAndFlip, Spread, TrainingPlan)
+    for kind in (
+        *(Bounds, Budget, Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma),
+        *(PermuteAndFlip, SmoothedHinge, Spread, TrainingPlan),
+    )
 }
 _SEED = "random_state"
 _NUMBERS = re.compile(r"[<|][fiub][1248]")

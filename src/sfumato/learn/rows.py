@@ -221,6 +221,27 @@ class UnitRows:
             total[-1, -1] = self.constant**2 * self._sum(weights)
         return total
 
+    def signed_gram(self, weights: np.ndarray) -> np.ndarray:
+        """Σ weight·row·rowᵀ for weights of either sign, for directions only."""
+        if self._stretch is not None:
+            weights = weights * self._stretch**2
+        total, scaled = np.zeros((self.width, self.width)), weights * self.factor
+        for part in self._blocks():
+            block = self.matrix[part]
+            if sparse.issparse(block):
+                left = sparse.diags_array(self.factor[part]) @ block
+                inner = (left.T @ (sparse.diags_array(weights[part]) @ left)).toarray()
+            else:
+                left = block * self.factor[part, None]
+                inner = left.T @ (left * weights[part, None])
+            total[: self.columns, : self.columns] += inner
+            if self.constant:
+                total[: self.columns, -1] += self.constant * (block.T @ scaled[part])
+        if self.constant:
+            total[-1, : self.columns] = total[: self.columns, -1]
+            total[-1, -1] = self.constant**2 * self._sum(weights)
+        return total
+
     def exact_gram(self) -> np.ndarray:
         """Σ row·rowᵀ in double precision."""
         return self.gram(np.ones(self.rows), precision=np.float64)

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from sfumato.core.events.event import Event, GaussianEvent, Repeated
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent, objective_loss
 from sfumato.core.guarantee import PureDP
 from sfumato.core.renyi import two_point_rdp
@@ -41,7 +42,7 @@ class RunCost:
     """One run: Gaussian acts of total `mu`, `objective` (Gaussian objective perturbation), `pure` acts by their ε."""
 
     mu: float
-    objective: ObjectiveDP | None = None
+    objective: ObjectiveDP | JointObjectiveEvent | None = None
     pure: tuple[float, ...] = ()
 
     @classmethod
@@ -54,6 +55,13 @@ class RunCost:
                 squares.append(count * event.mu**2)
             elif isinstance(event, ObjectivePerturbationEvent) and event.noise == "gaussian" and objective is None:
                 objective = ObjectiveDP(event.moved, event.shift, count)
+            elif (
+                isinstance(event, JointObjectiveEvent)
+                and event.noise == "gaussian"
+                and objective is None
+                and count == 1
+            ):
+                objective = event
             elif isinstance(cost := event.guarantee(), PureDP) and len(pure) + count <= _MOST_PURE:
                 pure += [cost.eps] * count
             else:
@@ -66,18 +74,25 @@ class RunCost:
 
     def deltas(self, epsilons: np.ndarray) -> np.ndarray:
         """δ at each ε; several models are counted with their Rényi curve, which is looser and much faster."""
-        if self.pure and not (self.objective and self.objective.count > 1):
+        if self.pure and not self._by_curve:
             # The worst ε-DP act loses ε with odds e^ε : 1, else gains it; losses are rounded up as core's grid rounds.
             first, rest, near = self.pure[0], RunCost(self.mu, self.objective, self.pure[1:]), epsilons - _ROUNDING
             lost = 1 / (1 + math.exp(-first))
             return lost * rest.deltas(near - first) + (1 - lost) * rest.deltas(near + first)
         if self.objective is None:
             return _gaussian(self.mu, epsilons)
-        if self.objective.count > 1:
+        if self._by_curve or not isinstance(self.objective, ObjectiveDP):
             return np.array([self._delta_by_curve(float(epsilon)) for epsilon in epsilons])
         grid = objective_loss(self.objective.mu, self.objective.shift, self.objective.mu / _CELLS)
         losses = grid.lowest + grid.width * np.arange(grid.masses.size)
         return _gaussian(self.mu, epsilons[:, None] - losses[None, :]) @ grid.masses + grid.infinite
+
+    @property
+    def _by_curve(self) -> bool:
+        """Whether several models, or several classes at once, leave nothing but the Rényi curve."""
+        return self.objective is not None and not (
+            isinstance(self.objective, ObjectiveDP) and self.objective.count == 1
+        )
 
     def _delta_by_curve(self, epsilon: float) -> float:
         curve = np.array([self.rdp(float(order)) for order in _ORDERS])

@@ -1,10 +1,10 @@
-"""Fit an estimator by sums over a table that is never in memory as a whole, or that lies on a device.
+"""Fit any estimator that can be fitted by sums, over a table that is never in memory as a whole.
 
 In:   an unfitted estimator and Passes: something that can sum a statistic over all its rows.
-Out:  the estimator, fitted as by its own `fit`: the same plan, noise, certificate and words.
-Not here: files and clusters (run/engine/fit.py), the statistics (learn/stream_sums.py).
+Out:  the estimator, fitted by its own `fit_by_sums`: the same plan, noise, certificate and words as in memory.
+Not here: files and clusters (run/engine/fit.py), the statistics (learn/stream_sums.py), arrays (learn/passes.py).
 
-Sums leave the passes exact. Noise is added once, here, after the last pass and after the table was found unchanged; a
+Sums leave the passes exact. Noise is added once, after the last pass and after the table was found unchanged; a
 pass that is repeated because a worker died repeats a sum and draws nothing.
 """
 
@@ -16,17 +16,15 @@ import numpy as np
 
 from sfumato.errors import DataError, InputError
 from sfumato.learn.arrays import is_device_array, to_device, to_host
-from sfumato.learn.base import PrivateLinearClassifier, positive_codes
+from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import LedgerLike, fitting
 from sfumato.learn.kernel_base import check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
 from sfumato.learn.linear import PrivateLinearRegression
-from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix, remember_columns
-from sfumato.learn.rows import UnitRows
+from sfumato.learn.passes import ArrayPasses, Passes, device_matrix, remember_columns
 from sfumato.learn.seeds import seed_from
-from sfumato.learn.stream_newton import Answer, Minimiser, Objective, Question, minimise_together
-from sfumato.learn.stream_sums import ClassSums, MarginSums, RowShape, answers_from
+from sfumato.learn.stream_sums import ClassSums
 from sfumato.learn.table import checked_labels, declared_classes
 
 __all__ = ["fit_by_sums", "fit_on_device", "streamed_classes"]
@@ -48,8 +46,14 @@ def fit_by_sums(
 
 def _fit_by_sums(estimator: Any, passes: Passes) -> Any:
     if isinstance(estimator, PrivateLinearClassifier):
-        estimator._begin()
-        return _fit_classifier(estimator, passes)
+        if getattr(estimator, "calibration", "public") != "public":
+            raise InputError(
+                "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
+            )
+        classes = streamed_classes(estimator)
+        assert classes is not None
+        remember_columns(estimator, passes)
+        return estimator.fit_by_sums(passes, np.asarray(classes))
     if isinstance(estimator, PrivateLinearRegression):
         remember_columns(estimator, passes)
         return estimator.fit_by_sums(passes)
@@ -72,55 +76,6 @@ def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:
             "spent."
         )
     return tuple(declared.tolist())
-
-
-def _fit_classifier(estimator: Any, passes: Passes) -> Any:
-    epsilon, delta = estimator._checked_budget()
-    if getattr(estimator, "calibration", "public") != "public":
-        raise InputError(
-            "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
-        )
-    classes = streamed_classes(estimator)
-    assert classes is not None
-    estimator.classes_ = np.asarray(classes)
-    columns = remember_columns(estimator, passes)
-    seeds = seed_from(estimator.random_state)
-    estimator._pay(passes.rows, columns)
-    bounds = bounds_by_sums(estimator, passes, epsilon, seeds)
-    plan = estimator._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
-    estimator._warn_if_hopeless(plan)
-    budget, loss = plan.budget, estimator._loss()
-    shape = RowShape(
-        estimator._row_norm(bounds.norm),
-        estimator._constant(),
-        estimator._stretches(),
-        budget.nonzeros if budget.law == "laplace" else None,
-    )
-    template = estimator._expanded(np.zeros((1, columns)))  # also draws the frequencies, which no row influences
-    rows = UnitRows(template, shape.norm, shape.constant)
-
-    def ask(questions: list[Question]) -> list[Answer]:
-        features = getattr(estimator, "features_", None)
-        sums = MarginSums(shape, loss, tuple(questions), tuple(positive_codes(budget.models)), features)
-        return answers_from(questions, passes.total(sums))
-
-    def solve(tilts: Any) -> list[Minimiser]:
-        found = minimise_together(
-            [
-                Objective(
-                    rows.width, passes.rows, budget.size, loss.largest_curvature, plan.regularization, tilt,
-                    plan.tolerance,
-                )
-                for tilt in tilts
-            ],
-            ask,
-        )  # fmt: skip
-        passes.check_unchanged()
-        return found
-
-    estimator._train(plan, rows.width, solve, seeds)
-    estimator._store(plan, rows, bounds)
-    return estimator
 
 
 def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
@@ -153,14 +108,13 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
 
 
 def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
-    """Fit on a torch tensor or CuPy array where it lies; noise is drawn on the host, `coef_` is there too."""
+    """Fit a kernel classifier on a torch tensor or CuPy array where it lies; noise is drawn on the host."""
     matrix = device_matrix(estimator, X)
     labels = to_host(y) if is_device_array(y) else y
     given = estimator.classes
     codes, classes = checked_labels(labels, int(matrix.shape[0]), declared_classes(given))
-    passes = ArrayPasses(matrix, to_device(codes, matrix))
     estimator.classes = classes
     try:
-        return fit_by_sums(estimator, passes)
+        return fit_by_sums(estimator, ArrayPasses(matrix, to_device(codes, matrix)))
     finally:
         estimator.classes = given

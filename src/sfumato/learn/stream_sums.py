@@ -2,7 +2,7 @@
 
 In:   a matrix (of the host or a device) and its labels or targets.
 Out:  lists of arrays; the sums of the table are their sums over all batches.
-Not here: reading batches (run/engine/fit.py), what is asked (learn/stream_newton.py), noise: sums leave a worker exact.
+Not here: reading batches (run/engine/fit.py), what is asked (learn/newton.py), noise: sums leave a worker exact.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from sfumato.learn.bounds import norm_counts
 from sfumato.learn.device_features import device_class_sums
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
+from sfumato.learn.newton import LENGTHS, Answer, Question
 from sfumato.learn.rows import BLOCK, UnitRows
-from sfumato.learn.stream_newton import LENGTHS, Answer, Question
 from sfumato.learn.table import label_places, unknown_labels
 
 __all__ = [
     "BatchReader",
     "ClassSums",
+    "JointSums",
     "MarginSums",
     "NormCounts",
     "Passes",
@@ -93,24 +95,93 @@ class MarginSums:
     questions: tuple[Question, ...]
     positive: tuple[int, ...]
     features: Any = None
+    fine: bool = False
+
+    def prepared(self, matrix: Any) -> UnitRows | DeviceRows:
+        return self.shape.rows(matrix if self.features is None else self.features(matrix))
 
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
-        if self.features is not None:
-            matrix = self.features(matrix)
-        rows = self.shape.rows(matrix)
-        sums: list[np.ndarray] = []
-        for question in self.questions:
-            signs = _signs(target, self.positive[question.model], matrix)
-            margins = signs * rows.times(to_device(question.point, matrix))
-            if question.direction is not None:
-                change = signs * rows.times(to_device(question.direction, matrix))
-                slopes = (self.loss.slope(margins + float(length) * change) for length in LENGTHS)
-                sums.append(np.array([float(summed(slope * change)) for slope in slopes]))
-                continue
-            sums.append(rows.pull(signs * self.loss.slope(margins)))
+        return self.of(self.prepared(matrix), target)
+
+    def of(self, rows: UnitRows | DeviceRows, target: Any) -> list[np.ndarray]:
+        return [total for question in self.questions for total in self._sums(rows, target, question)]
+
+    def _sums(self, rows: Any, target: Any, question: Question) -> Iterator[np.ndarray]:
+        like = rows.matrix
+        signs = _signs(target, self.positive[question.model], like)
+        margins = signs * rows.times(to_device(question.point, like))
+        if question.direction is not None:
+            change = signs * rows.times(to_device(question.direction, like))
+            slopes = (self.loss.slope(margins + float(length) * change) for length in LENGTHS)
+            yield np.array([float(summed(slope * change)) for slope in slopes])
+        elif question.vector is not None:
+            yield rows.pull(self.loss.curvature(margins) * rows.times(to_device(question.vector, like)))
+        else:
+            yield rows.pull(signs * self.loss.slope(margins))
             if question.hessian:
-                sums.append(rows.gram(self.loss.curvature(margins)))
-        return sums
+                curvature = self.loss.curvature(margins)
+                exactly = self.fine and isinstance(rows, UnitRows)
+                yield rows.gram(curvature, np.float64) if exactly else rows.gram(curvature)
+
+
+@dataclass(frozen=True)
+class JointSums:
+    """The same for a loss of all classes' scores; coefficients are outputs × width, one after the other."""
+
+    shape: RowShape
+    loss: JointLoss
+    questions: tuple[Question, ...]
+    features: Any = None
+
+    def prepared(self, matrix: Any) -> UnitRows | DeviceRows:
+        return self.shape.rows(matrix if self.features is None else self.features(matrix))
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        return self.of(self.prepared(matrix), target)
+
+    def of(self, rows: UnitRows | DeviceRows, target: Any) -> list[np.ndarray]:
+        right = self.loss.one_hot(target, rows.matrix)
+        return [total for question in self.questions for total in self._sums(rows, right, question)]
+
+    def _sums(self, rows: Any, right: Any, question: Question) -> Iterator[np.ndarray]:
+        basis = to_device(self.loss.basis, rows.matrix)
+        outputs = self._outputs(rows, question.point)
+        scores = outputs @ basis.T
+        if question.direction is not None:
+            change = self._outputs(rows, question.direction) @ basis.T
+            steps = (self.loss.chances(scores + float(length) * change, right) for length in LENGTHS)
+            yield np.array([float(summed((chances - right) * change)) for chances in steps])
+            return
+        chances = self.loss.chances(scores, right)
+        if question.vector is not None:
+            change = self._outputs(rows, question.vector) @ basis.T
+            moved = chances * (change - summed(chances * change, 1)[:, None]) * self.loss.score_curvature
+            yield self._pulled(rows, moved @ basis)
+            return
+        yield self._pulled(rows, (chances - right) @ basis)
+        if question.hessian:
+            yield self._hessian(rows, chances, basis)
+
+    def _outputs(self, rows: Any, point: np.ndarray) -> Any:
+        library = namespace(rows.matrix)
+        weights = point.reshape(self.loss.outputs, -1)
+        return library.stack([rows.times(to_device(one, rows.matrix)) for one in weights], axis=1)
+
+    def _pulled(self, rows: Any, slopes: Any) -> np.ndarray:
+        return np.concatenate([rows.pull(slopes[:, place]) for place in range(self.loss.outputs)])
+
+    def _hessian(self, rows: Any, chances: Any, basis: Any) -> np.ndarray:
+        """Blocks Σ (basisᵀ(diag p - ppᵀ)basis)_ab·row·rowᵀ."""
+        outputs, width = self.loss.outputs, rows.width
+        means, total = chances @ basis, np.empty((outputs * width, outputs * width))
+        for one in range(outputs):
+            for other in range(one + 1):
+                product = basis[:, one] * basis[:, other]
+                weights = (chances @ product - means[:, one] * means[:, other]) * self.loss.score_curvature
+                block = rows.signed_gram(weights)
+                total[one * width : (one + 1) * width, other * width : (other + 1) * width] = block
+                total[other * width : (other + 1) * width, one * width : (one + 1) * width] = block.T
+        return total
 
 
 def _signs(codes: Any, positive: int, like: Any) -> Any:
@@ -122,7 +193,7 @@ def _signs(codes: Any, positive: int, like: Any) -> Any:
 
 
 def answers_from(questions: Sequence[Question], sums: Sequence[np.ndarray]) -> list[Answer]:
-    """The sums of MarginSums, sorted back to the questions."""
+    """The sums of MarginSums or JointSums, sorted back to the questions."""
     waiting = iter(sums)
     return [Answer(next(waiting), next(waiting) if question.hessian else None) for question in questions]
 

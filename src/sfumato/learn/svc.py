@@ -14,11 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import positive
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.learn.base import PrivateLinearClassifier, positive_codes
 from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.features import FourierFeatures
+from sfumato.learn.joint_loss import JointLoss
+from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
 from sfumato.learn.probabilities import PUBLIC_CURVE, chances, counts_noise, fitted_curve, score_counts
 from sfumato.learn.seeds import seed_from
@@ -29,11 +32,12 @@ __all__ = ["PrivateSVC"]
 class PrivateSVC(PrivateLinearClassifier):
     """A support vector machine that costs `epsilon` and `delta` once, at `fit`.
 
-    `loss` is the hinge with its corner rounded over ±`h`. With `kernel="rbf"` rows are replaced by `n_components`
+    `loss` is the hinge with its corner rounded over ±`h`; more than two classes are trained together, with the hinge of
+    the largest score rounded at temperature `h`. With `kernel="rbf"` rows are replaced by `n_components`
     random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without the data and
-    are part of the model (`features_`). Probabilities come from a public curve, or from one that is fitted to noisy
-    counts: `calibration=0.1` spends a tenth of the budget on them. The other parameters are those of
-    PrivateLogisticRegression.
+    are part of the model (`features_`). gamma="auto" is the rule of `plan_kernel` for a box whose corners have
+    `norm`. Probabilities come from a public curve, or from one that is fitted to noisy counts: `calibration=0.1` spends
+    a tenth of the budget on them. The other parameters are those of PrivateLogisticRegression.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
@@ -50,7 +54,7 @@ class PrivateSVC(PrivateLinearClassifier):
         loss: Literal["huber", "smoothed_hinge"] = "huber",
         h: float = 0.5,
         kernel: Literal["linear", "rbf"] = "linear",
-        gamma: float = 1.0,
+        gamma: float | Literal["auto"] = "auto",
         n_components: int = 100,
         method: Method = "objective",
         regularization: float | Literal["auto"] = "auto",
@@ -86,17 +90,31 @@ class PrivateSVC(PrivateLinearClassifier):
         self.spend_on_bounds = spend_on_bounds
         self.calibration = calibration
 
-    def _begin(self) -> None:
+    def _begin(self, records: int) -> None:
         if self.kernel not in ("linear", "rbf"):
             raise InputError(f"kernel must be 'linear' or 'rbf', not {self.kernel!r}. Nothing was spent.")
         self.features_ = None
         if self.kernel == "rbf":
-            self.features_ = FourierFeatures(self.gamma, self.n_components, self.norm, seed_from(self.random_state))
+            self.features_ = FourierFeatures(
+                self._bandwidth(records), self.n_components, self.norm, seed_from(self.random_state)
+            )
+
+    def _bandwidth(self, records: int) -> float:
+        """As given; or by the kernel classifiers' public rule, for a box of width 2 whose corners have the norm."""
+        if self.gamma != "auto":
+            return positive(self.gamma, "gamma")
+        columns = self.n_features_in_
+        rule = plan_kernel(records, columns, len(self.classes_), float(self.epsilon), float(self.delta))
+        return rule.gamma * columns / (float(self.norm) ** 2 if self.norm is not None else columns)
 
     def _loss(self) -> Loss:
         if self.loss not in ("huber", "smoothed_hinge"):
             raise InputError(f"loss must be 'huber' or 'smoothed_hinge', not {self.loss!r}. Nothing was spent.")
         return HuberLoss(self.h) if self.loss == "huber" else SmoothedHinge(self.h)
+
+    def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
+        self._loss()  # checks the name of the loss
+        return JointLoss(classes, margin=1.0, temperature=self.h, full=full)
 
     def _columns(self, columns: int) -> int:
         return columns if self.kernel == "linear" else 2 * ((self.n_components + 1) // 2)
