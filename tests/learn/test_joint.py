@@ -155,7 +155,6 @@ def test_less_noise_than_one_against_the_rest():
         plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, 10**7, 5), JointLoss(classes), "objective", 0.01)
         assert plan.tilt is not None
         scales[classes] = plan.tilt.scale
-    # One model against the rest for each class would need 14.5, 26.6 and 84.
     assert scales[3] == pytest.approx(12.43, abs=0.1)
     assert scales[10] == pytest.approx(13.4, abs=0.2)
     assert scales[100] == pytest.approx(15.0, abs=0.3)
