@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.lang.asked import Named, named_in, number_in
@@ -198,7 +198,8 @@ def _possible(entry: AggregateDeclaration, name: str, groups: Sequence[Group], s
             continue
         if not entry.question.of_expectations and node.is_random and entry.place("values") is not None:
             square = group.inference(shared).expected(Power(Reference(name), 2))
-            highest = square.interval({n.name: n.domain or n.bounds for n in (*shared, *group.nodes)})
+            nodes = (*shared, *group.nodes)
+            highest = square.interval({n.name: n.domain if isinstance(n.domain, Domain) else n.bounds for n in nodes})
             root = (highest.intersect(0.0, math.inf) if highest.bounded else highest).sqrt()
             found.append(Bounds(-root.high, root.high, root.reason))
         else:

@@ -58,11 +58,11 @@ def _settled(
     classes: Mapping[Noise, tuple[Request, ...]],
     settle: Settle,
 ) -> Settled | None:
-    noises = {request.observer: noise for noise, own in classes.items() for request in own}
+    noises: dict[str, Noise] = {request.observer: noise for noise, own in classes.items() for request in own}
     asked = {request.observer: request.requirement.guarantee for own in classes.values() for request in own}
     groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
     crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
-    found = {noise: settle(own, noise, {}) for noise, own in classes.items()}
+    found: dict[Noise, Settled] = {noise: settle(own, noise, {}) for noise, own in classes.items()}
     scales: dict[str, float] = {}
     for group in crossing:
         scale = _scale(group, found, asked)

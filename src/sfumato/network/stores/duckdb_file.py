@@ -31,7 +31,7 @@ class DuckDBFile(Store):
     def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
         import duckdb
 
-        settings = {
+        settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "enable_external_access": False,
