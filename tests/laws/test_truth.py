@@ -186,7 +186,7 @@ def test_the_generator_covers_what_studies_ask():
         assert text.count(word) >= 3, word
     kinds = {number.kind for case in cases for numbers in case.expected.values() for number in numbers}
     spreads = {"variance", "covariance", "correlation"}
-    assert kinds == {"count", "sum", "mean", "moment2", "histogram", "shared", *spreads}
+    assert kinds == {"count", "sum", "mean", "moment2", "histogram", "quantile", "shared", *spreads}
     assert any(not number.known for case in cases for numbers in case.expected.values() for number in numbers)
     assert max(len({observer for _, observer in case.expected}) for case in cases) == 3
     assert sum(bool(case.each) for case in cases) >= 5

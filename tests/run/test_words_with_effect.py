@@ -93,7 +93,7 @@ def test_bins_never_share_a_label(cuts):
     labels = node.question.parts()
     assert len(set(labels)) == len(labels) == len(node.question.axes[0].cuts) + 1
     ends = [label.split("[")[1].rstrip(")").split(", ") for label in labels]
-    assert [float(low) for low, _ in ends[1:]] == list(node.cuts)
+    assert [float(low) for low, _ in ends[1:]] == list(node.question.axes[0].cuts)
 
 
 def test_dates_as_numbers_are_shown_whole():

@@ -418,8 +418,8 @@ class Quantile(Quantiles):
     """Several quantiles of one variable.
 
     >>> ages = Quantile(values=("age(P)",), ranges=((0.0, 110.0),), numbers=(0.25, 0.75), everybody=True)
-    >>> ages.size, ages.bins, round(ages.moves().l2, 2)
-    (2, 3279, 2.48)
+    >>> ages.size, round(ages.moves().l2, 2)
+    (2, 2.48)
     """
 
     numbers: tuple[float, ...] = ()
