@@ -77,3 +77,21 @@ def test_a_promise_of_every_kind_beside_every_other():
         text = HEAD.replace("zcdp(0.1)", first) + PRESS.replace("dp(0.2)", second)
         plan = make_plan(text)
         assert all(finding.ok for finding in derive(plan, plan.network)), (first, second)
+
+
+def test_a_collusion_inside_another_one_keeps_its_own_promise():
+    """Those who may combine little are not held to what a larger group of others may."""
+    counts = "".join(
+        f"count(c{i}, (p(P), x(P) > {i})). publish(y{i}, c{i}, o(bob)). publish(w{i}, c{i}, o(dora)).\n"
+        for i in range(1, 20)
+    )
+    asked = {"bob": "dp(1, 0.000001)", "carl": "dp(0.5, 0.000001)", "dora": "dp(8, 0.000001)"}
+    stated = "".join(f"privacy_requirement(o({who}), d, {what}).\n" for who, what in asked.items())
+    groups = (("bob", "carl"), ("bob", "carl", "dora"), ("bob", "carl", "dora", "press"))
+    said = "".join(f"collude([{', '.join(group)}]).\n" for group in groups)
+    text = HEAD.split("privacy_requirement")[0] + PRESS + stated + "publish(squares, q, o(carl)).\n" + counts + said
+    plan = make_plan(text, sizes={"d": 5000})
+    promised = {one.observers: one.asked for one in plan.promises}
+    for group in groups:
+        assert compose(plan.events("d", group)).implies(promised[group]) is True
+    assert all(finding.ok for finding in derive(plan, plan.network))

@@ -87,7 +87,7 @@ def test_other_pages_cannot_ask_for_anything(client, desk, headers):
 def test_only_json_is_read(client):
     answer = client.post("/do/plan", content="text=x", headers={**OWN, "content-type": "text/plain"})
     assert answer.status_code == 415
-    for body in ("[]", "{", '{"text": 3}', "null"):
+    for body in ("[]", "{", '{"text": 3}', "null", '{"text": "\\ud800"}'):
         answer = client.post("/do/plan", content=body, headers={**OWN, "content-type": "application/json"})
         assert answer.status_code == 409
     assert client.post("/do/plan", json={"text": "x" * 3_000_000}, headers=OWN).status_code == 409

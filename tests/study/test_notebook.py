@@ -40,7 +40,7 @@ def shown(tmp_path_factory):
         .classifier("c", [EVIL], to="<b>public", name="model")
     )
     plan = study.plan(size=300)
-    release = plan.run(ledger=folder / "ledger.db", grant=True)
+    release = plan.run(ledger=Ledger(folder / "ledger.db"), grant=True)
     schema = Schema({EVIL: Interval(0, 10), "c": Categories(["<a>", "b"])})
     rows = generator.normal(size=(2000, 3)) / 4
     fitted = PrivateLogisticRegression(epsilon=2.0, delta=1e-6, norm=1.0).fit(rows, (rows[:, 0] > 0).astype(int))

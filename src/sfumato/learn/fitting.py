@@ -151,9 +151,15 @@ class PrivateEstimator(FittedShown, BaseEstimator):
     @property
     def not_covered_(self) -> tuple[str, ...]:
         """What `guarantee_` does not speak of: it covers what this fit drew from the rows it was handed."""
-        return (_BEFORE, SCORES)
+        undeclared = (_LABELS,) if getattr(self, "classes", ()) is None else ()
+        return (*undeclared, _BEFORE, SCORES)
 
 
+#: A person whose label nobody else has would show in the list of classes.
+_LABELS = (
+    "which labels occur: they were read from y. Pass classes=[…], the list that is public, and an unlisted label is "
+    "refused instead"
+)
 #: What no estimator can see from inside a scikit-learn Pipeline.
 _BEFORE = (
     "whatever was learned from the rows before fit was handed them: a fitted scaler, encoder, selection of columns. "

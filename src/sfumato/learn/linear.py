@@ -119,11 +119,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         check_row_count(passes.rows)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
+        # Whatever may be refused is refused before anything is reserved.
+        constant = intercept_share(self.fit_intercept, self.schema)
+        strength = None if self.regularization == "auto" else positive(self.regularization, "regularization")
         self._pay()
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
-        shape = RowShape(bounds.norm, intercept_share(self.fit_intercept, self.schema))
+        shape = RowShape(bounds.norm, constant)
         rows = UnitRows(np.zeros((1, self.n_features_in_)), shape.norm, shape.constant)
-        strength = None if self.regularization == "auto" else positive(self.regularization, "regularization")
         purse = Purse(epsilon - bounds.epsilon, delta, self.adjacency)
         sums = [float(total) for total in passes.total(TargetSums(low, high))]
         passes.check_unchanged()

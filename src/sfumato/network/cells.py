@@ -158,10 +158,14 @@ def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
 
 
 def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str:
-    _check_type(node, raw, kind, _WORDS if domain.scalar == "str" else _NUMBERS, f"categories of type {domain.scalar}")
+    truths = set(domain.values) <= _BOOLEANS
+    # Words that are no truth values would all be unlisted in a column of truth values.
+    words = _WORDS if truths else _WORDS - {"BOOLEAN"}
+    need = "categories of type str (of truth values: [false, true])" if domain.scalar == "str" else "whole numbers"
+    _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
-    if set(domain.values) <= _BOOLEANS:
-        compared = f"lower({compared})"
+    if truths:  # 1 and 0 too, as SQLite writes them
+        compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
     cases = []
     for place, level in enumerate(domain.values):
         literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))

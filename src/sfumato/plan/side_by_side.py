@@ -71,12 +71,13 @@ def _settled(
         scales |= {observer: min(scale, scales.get(observer, 1.0)) for observer in group}
     if any(scale < 1.0 for scale in scales.values()):
         found = {noise: settle(own, noise, scales) for noise, own in classes.items()}
-    promises = [p for one in found.values() for p in one.promises if not _is_part(p, crossing)]
+    promises = [p for one in found.values() for p in one.promises if not _is_part(p, crossing, groups)]
     for group in crossing:
         promise = _together(dataset, group, found, asked)
         if promise is None:
             return None
         promises.append(promise)
+    promises = list({frozenset(one.observers): one for one in reversed(promises)}.values())[::-1]
     planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
     return Settled(
         "side by side",
@@ -88,9 +89,10 @@ def _settled(
     )
 
 
-def _is_part(promise: Promise, crossing: Sequence[frozenset[str]]) -> bool:
-    """A promise to colluders of one kind of noise is part of the promise to all of them."""
-    return len(promise.observers) > 1 and any(set(promise.observers) <= group for group in crossing)
+def _is_part(promise: Promise, crossing: Sequence[frozenset[str]], declared: Sequence[frozenset[str]]) -> bool:
+    """A promise to colluders of one kind of noise is part of the promise to all of them, unless it was asked for."""
+    observers = frozenset(promise.observers)
+    return len(observers) > 1 and observers not in declared and any(observers <= group for group in crossing)
 
 
 def _costs(group: frozenset[str], found: Mapping[Noise, Settled]) -> list[Guarantee]:

@@ -112,6 +112,10 @@ async def _body(request: Request) -> dict[str, Any]:
         asked = None
     if not isinstance(asked, dict) or not isinstance(asked.get("text", ""), str):
         raise InputError("This is no question the studio knows.")
+    try:
+        asked.get("text", "").encode()
+    except UnicodeEncodeError:
+        raise InputError("This text has half of a character in it. Write it again.") from None
     return asked
 
 

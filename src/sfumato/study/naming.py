@@ -39,7 +39,10 @@ def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dic
     def cell(key: str, value: str) -> Any:
         return cells[key].get(value, value) if key in cells else _number(named(value))
 
-    return [{**group, **{named(key): cell(key, value) for key, value in label.items()}} for label in labels]
+    # An empty cell says that a number is about all values of that variable.
+    return [
+        {**group, **{named(key): cell(key, value) for key, value in label.items() if value != ""}} for label in labels
+    ]
 
 
 def _number(text: str) -> float | str:
@@ -73,8 +76,14 @@ def table_of(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dic
     """Columns from (key, numbers) records; a key that only some records have is empty in the others."""
     keys = list(dict.fromkeys(name for key, _ in rows for name in key))
     numbers = list(dict.fromkeys(name for _, values in rows for name in values))
-    made = {name: [_plain(key.get(name)) for key, _ in rows] for name in keys}
+    made = {name: _alike([_plain(key.get(name)) for key, _ in rows]) for name in keys}
     return {**made, **{name: [values.get(name) for _, values in rows] for name in numbers}}
+
+
+def _alike(cells: list[Any]) -> list[Any]:
+    """A column of one type: where classes of numbers stand beside values, all of them are text."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    return cells if len(kinds) <= 1 else [None if cell is None else str(cell) for cell in cells]
 
 
 def _plain(value: Any) -> Any:

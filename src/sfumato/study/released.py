@@ -65,11 +65,17 @@ class StudyRelease(Shown):
             named = {show(column.atom): column.name for column in network.spec.columns}
             return one.values.rename_columns([named.get(name, name) for name in one.values.column_names])
         keys, seen = keys_of(network), {}
+        named = {show(column.atom): column.name for column in network.spec.columns}
+        drawn = {node.name for node in network.aggregates if node.question.only_drawn}
+        about = [name for name in one.values.column_names if name not in ("node", "part", *_NUMBERS)]
         rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         for row in one.values.to_pylist():
             place = seen[row["node"]] = seen.get(row["node"], -1) + 1
             known = keys.get(row["node"])
-            key = known[place] if known is not None else {"node": row["node"]}
+            if row["node"] in drawn:  # what it is about was found in the data
+                key = {named.get(name, name): row[name] for name in about}
+            else:
+                key = known[place] if known is not None else {"node": row["node"]}
             rows.append((key, {name: row[name] for name in _NUMBERS}))
         return table_of(rows)
 

@@ -157,7 +157,7 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     else:
         raise InputError(f"{name}: a domain is Interval(low, high), Categories([…]) or str, not {type(given).__name__}")
     if isinstance(domain, Categories) and domain.scalar == "bool":
-        raise InputError(f"{name}: truth values are numbers here: Interval(0, 1)")
+        return Categories(tuple("true" if value else "false" for value in domain.values))
     return domain
 
 

@@ -335,14 +335,15 @@ def _with_edges(
 
 
 def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
-    """The type of every column as its maker says; where only its cells could tell, as its domain does.
+    """The type of every column as its maker says; where its cells could have told it, as its domain does.
 
-    A list whose cells are whole numbers, but for one, must not be told from one without it.
+    A column whose cells are whole numbers, but for one, must not be told from one without it: numpy and pandas choose
+    a number's type by the cells they meet, so theirs says nothing (pandas' own Int64, Arrow and polars do).
     """
     found = {}
     for name, domain in schema.columns.items():
         given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
-        if untyped_cells(given, name) is None and str(getattr(given, "dtype", "")) != "object":
+        if untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype):
             found[name] = arrow.schema.field(name).type
         else:
             found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
