@@ -167,7 +167,7 @@ def test_the_law_finds_a_number_of_rows_that_is_told_although_it_is_protected():
     def told(self, look):
         return look.counted.rows
 
-    assert found(lambda patch: patch.setattr(release.SyntheticRelease, "_public_rows", told))
+    assert found(lambda patch: patch.setattr(release.SyntheticRelease, "public_rows", told))
 
 
 def test_the_law_finds_scores_against_what_nobody_published():

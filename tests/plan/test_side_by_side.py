@@ -89,7 +89,8 @@ def test_a_collusion_inside_another_one_keeps_its_own_promise():
     stated = "".join(f"privacy_requirement(o({who}), d, {what}).\n" for who, what in asked.items())
     groups = (("bob", "carl"), ("bob", "carl", "dora"), ("bob", "carl", "dora", "press"))
     said = "".join(f"collude([{', '.join(group)}]).\n" for group in groups)
-    text = HEAD.split("privacy_requirement", maxsplit=1)[0] + PRESS + stated + "publish(squares, q, o(carl)).\n" + counts + said
+    declared = HEAD.partition("privacy_requirement")[0]
+    text = declared + PRESS + stated + "publish(squares, q, o(carl)).\n" + counts + said
     plan = make_plan(text, sizes={"d": 5000})
     promised = {one.observers: one.asked for one in plan.promises}
     for group in groups:

@@ -148,12 +148,12 @@ def test_a_study_never_changes():
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "duckdb", "dict", "reader"])
 def test_any_kind_of_frame_stands_for_a_file(kind, tmp_path):
-    frame = stays(400)
+    frame, connection = stays(400), duckdb.connect()
     made = {
         "pandas": lambda: frame,
         "polars": lambda: pl.from_pandas(frame),
         "arrow": lambda: pa.Table.from_pandas(frame),
-        "duckdb": lambda: duckdb.from_arrow(pa.Table.from_pandas(frame)),
+        "duckdb": lambda: connection.from_arrow(pa.Table.from_pandas(frame)),
         "dict": lambda: {name: frame[name].tolist() for name in frame},
         "reader": lambda: pa.Table.from_pandas(frame).to_reader(),
     }[kind]()

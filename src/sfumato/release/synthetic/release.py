@@ -210,7 +210,7 @@ class SyntheticRelease:
 
     def publish(self, look: Look, gather: Gather) -> tuple[pa.Table, dict[str, Any]]:
         """Noise, model and rows. Where edges were open they are bought first, and the table is counted again."""
-        public_rows = self._public_rows(look)
+        public_rows = self.public_rows(look)
         measurer = self._measurer(look.counted)
         levels, part = look.levels, 1.0
         if look.open:
@@ -279,7 +279,7 @@ class SyntheticRelease:
         kept, _ = kept_rows(whose, contents, self.rows_per_person)
         return arrow.take(pa.array(kept))
 
-    def _public_rows(self, look: Look) -> int | None:
+    def public_rows(self, look: Look) -> int | None:
         """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
         if self.unit.relation != "replace-one" or self.people is not None:
             return None
