@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_device, to_host, turned
-from sfumato.learn.rows import _FAR, _SHORTEST, BLOCK, DEVICE_BLOCKS, RunningSum
+from sfumato.learn.rows import BLOCK, DEVICE_BLOCKS, FAR, SHORTEST, RunningSum
 
 __all__ = ["DeviceRows"]
 
@@ -42,7 +42,7 @@ class DeviceRows:
         self._stretch = None
         if stretch:
             lengths = library.sqrt((self.factor * norms) ** 2 + constant**2) * (1 + (self.columns + 16) * 2.0**-52)
-            self._stretch = 1 / library.clip(lengths, _SHORTEST, None)
+            self._stretch = 1 / library.clip(lengths, SHORTEST, None)
         if nonzeros is not None:
             sums = (summed(abs(self.matrix), 1) * self.factor + constant) * (1 + (self.columns + 16) * 2.0**-52)
             sums = sums if self._stretch is None else sums * self._stretch
@@ -62,7 +62,7 @@ class DeviceRows:
         peaks = largest(library.clip(abs(matrix), 1e-300, None), 1)
         unit = library.sqrt(summed((matrix / peaks[:, None]) ** 2, 1))
         norms = peaks * unit
-        far = ~(norms <= _FAR)
+        far = ~(norms <= FAR)
         if all_hold(~far):
             return matrix, norms
         short = matrix / peaks[:, None] * (norm / library.clip(unit, 1.0, None))[:, None]  # zeros stay

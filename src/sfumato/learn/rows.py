@@ -20,7 +20,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "DEVICE_BLOCKS", "SUMMING", "RunningSum", "UnitRows", "canonical", "row_norms", "tamed"]
+__all__ = [
+    "BLOCK",
+    "DEVICE_BLOCKS",
+    "FAR",
+    "SHORTEST",
+    "SUMMING",
+    "RunningSum",
+    "UnitRows",
+    "canonical",
+    "row_norms",
+    "tamed",
+]
 
 #: Rows summed at a time: bounds rounding error and scratch memory.
 BLOCK = 2048
@@ -29,9 +40,9 @@ DEVICE_BLOCKS = 128
 #: How far a sum over rows can be off, in units in the last place of the sum of its terms' sizes, however many rows:
 #: terms inside a block, blocks of a device, and totals of blocks with their errors kept (RunningSum, engine totals).
 SUMMING = BLOCK + DEVICE_BLOCKS + 14
-_SHORTEST = 2.0**-40
+SHORTEST = 2.0**-40
 #: Rows longer than this are shortened before anything is multiplied with them.
-_FAR = 1e100
+FAR = 1e100
 
 
 class RunningSum:
@@ -114,7 +125,7 @@ def tamed(matrix: Any, norms: np.ndarray, length: float) -> tuple[Any, np.ndarra
 
     So every product of a row with coefficients is finite, whatever finite numbers somebody's row holds.
     """
-    far = np.flatnonzero(~(norms <= _FAR))
+    far = np.flatnonzero(~(norms <= FAR))
     if not far.size:
         return matrix, norms
     matrix, norms = matrix.copy(), norms.copy()
@@ -155,7 +166,7 @@ class UnitRows:
                 # A computed length may be short by as much as above, and what is divided by it that much too long.
                 lengths = np.hypot(self.factor * norms, constant) * (1 + (self.columns + 16) * 2.0**-52)
                 # Rows shorter than this stay short: far below it floating point no longer knows their length.
-                self._stretch = 1 / np.maximum(lengths, _SHORTEST)
+                self._stretch = 1 / np.maximum(lengths, SHORTEST)
             if nonzeros is not None:
                 self._clip_sums(nonzeros)
 

@@ -165,9 +165,7 @@ def _save(desk: Desk, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reload(desk: Desk, asked: dict[str, Any]) -> dict[str, Any]:
-    text = desk.text_on_disk()
-    desk._saved = Desk.open(desk.study, desk.data, desk.ledger)._saved
-    return _answer(desk, desk.draft(text))
+    return _answer(desk, desk.draft(desk.reload()))
 
 
 def _rehearse(desk: Desk, asked: dict[str, Any]) -> dict[str, Any]:

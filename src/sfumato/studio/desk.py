@@ -15,6 +15,8 @@ import secrets
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -120,6 +122,12 @@ class Desk:
         self._saved = _digest(text)
         return True
 
+    def reload(self) -> str:
+        """The file as it is now, which counts as saved."""
+        text = self.text_on_disk()
+        self._saved = _digest(text)
+        return text
+
     @property
     def is_changed_elsewhere(self) -> bool:
         return _digest(self.text_on_disk()) != self._saved
@@ -220,27 +228,20 @@ class Desk:
         self.reports[name] = out
         return name
 
-    def _alone(self) -> _OneAtATime:
-        return _OneAtATime(self)
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One rehearsal or publication at a time."""
+        if not self._busy.acquire(blocking=False):
+            raise InputError(f"A run is under way ({self.stage}). Wait until it has ended. Nothing was spent.")
+        try:
+            yield
+        finally:
+            self.stage = ""
+            self._busy.release()
 
     def close(self) -> None:
         if self._scratch is not None:
             self._scratch.cleanup()
-
-
-class _OneAtATime:
-    """One rehearsal or publication at a time."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-
-    def __enter__(self) -> None:
-        if not self.desk._busy.acquire(blocking=False):
-            raise InputError(f"A run is under way ({self.desk.stage}). Wait until it has ended. Nothing was spent.")
-
-    def __exit__(self, *_: object) -> None:
-        self.desk.stage = ""
-        self.desk._busy.release()
 
 
 def _digest(text: str) -> str:
