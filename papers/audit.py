@@ -161,8 +161,8 @@ def page(found: list[Evidence] | None = None) -> str:
     lines = [
         "# What the papers describe, and what works",
         "",
-        "Made by `python -m papers.audit` from the tests that carry `@pytest.mark.paper(…)`; a section that no test names",
-        "is answered “no”. What the papers print wrongly was put right first; proofs are in [the index](proofs_index.md).",
+        "Made by `python -m papers.audit` from the tests that carry `@pytest.mark.paper(…)`; a section that no test",
+        "names is answered “no”. What the papers print wrongly was put right first: see [the proofs](proofs_index.md).",
         "`sfumato reproduce --list` names what can be run again.",
         "",
         _count(table),
@@ -175,7 +175,8 @@ def page(found: list[Evidence] | None = None) -> str:
 
 def _count(table: list[Row]) -> str:
     verdicts = [row.verdict.split(":")[0] for row in table]
-    return f"Of {len(table)} rows {verdicts.count('yes')} stand, {verdicts.count('partial')} in part, {verdicts.count('no')} not."
+    stand, part, absent = (verdicts.count(word) for word in ("yes", "partial", "no"))
+    return f"Of {len(table)} rows {stand} stand, {part} in part, {absent} not."
 
 
 def _line(row: Row) -> str:
