@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from sfumato.core import ADD_REMOVE, ApproxDP, Interval, NoGuarantee, PureDP, Sc
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence.audit import audit
 from sfumato.evidence.verify import verify
-from sfumato.learn import load
+from sfumato.learn import KernelMeanClassifier, load
 from sfumato.learn.basins import follow, public_starts
-from sfumato.learn.class_points import class_points
+from sfumato.learn.class_points import ClassScores, class_points
 from sfumato.learn.equilibrium import EquilibriumClassifier, automatic_cells
 
 
@@ -251,14 +252,27 @@ def test_points_alone_are_kept_and_written(support, tmp_path):
     np.testing.assert_array_equal(again.points_, model.points_)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_slopes_are_those_of_the_values(order):
+    generator = np.random.default_rng(order)
+    frequencies, weights = generator.normal(size=(3, 5)), generator.normal(size=(2, 10, 10)[: 1 + order])
+    scores, places, step = ClassScores(frequencies, weights), generator.normal(size=(7, 3)), 1e-6
+    for column, label in itertools.product(range(3), range(2)):
+        move = step * np.eye(3)[column]
+        differences = (scores.values(places + move) - scores.values(places - move))[:, label] / (2 * step)
+        np.testing.assert_allclose(scores.slopes(places, label)[:, column], differences, atol=1e-7)
+
+
 def test_points_of_classes_follow_from_the_release_alone():
     """The same weights and frequencies give the same points whatever the records are; each is a hill of its class."""
     X, y = data(900)
-    model = EquilibriumClassifier(3.0, 1e-6, n_components=80, gamma=8.0, random_state=0).fit(X, y)
-    starts = public_starts(1024, np.full(2, -1.0), np.full(2, 1.0))
+    model = EquilibriumClassifier(3.0, 1e-6, gamma=8.0, random_state=0).fit(X, y)
+    starts = public_starts(341, np.full(2, -1.0), np.full(2, 1.0))
     support = model.support_
-    points, labels = class_points(support.features_.frequencies, support.weights_, starts, 0.25, 1024)
+    points, labels = class_points(ClassScores(support.features_.frequencies, support.weights_), starts, 0.25, 1024)
     np.testing.assert_array_equal(points, model.points_)
+    support = KernelMeanClassifier(3.0, 1e-6, gamma=8.0, random_state=0).fit(X, y)
+    points, labels = class_points(ClassScores(support.features_.frequencies, support.weights_), starts, 0.25, 1024)
     np.testing.assert_array_equal(support.predict(points), labels)
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     assert (distances[np.triu_indices(len(points), 1)] > 0.25).all()

@@ -15,33 +15,70 @@ import math
 import numpy as np
 from scipy.spatial import KDTree
 
-from sfumato.learn.basins import Basins, follow
+__all__ = ["ClassScores", "class_points", "nearest_labels"]
 
-__all__ = ["class_points", "nearest_labels"]
+_STEPS = 40
+#: Lengths of the first and of the last step uphill, in units of the kernel's width.
+_FIRST, _LAST = 0.5, 0.01
 
 
-def class_points(
-    frequencies: np.ndarray, weights: np.ndarray, starts: np.ndarray, radius: float, most: int
-) -> tuple[np.ndarray, np.ndarray]:
+class ClassScores:
+    """One function of x for each class: ⟨w, φ(x)⟩ or φ(x)ᵀWφ(x), with φ the paired cosines and sines of norm 1.
+
+    >>> hill = ClassScores(np.array([[1.0]]), np.array([[1.0, 0.0]]))
+    >>> hill.values(np.array([[0.0], [np.pi]])).round(3).ravel().tolist()
+    [1.0, -1.0]
+    >>> hill.slopes(np.array([[np.pi / 2]]), 0).round(3).tolist()
+    [[-1.0]]
+    """
+
+    def __init__(self, frequencies: np.ndarray, weights: np.ndarray) -> None:
+        self.frequencies, self.weights = frequencies, weights
+        self.pairs = frequencies.shape[1]
+        self.width = 1 / math.sqrt(max(float(np.median(frequencies**2)), 1e-12))
+
+    def _features(self, places: np.ndarray) -> np.ndarray:
+        phases = places @ self.frequencies
+        return np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(self.pairs)
+
+    def values(self, places: np.ndarray) -> np.ndarray:
+        """One column for each class."""
+        features = self._features(places)
+        if self.weights.ndim == 2:
+            return features @ self.weights.T
+        return np.stack([((features @ one) * features).sum(axis=1) for one in self.weights], axis=1)
+
+    def slopes(self, places: np.ndarray, label: int) -> np.ndarray:
+        """The gradient of one class's function at each place."""
+        features, weights = self._features(places), self.weights[label]
+        pull = np.broadcast_to(weights, features.shape) if weights.ndim == 1 else features @ (weights + weights.T)
+        cosines, sines = features[:, : self.pairs], features[:, self.pairs :]
+        return (pull[:, self.pairs :] * cosines - pull[:, : self.pairs] * sines) @ self.frequencies.T
+
+    def climb(self, starts: np.ndarray, label: int) -> np.ndarray:
+        """Where steps uphill of falling length end; every row takes the same number of them."""
+        places = np.array(starts, dtype=np.float64)
+        for length in np.geomspace(_FIRST, _LAST, _STEPS) * self.width:
+            slopes = self.slopes(places, label)
+            places += length * slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
+        return places
+
+
+def class_points(scores: ClassScores, starts: np.ndarray, radius: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     """At most `most` points, none within `radius` of a higher one, and the position of each one's class.
 
-    >>> hill = np.array([[1.0, 0.0], [-1.0, 0.0]])  # cos x for one class, -cos x for the other
-    >>> points, labels = class_points(np.array([[1.0]]), hill, np.array([[-1.0], [0.5], [3.2]]), 0.5, most=9)
+    >>> scores = ClassScores(np.array([[1.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]))  # cos x, and -cos x
+    >>> points, labels = class_points(scores, np.array([[-1.0], [0.5], [3.2]]), 0.5, most=9)
     >>> sorted(zip(points.round(1).ravel().tolist(), labels.tolist()))
     [(-1.0, 0), (0.0, 0), (3.1, 1)]
     """
-    reached = [follow(Basins(frequencies, one), starts) for one in weights]
+    reached = np.concatenate([scores.climb(starts, label) for label in range(len(scores.weights))])
     # Hills of noise outside of the box are nobody's: rows are clipped to it.
-    places = np.clip(np.concatenate(reached).astype(np.float64), starts.min(axis=0), starts.max(axis=0))
-    scores = _scores(frequencies, weights, places)
-    order = np.argsort(-scores.max(axis=1), kind="stable")
+    places = np.clip(reached, starts.min(axis=0), starts.max(axis=0))
+    values = scores.values(places)
+    order = np.argsort(-values.max(axis=1), kind="stable")
     kept = _apart(places[order], radius, most)
-    return places[order][kept], scores[order][kept].argmax(axis=1)
-
-
-def _scores(frequencies: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
-    phases = places @ frequencies
-    return np.hstack([np.cos(phases), np.sin(phases)]) @ weights.T / math.sqrt(frequencies.shape[1])
+    return places[order][kept], values[order][kept].argmax(axis=1)
 
 
 def _apart(places: np.ndarray, radius: float, most: int) -> np.ndarray:

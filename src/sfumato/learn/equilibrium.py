@@ -5,8 +5,8 @@ Out:  EquilibriumClassifier, a scikit-learn classifier with a guarantee and a ce
 Not here: support functions (learn/kernel_mean.py, learn/svdd.py), dynamics (learn/basins.py, learn/class_points.py).
 Proof: docs/proofs/equilibrium.md
 
-By default each class has a support function of its own, the noisy sum of its records' features: the equilibrium points
-of a class are its own, no votes are needed, and the whole budget goes to the supports.
+By default each class has a support function of its own, from the noisy sums of its records' features and their
+products: the equilibrium points of a class are its own, no votes are needed, and the whole budget goes to the supports.
 support="all" is the thesis corrected: Phase I releases one support function. Phase II follows its gradient from public
 starting points: post-processing. Phase III counts the labels of every basin, empty ones included, with noise. One
 support knows no labels: where classes touch, its basins hold several, and votes share the budget.
@@ -32,10 +32,11 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
-from sfumato.learn.class_points import class_points, nearest_labels
+from sfumato.learn.class_points import ClassScores, class_points, nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fitting import fit_inside, pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
@@ -50,6 +51,8 @@ __all__ = ["EquilibriumClassifier", "automatic_cells"]
 
 #: Public starting points of the dynamics.
 _STARTS = 1024
+#: Of each class, where there are many.
+_LEAST_STARTS = 128
 #: "auto" features of one support function for all.
 _COMPONENTS = 400
 #: Records for each basin, in standard deviations of a noisy vote.
@@ -71,8 +74,9 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
 
     `support="classes"`: one support function for each class; a row follows the one that is highest where it is, and
     has that class. gamma="auto" spends 4 % of the budget on how far rows lie apart where that is worth it. `gamma`,
-    `n_components`: see KernelMeanClassifier. `support="all"`: one for all, whose basins are labelled by noisy votes of
-    the records in them; `split` is the share of the budget of the support function, `C`: see PrivateSVDD.
+    `n_components`: see KernelClassifier, whose scores the supports are. `support="all"`: one for all, whose basins are
+    labelled by noisy votes of the records in them; `split` is the share of the budget of the support function; `C`: see
+    PrivateSVDD.
     Public starting points (a Sobol sequence in the box) look for equilibrium points; those within `merge_radius` of
     each other are one, and the `cells` highest are kept: "auto" is 1024, or with votes as many as their noise allows,
     by n, ε and δ alone (`automatic_cells`). `publish="points"` keeps and publishes the labelled points alone, without
@@ -151,28 +155,31 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._budget()
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
-        self.support_: Any = self.class_supports(rows.shape, spread=not is_device_array(X))
+        self.support_ = self.class_supports(rows.shape, on_device=is_device_array(X))
         fit_inside(self, self.support_, X, y)
         self.classes_, self._publishable = self.support_.classes_, self.support_._publishable
         self.guarantee_, self.events_ = self.support_.guarantee_, tuple(self.support_._events())
         self.noise_ = self.support_.noise_
-        starts = public_starts(_STARTS, *self._start_box(int(rows.shape[1])))
+        each = max(_LEAST_STARTS, _STARTS // len(self.classes_))
+        starts = public_starts(each, *self._start_box(int(rows.shape[1])))
         most = _STARTS if self.cells == "auto" else int(self.cells)
         with calm_threads():
-            self.points_, self.point_labels_ = class_points(
-                self.support_.features_.frequencies, self.support_.weights_, starts, float(self.merge_radius), most
-            )
+            scores = ClassScores(self.support_.features_.frequencies, self.support_.weights_)
+            self.points_, self.point_labels_ = class_points(scores, starts, float(self.merge_radius), most)
 
-    def class_supports(self, shape: tuple[int, ...], *, spread: bool = True) -> KernelMeanClassifier:
+    def class_supports(self, shape: tuple[int, ...], *, on_device: bool = False) -> Any:
         """The unfitted estimator whose class scores are the support functions, for a table of this shape.
 
-        gamma="auto" is fitted to the spread of rows where n, ε and δ let it be worth its price; else it is a rule.
+        Where the functions themselves are used, the best scores; for points alone, and on a device, sums of features:
+        their hills are where records are.
         """
+        sums = on_device or self.publish == "points"
         gamma: Any = self.gamma
-        if gamma == "auto" and spread and self._replaces():
+        if sums and gamma == "auto" and self._replaces() and not on_device:
             plan = plan_kernel(shape[0], shape[1], 1, float(self.epsilon), float(self.delta))
             gamma = "spread" if plan.pays else "auto"
-        return KernelMeanClassifier(
+        kind: Any = KernelMeanClassifier if sums else KernelClassifier
+        return kind(
             self.epsilon,
             self.delta,
             gamma,
@@ -348,10 +355,10 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "points_")
-        origin = "the records, which betrays them" if self.as_published else f"{_STARTS} public starting points"
+        origin = "the records, which betrays them" if self.as_published else "public starting points"
         found = "points of the classes' noisy support functions" if self._by_class() else "basins of a noisy support"
         lines = [f"EquilibriumClassifier: {self.guarantee_}.", f"{len(self.points_)} {found} were found from {origin}."]
-        noise, what = (self.noise_, "sum of features") if self._by_class() else (self.votes_, "vote of every basin")
+        noise, what = (self.noise_, "sum") if self._by_class() else (self.votes_, "vote of every basin")
         lines.append(f"Every {what} carries noise of standard deviation {math.sqrt(noise.error()):.3g}.")
         if self.publish == "points":
             lines.append("Only the labelled points are kept: no support function is part of this model.")
