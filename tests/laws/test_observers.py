@@ -21,8 +21,10 @@ from sfumato.run.own import observers_own, persons_own
 
 BASE = """
 source(patients, 'patients.parquet'). column(patients, id, patient(P)). column(patients, age, age(P)).
-column(patients, bmi, bmi(P)). column(patients, pulse, pulse(P)). rows_per_person(patients, 1). missing(patients, never).
-random(age(P)) :- patient(P). random(bmi(P)) :- patient(P). random(pulse(P)) :- patient(P). random(risk(P)) :- patient(P).
+column(patients, bmi, bmi(P)). column(patients, pulse, pulse(P)). rows_per_person(patients, 1).
+missing(patients, never).
+random(age(P)) :- patient(P). random(bmi(P)) :- patient(P). random(pulse(P)) :- patient(P).
+random(risk(P)) :- patient(P).
 range(age(P), 0, 110). range(bmi(P), 10, 60). range(pulse(P), 40, 200).
 depends(risk(P), [age(P), bmi(P), pulse(P)], FORMULA).
 dataset(ds, domain(P, patient(P))).
@@ -109,7 +111,7 @@ def test_a_finished_answer_in_the_file_would_be_found(plans, monkeypatch, tmp_pa
     from sfumato.plan.template import Template
 
     monkeypatch.setattr(Template, "observed", property(lambda self: frozenset(), lambda self, value: None))
-    with pytest.raises(PlanError, match="noise|study"):
+    with pytest.raises(PlanError, match=r"noise|study"):
         run_plan(plans[0], DATA, None, random_state=4)
 
 

@@ -188,7 +188,7 @@ def test_a_forgotten_person_is_not_read(folder):
     tables = {"patients": pa.table({"id": ["uma", "eve"], "age": [100.0, 10.0], "bmi": [20.0, 20.0]})}
     kept = run_plan(make_plan(study + "forget(uma).\n", sizes={"people": 2}), tables, None, random_state=1)
     whole = run_plan(make_plan(study, sizes={"people": 2}), tables, None, random_state=1)
-    # The same noise: what is gone is the difference of 100 and the middle of the range, which stands for an absent cell.
+    # The same noise: what is gone is the difference of 100 and the middle of the range, which an absent cell counts as.
     assert whole["t"]["value"][0].as_py() - kept["t"]["value"][0].as_py() == pytest.approx(45.0, abs=0.1)
 
 

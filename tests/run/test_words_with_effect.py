@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato import make_plan, run_plan
 from sfumato.core.domain import Categories, Interval
-from sfumato.errors import SchemaError, StudyError
+from sfumato.errors import SchemaError
 from sfumato.evidence.explain import explain
 from sfumato.lang import load
 from sfumato.network.network import Network
