@@ -12,19 +12,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
-from sfumato.core import ApproxDP, Guarantee, PureDP, compose
+from sfumato.core import Guarantee, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
-from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.draw import Noise, refinements, sensitivity_of
+from sfumato.plan.draw import refinements
+from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
@@ -56,15 +54,15 @@ FAIR = 1.2
 
 @dataclass(frozen=True)
 class Settled:
-    """What the draws of one dataset are, and what everybody will see of them."""
+    """What the draws of one dataset are, and what everybody will see of them; `noise` is None where kinds are mixed."""
 
-    noise: Noise | Literal["side by side"]
+    noise: NoiseName | None
     draws: tuple[AnyDraw, ...]
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
     #: The kind of noise of each observer.
-    noises: Mapping[str, Noise]
+    noises: Mapping[str, NoiseName]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Settling:
     network: Network
     dataset: str
     requests: tuple[Request, ...]
-    noise: Noise
+    noise: NoiseName
     size: float
     sizes: Mapping[str, float]
     #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
@@ -85,6 +83,11 @@ class Settling:
     )
     _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
+
+    @property
+    def law(self) -> DrawLaw:
+        """Of all draws made here."""
+        return draw_law(self.noise)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,11 +119,7 @@ class Settling:
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
             scale = self.scales.get(observer, 1.0)
-            if self.noise == "gaussian":
-                return largest_mu(guarantee) ** 2 * scale
-            # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
-            stated = isinstance(guarantee, PureDP | ApproxDP)
-            return (guarantee.eps if stated else largest_pure_epsilon(guarantee)) * math.sqrt(scale)
+            return self.law.whole(guarantee) * scale ** (1 / self.law.degree)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
@@ -144,7 +143,7 @@ class Settling:
     def _needed_sums(self) -> set[str]:
         needed: set[str] = set()
         for request in self.requests:
-            if request.level == "aggregate":
+            if request.of_sums:
                 for name in request.nodes:
                     needed |= self.sums_behind(name, request)
         return needed
@@ -217,7 +216,7 @@ class Settling:
         """For every observer its cut in every group of individuals."""
         found: dict[str, list[IndividualPart]] = {}
         for observer in self.guarantees:
-            asked = [r for r in self.requests if r.observer == observer and r.level == "individual"]
+            asked = [r for r in self.requests if r.observer == observer and r.of_individuals]
             if not asked:
                 continue
             self._check_replaced(asked[0])
@@ -263,7 +262,7 @@ class Settling:
                 if node is None:
                     continue
                 check_random_answer(request, name)
-                if self.noise != "laplace":
+                if not self.law.pure:
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template, candidate = sample_answers(self.network, group, node)
                 own = (
@@ -295,7 +294,7 @@ class Settling:
         The mean over its numbers: a publication counts once, however many numbers it shows.
         """
         found: dict[str, float] = {}
-        pure, numbers = self.noise == "laplace", self._numbers_of(request)
+        pure, numbers = self.law.pure, self._numbers_of(request)
         for name in request.nodes:
             squared = self.unit_of(name) ** 2 * numbers
             if name in self.aggregates:
@@ -330,14 +329,13 @@ class Settling:
     def _difficulties(self) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
         for request in self.requests:
-            if request.level != "aggregate":
+            if not request.of_sums:
                 continue
             for name, influence in self._reads_of(request).items():
                 question = self.questions[name]
                 if question.is_public:
                     continue
-                moves = sensitivity_of(self.noise, question.moves())
-                each = moves**2 if self.noise == "gaussian" else 2 * moves**2
+                each = self.law.variance * self.law.sensitivity(question.moves()) ** 2
                 own = found[request.observer]
                 own[name] = own.get(name, 0.0) + request.weight * influence * each
         for observer, parts in self.individual_parts.items():
@@ -350,7 +348,7 @@ class Settling:
         found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
         for request in self.requests:
             own = found[request.observer]
-            if request.level == "aggregate":
+            if request.of_sums:
                 for name in self._reads_of(request):
                     part = self.questions[name].size / self._numbers_of(request) if name in request.nodes else 1.0
                     own[name] = own.get(name, 0.0) + request.weight * part / 12
@@ -362,15 +360,15 @@ class Settling:
     def _floors(self, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
         as in an even split, in which publications of larger weight have the larger part."""
-        power = 1 if self.noise == "gaussian" else 2
-        least = FAIR ** (-2 / power)
+        power = self.law.power
+        least = FAIR ** (-2 / self.law.degree)
         found: dict[str, dict[str, float]] = {}
         for observer, blocks in difficulties.items():
             behind = self._blocks_by_publication(observer, blocks)
-            parts = {name: weight ** (1 / (power + 1)) for name, (weight, _) in behind.items()}
+            parts = {name: weight ** (1 / power) for name, (weight, _) in behind.items()}
             own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
             for name, (_, needed) in behind.items():
-                roots = {block: blocks[block] ** (1 / (power + 1)) for block in needed}
+                roots = {block: blocks[block] ** (1 / power) for block in needed}
                 share = least * parts[name] / math.fsum(parts.values())
                 for block, root in roots.items():
                     own[block] = max(own[block], share * root / math.fsum(roots.values()))
@@ -381,7 +379,7 @@ class Settling:
         for request in self.requests:
             if request.observer != observer:
                 continue
-            if request.level == "aggregate":
+            if request.of_sums:
                 needed = [name for name in self._reads_of(request) if name in blocks]
             else:
                 needed = [name for name in blocks if name.startswith(_INDIVIDUALS)]
@@ -393,9 +391,8 @@ class Settling:
 
     def settle(self) -> Settled:
         difficulties = self._difficulties()
-        currency = "mu²" if self.noise == "gaussian" else "epsilon"
         limits, floors = (self._limits(), self._floors(difficulties)) if difficulties else ({}, {})
-        shares = split_budget(difficulties, self.budgets, currency, limits, floors) if difficulties else {}
+        shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(self._planned(request, draws) for request in self.requests)
         promises = self._promises(draws)
@@ -407,8 +404,8 @@ class Settling:
         for name, question in self.questions.items():
             own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
             if own:
-                sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
-                size = question.drawn_size(self.noise == "laplace")
+                sensitivity = self.law.sensitivity(question.moves()) * ARITHMETIC
+                size = question.drawn_size(self.law.pure)
                 yield from refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
@@ -441,10 +438,7 @@ class Settling:
         for group in sorted(groups, key=str):
             seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
             if seen:
-                cost = compose([draw.event() for draw in seen])
-                # A sum of ε decides at once; the exact profile of many Laplace acts would take a second to compute.
-                pure = self.noise == "laplace"
-                kept.append(PureDP(cost.epsilon(0.0), adjacency=cost.adjacency) if pure else cost)
+                kept.append(self.law.composed(compose([draw.event() for draw in seen])))
         for cost in kept:
             if cost.implies(asked) is not True:
                 raise PlanError(
@@ -458,7 +452,7 @@ class Settling:
 
     def _planned(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
         mine = [draw for draw in draws if request.observer in draw.observers]
-        make = self._planned_individual if request.level == "individual" else self._planned_sums
+        make = self._planned_individual if request.of_individuals else self._planned_sums
         return make(request, mine)
 
     def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
@@ -472,10 +466,10 @@ class Settling:
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
-            f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
+            f"of the ways simulated at the whole budget ({self.law.currency} = {budget:.4g}) "
             "this one has the least weighted error"
         )
-        asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
+        asked = [r for r in self.requests if r.observer == request.observer and r.of_individuals]
         reason += said_of_wishes(asked, {part.strategy for part in parts})
         changing = any(part.template.private for part in parts)
         return Planned(
@@ -534,7 +528,7 @@ class Settling:
             if name not in self.aggregates or self.questions[name].is_public:
                 return None
             question, count = self.questions[name], self.count_of(name)
-            total += question.error(variance_of(name, draws) * count, count, self.noise == "laplace")
+            total += question.error(variance_of(name, draws) * count, count, self.law.pure)
         return total
 
 
