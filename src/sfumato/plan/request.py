@@ -207,9 +207,7 @@ def _check_named(network: Network, request: Request) -> None:
     """Rows without an identifier are known by their place in the file, and that place is nobody's to publish."""
     goal = network.spec.dataset(request.requirement.dataset).goal
     homes = {column.table for column in network.spec.columns if indicator(column.atom) == indicator(goal)}
-    listed = request.of_individuals or (
-        isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW
-    )
+    listed = request.of_individuals or (isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW)
     if listed and homes & network.spec.numbered_tables:
         raise PlanError(
             f"{request.position}{request.name} shows a row for each individual, and these have no identifier: the "
