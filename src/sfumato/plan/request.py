@@ -285,7 +285,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         tuple(name for p in spec.preferences if p.publication == entry.name for name in p.strategies),
         frozenset(name for f in spec.forbidden if f.publication == entry.name for name in f.strategies),
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
-        sampled or (isinstance(direct, Node) and direct.level == "individual" and is_finite(direct)),
+        sampled or (isinstance(direct, Node) and direct.of_individual and is_finite(direct)),
     )
 
 
@@ -304,7 +304,7 @@ def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) ->
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:
-    return "individual" if isinstance(node, Node) and node.level == "individual" else "aggregate"
+    return "individual" if isinstance(node, Node) and node.of_individual else "aggregate"
 
 
 def _joined(first: Request, second: Request) -> Request:
