@@ -27,9 +27,6 @@ _DELTA = 1e-5
 _CELLS = 4000
 
 
-Distribution = Callable[[TailoredNoise, np.ndarray], np.ndarray]
-
-
 def laplace_below(channel: TailoredNoise, away: np.ndarray) -> np.ndarray:
     """The distribution function of Laplace noise of the channel's ε."""
     scale = channel.domain.width / channel.epsilon
@@ -41,7 +38,9 @@ def gaussian_below(channel: TailoredNoise, away: np.ndarray) -> np.ndarray:
     return ndtr(away / gaussian_scale(channel.epsilon, channel.delta or _DELTA, channel.domain.width))
 
 
-def clipped_errors(channel: TailoredNoise, use: Use, below_of: Distribution) -> np.ndarray:
+def clipped_errors(
+    channel: TailoredNoise, use: Use, below_of: Callable[[TailoredNoise, np.ndarray], np.ndarray]
+) -> np.ndarray:
     """E[(use(clip(x + noise)) - use(x))²] for each input, with noise of the same ε put back into the domain.
 
     Laplace noise is ε-DP; Gaussian noise needs a δ.
