@@ -124,6 +124,7 @@ LEVELS = {"individual", "aggregate"}
 HOMES = {
     "core/events/joint.py",
     "core/events/learning.py",
+    "core/events/together.py",
     "mechanisms/sampling.py",
     "mechanisms/shares.py",
     "network/network.py",

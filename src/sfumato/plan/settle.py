@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sfumato.core import Guarantee, compose
@@ -21,7 +21,8 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.draw import refinements
+from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
+from sfumato.plan.draw import events_of, refinements
 from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.plan.individual_part import (
     AnyDraw,
@@ -29,13 +30,13 @@ from sfumato.plan.individual_part import (
     SamplePart,
     Simulated,
     choose_part,
-    finite_difficulty,
     put_together,
 )
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
 from sfumato.plan.template import Template
+from sfumato.plan.together import Bundle, bundles_of
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
 from sfumato.questions.question import Question
 
@@ -47,9 +48,8 @@ ARITHMETIC = 1 + 2.0**-20
 #: What is said of a publication that needs no noise.
 _EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 _LARGEST = 1e100
-_INDIVIDUALS = "individuals "
-#: How much noisier than in an even split a publication may become for the sake of the others.
-FAIR = 1.2
+#: What rounding up the cost of several sums together may add to their price.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,26 @@ class Settling:
     @cached_property
     def questions(self) -> dict[str, Question]:
         return {name: asked_of(self.aggregates[name]) for name in sorted(self._needed_sums())}
+
+    @cached_property
+    def bundles(self) -> dict[str, Bundle]:
+        """The sums that are priced together, because no individual is part of all of them at once."""
+        if self.network.spec.centres:
+            return {}
+        seen: dict[str, set[str]] = {}
+        for request in self.requests:
+            for name in self.reads_of(request) if request.level == "aggregate" else ():
+                seen.setdefault(name, set()).add(request.observer)
+        observers = {name: frozenset(own) for name, own in seen.items()}
+        relation = self.network.spec.dataset(self.dataset).adjacency.relation
+        nodes = [self.aggregates[name] for name in self.questions if name in observers]
+        groups = [group for group in self.network.groups if group.dataset == self.dataset]
+        return bundles_of(nodes, groups, self.questions, observers, self.noise, relation == "replace-one")
+
+    def block_of(self, name: str) -> tuple[str, float]:
+        """The block of the budget a sum belongs to, and how much more the block costs than the sum alone."""
+        bundle = self.bundles.get(name)
+        return (name, 1.0) if bundle is None else (bundle.name, bundle.price)
 
     def _needed_sums(self) -> set[str]:
         needed: set[str] = set()
@@ -282,7 +302,7 @@ class Settling:
                 "add_remove) out. Nothing was planned and nothing was spent."
             )
 
-    def _reads_of(self, request: Request) -> dict[str, float]:
+    def reads_of(self, request: Request) -> dict[str, float]:
         key = request.observer, request.name
         if key not in self._reads:
             self._reads[key] = self._find_reads(request)
@@ -294,7 +314,7 @@ class Settling:
         The mean over its numbers: a publication counts once, however many numbers it shows.
         """
         found: dict[str, float] = {}
-        pure, numbers = self.law.pure, self._numbers_of(request)
+        pure, numbers = self.law.pure, self.numbers_of(request)
         for name in request.nodes:
             squared = self.unit_of(name) ** 2 * numbers
             if name in self.aggregates:
@@ -309,7 +329,7 @@ class Settling:
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
 
-    def _numbers_of(self, request: Request) -> int:
+    def numbers_of(self, request: Request) -> int:
         return sum(self.questions[name].size if name in self.questions else 1 for name in request.nodes)
 
     def loss_of(self, planned: Planned) -> float:
@@ -326,72 +346,11 @@ class Settling:
             *self.aggregates[name].question.bounds(self.count_of(name)), self.aggregates[name].unbounded or None
         )
 
-    def _difficulties(self) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
-        for request in self.requests:
-            if not request.of_sums:
-                continue
-            for name, influence in self._reads_of(request).items():
-                question = self.questions[name]
-                if question.is_public:
-                    continue
-                each = self.law.variance * self.law.sensitivity(question.moves()) ** 2
-                own = found[request.observer]
-                own[name] = own.get(name, 0.0) + request.weight * influence * each
-        for observer, parts in self.individual_parts.items():
-            if any(part.template.private for part in parts):
-                found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
-        return {observer: blocks for observer, blocks in found.items() if blocks}
-
-    def _limits(self) -> dict[str, dict[str, float]]:
-        """The relative squared error of no answer at all: that of the middle of the range, 1/12 for every number."""
-        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
-        for request in self.requests:
-            own = found[request.observer]
-            if request.of_sums:
-                for name in self._reads_of(request):
-                    part = self.questions[name].size / self._numbers_of(request) if name in request.nodes else 1.0
-                    own[name] = own.get(name, 0.0) + request.weight * part / 12
-        for observer, parts in self.individual_parts.items():
-            weight = max(math.fsum(w * self.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
-            found[observer][_individuals(parts, observer)] = weight / 12
-        return found
-
-    def _floors(self, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
-        as in an even split, in which publications of larger weight have the larger part."""
-        power = self.law.power
-        least = FAIR ** (-2 / self.law.degree)
-        found: dict[str, dict[str, float]] = {}
-        for observer, blocks in difficulties.items():
-            behind = self._blocks_by_publication(observer, blocks)
-            parts = {name: weight ** (1 / power) for name, (weight, _) in behind.items()}
-            own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
-            for name, (_, needed) in behind.items():
-                roots = {block: blocks[block] ** (1 / power) for block in needed}
-                share = least * parts[name] / math.fsum(parts.values())
-                for block, root in roots.items():
-                    own[block] = max(own[block], share * root / math.fsum(roots.values()))
-        return found
-
-    def _blocks_by_publication(self, observer: str, blocks: Mapping[str, float]) -> dict[str, tuple[float, list[str]]]:
-        found: dict[str, tuple[float, list[str]]] = {}
-        for request in self.requests:
-            if request.observer != observer:
-                continue
-            if request.of_sums:
-                needed = [name for name in self._reads_of(request) if name in blocks]
-            else:
-                needed = [name for name in blocks if name.startswith(_INDIVIDUALS)]
-            if needed:
-                found[request.name] = (request.weight, needed)
-        return found
-
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self) -> Settled:
-        difficulties = self._difficulties()
-        limits, floors = (self._limits(), self._floors(difficulties)) if difficulties else ({}, {})
+        difficulties = difficulties_of(self)
+        limits, floors = (limits_of(self), floors_of(self, difficulties)) if difficulties else ({}, {})
         shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(self._planned(request, draws) for request in self.requests)
@@ -402,11 +361,20 @@ class Settling:
     def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
         for name, question in self.questions.items():
-            own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
-            if own:
+            block, price = self.block_of(name)
+            # Rounded down: what the sums of a block cost together is computed again from their draws.
+            own = {
+                o: blocks[block] / price * (1 - _ROUNDING * (price != 1))
+                for o, blocks in shares.items()
+                if block in blocks
+            }
+            if own and not question.is_public:
                 sensitivity = self.law.sensitivity(question.moves()) * ARITHMETIC
                 size = question.drawn_size(self.law.pure)
-                yield from refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
+                found = refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
+                bundle = self.bundles.get(name)
+                apart = bundle.apart(name, ARITHMETIC) if bundle is not None else None
+                yield from (replace(draw, apart=apart) for draw in found)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
@@ -414,7 +382,7 @@ class Settling:
         for observer, parts in self.individual_parts.items():
             if not any(part.template.private for part in parts):
                 continue  # nobody can change what is shown
-            share = shares[observer][_individuals(parts, observer)]
+            share = shares[observer][individuals(parts, observer)]
             for part in parts:
                 together.setdefault(part.key(observer), (part, {}))[1][observer] = share
         for part, own in together.values():
@@ -438,7 +406,7 @@ class Settling:
         for group in sorted(groups, key=str):
             seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
             if seen:
-                kept.append(self.law.composed(compose([draw.event() for draw in seen])))
+                kept.append(self.law.composed(compose(events_of(seen))))
         for cost in kept:
             if cost.implies(asked) is not True:
                 raise PlanError(
@@ -508,6 +476,7 @@ class Settling:
             )
         strategy = f"central noise ({self.noise})" if drawn else _EXACT
         reason = "one act on the sum needs less noise than one on every individual" if drawn else _PUBLIC
+        reason += self._said_of_bundles(drawn)
         return Planned(
             request.name,
             show(request.requirement.name),
@@ -521,6 +490,10 @@ class Settling:
             request.position.strip(),
         )
 
+    def _said_of_bundles(self, drawn: Sequence[str]) -> str:
+        others = {other for name in drawn if name in self.bundles for other in self.bundles[name].family.names}
+        return f"; {len(others)} sums of which nobody is part of all are paid for together" if others else ""
+
     def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""
         total = 0.0
@@ -530,8 +503,3 @@ class Settling:
             question, count = self.questions[name], self.count_of(name)
             total += question.error(variance_of(name, draws) * count, count, self.law.pure)
         return total
-
-
-def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
-    """The name of the block that stands for one value per individual; equal for observers who can share draws."""
-    return _INDIVIDUALS + repr(sorted((part.key(observer) for part in parts), key=repr))
