@@ -147,7 +147,7 @@ class Settling:
             return {}
         seen: dict[str, set[str]] = {}
         for request in self.requests:
-            for name in self.reads_of(request) if request.level == "aggregate" else ():
+            for name in self.reads_of(request) if request.of_sums else ():
                 seen.setdefault(name, set()).add(request.observer)
         observers = {name: frozenset(own) for name, own in seen.items()}
         relation = self.network.spec.dataset(self.dataset).adjacency.relation
