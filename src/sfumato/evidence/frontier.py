@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sfumato.core import ApproxDP, GaussianDP, Guarantee
+from sfumato.core import ApproxDP, GaussianDP, Guarantee, Pufferfish
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
@@ -126,16 +126,22 @@ def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law:
 def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:
     if law == "gaussian":
         whole = largest_mu(asked)
-        delta = asked.delta_ if isinstance(asked, ApproxDP) else USUAL_DELTA
-        chosen = asked.eps if isinstance(asked, ApproxDP) else GaussianDP(whole).epsilon(delta)
-        budgets = {chosen * factor: gaussian_mu(chosen * factor, delta) for factor in _FACTORS}
+        delta = asked.delta_ if isinstance(asked, ApproxDP | Pufferfish) else USUAL_DELTA
+        chosen = asked.eps if isinstance(asked, ApproxDP | Pufferfish) else GaussianDP(whole).epsilon(delta)
+        budgets = {chosen * factor: _mu(asked, chosen * factor, delta) for factor in _FACTORS}
     else:
         whole = largest_pure_epsilon(asked)
         chosen, delta = stated_point(asked)
-        budgets = {chosen * factor: _pure(chosen * factor, delta) for factor in _FACTORS}
+        budgets = {chosen * factor: _pure(asked, chosen * factor, delta) for factor in _FACTORS}
     points = tuple((epsilon, errors(whole / budget)) for epsilon, budget in budgets.items() if budget > 0)
     return Frontier(points, (chosen, error), delta, law)
 
 
-def _pure(epsilon: float, delta: float) -> float:
+def _mu(asked: Guarantee, epsilon: float, delta: float) -> float:
+    return largest_mu(asked.at(epsilon)) if isinstance(asked, Pufferfish) else gaussian_mu(epsilon, delta)
+
+
+def _pure(asked: Guarantee, epsilon: float, delta: float) -> float:
+    if isinstance(asked, Pufferfish):
+        return largest_pure_epsilon(asked.at(epsilon))
     return largest_pure_epsilon(ApproxDP(epsilon, delta)) if delta > 0 else epsilon

@@ -7,6 +7,7 @@ Out:  ε such that every ε-DP mechanism has it.
 from __future__ import annotations
 
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.mechanisms.mechanism import unreachable
 
 __all__ = ["largest_pure_epsilon"]
@@ -24,6 +25,8 @@ def largest_pure_epsilon(guarantee: Guarantee) -> float:
     match guarantee:
         case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
             return eps
+        case Pufferfish():
+            return guarantee.largest_pure()
         case NoGuarantee():
             raise unreachable(guarantee, "Pure noise", "Ask for PureDP(eps).")
     low, high = 0.0, 1.0

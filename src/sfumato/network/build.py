@@ -19,6 +19,7 @@ from sfumato.lang.term import Compound, Term, Variable, called, indicator, match
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
@@ -52,6 +53,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
+        check_members(room, spec)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}

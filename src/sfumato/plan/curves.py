@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
 from sfumato.network.network import Network
@@ -42,7 +42,11 @@ def relative_losses(question: Question, planned: Sequence[Planned]) -> list[floa
 
 def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: Noise) -> Curve:
     """By the law of the noise, from the settled point."""
-    delta = asked.delta_ if isinstance(asked, ApproxDP) else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
+    delta = (
+        asked.delta_
+        if isinstance(asked, ApproxDP | Pufferfish)
+        else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
+    )
     epsilon = asked.epsilon(delta)
     points = [(epsilon * multiple, loss / _ratio(epsilon, multiple, delta, noise) ** 2) for multiple in MULTIPLES]
     return Curve(planned.name, planned.observer, tuple(points), MULTIPLES.index(1.0))

@@ -34,6 +34,7 @@ from sfumato.study.writing import (
     Asked,
     Parts,
     column_lines,
+    dependence_text,
     domain_of,
     fresh,
     listing,
@@ -193,8 +194,16 @@ class Study(Shown):
         delta: float = 0.0,
         mu: float | None = None,
         rho: float | None = None,
+        households: int | None = None,
+        memory: float | None = None,
+        longest: int | None = None,
     ) -> Study:
-        """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ."""
+        """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ.
+
+        `households=4`: people depend on each other in groups of at most four, in any way, and the promise counts what
+        the others tell of one. `memory=M`: each row is one value of a series, and no step multiplies odds by more than
+        e^M; `longest` is the length of a series, where it is known.
+        """
         mark = here(f".promise({reader!r})")
         parts = self._parts
         if not parts.tables:
@@ -205,10 +214,17 @@ class Study(Shown):
             raise refused(mark, "give exactly one of epsilon, mu and rho: how much may be learned about one person.")
         if delta and epsilon is None:
             raise refused(mark, "delta goes together with epsilon.")
-        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho))
+        if epsilon is None and (households, memory) != (None, None):
+            raise refused(mark, "households= and memory= go together with epsilon.")
+        people = show(Compound(parts.people))
+        tied = self._read(mark, lambda: dependence_text(people, households, memory, longest))
+        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho, bool(tied)))
         name = Compound("promise", (Compound(reader),))
-        line = f"privacy_requirement({show(name)}, {show(Compound(parts.people))}, {metric})."
-        return self._with(mark, [line], promises={**parts.promises, reader: name})
+        known = [line for line, _ in parts.lines if line.startswith("correlated(")]
+        if tied and known and known != [tied]:
+            raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
+        lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
+        return self._with(mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
         """These readers may put together what they see; the plan then holds against all of them at once."""
