@@ -139,6 +139,7 @@ def test_a_channel_for_regression_shows_every_direction():
     assert verify(made.certificate()).ok
 
 
+@pytest.mark.paper("002", "§5.4", "mechanisms/tailored/choice.py")
 def test_both_orders_are_designed_and_the_better_is_chosen():
     choice = tailor(UNIT, 2.0, uses=["identity", "log"], bins=12)
     assert choice.order == "tns∘dp"

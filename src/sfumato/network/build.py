@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
 from sfumato.lang.term import Compound, Term, Variable, called, indicator, match, show, substitute
 from sfumato.network.aggregate import AggregateNode
+from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.members import check_members
@@ -212,6 +213,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
     groups = [group for done in passes for group in _groups(spec, done, shared)]
     declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
     aggregates = aggregates_of(spec, declared, groups, masks, tuple(shared.values()))
+    aggregates = aggregates if spec.centres else marked_apart(aggregates, groups)
     after = finish(
         {n: d for n, d in shared_drafts.items() if n in later},
         shared,

@@ -185,8 +185,9 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
         return f"{part}counted as {cell.missing}"
-    place = "be in no group" if isinstance(cell.domain, AnyText) else f"count as {cell.missing}"
-    return f"there are none by the author's word (one would {place})"
+    if isinstance(cell.domain, AnyText):
+        return "such a person is in no group"
+    return f"there are none by the author's word (one would count as {cell.missing})"
 
 
 def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:

@@ -11,19 +11,21 @@ which an act was taken out is as false as one whose act is too quiet.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sfumato.core import Guarantee, compose
 from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
-from sfumato.network.network import Network
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.network import Network, Node
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, sensitivity_of
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
+from sfumato.plan.reached import reached
 from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.template import Template
@@ -222,6 +224,46 @@ def _sums(
             yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
         yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")
+    yield from _families(drawn, sums, network, observer)
+
+
+def _families(
+    drawn: list[Draw], sums: Mapping[str, AggregateNode], network: Network, observer: str
+) -> Iterator[Finding]:
+    """Of sums priced together: that nobody is part of more of them at once than the plan says."""
+    families: dict[str, dict[str, Draw]] = {}
+    for draw in drawn:
+        if draw.apart is not None:
+            families.setdefault(draw.apart.family, {})[draw.node] = draw
+    people = {node.name: node for group in network.groups for node in group.nodes}
+    for name, own in families.items():
+        nodes = [sums[node] for node in own if node in sums]
+        alike = len({(node.dataset, node.row_table, node.question.rows) for node in nodes}) == 1
+        fine = alike and len(nodes) == len(own) and not network.spec.centres
+        fine = fine and all(_is_met(own[node.name], node) for node in nodes) and _is_reached(own, nodes, people)
+        yield _found(f"{observer}: {name}", fine, f"nobody is part of all of {', '.join(own)} at once")
+
+
+def _is_met(draw: Draw, node: AggregateNode) -> bool:
+    apart, (alone, inside) = draw.apart, node.question.met()
+    assert apart is not None
+    met = (apart.alone, alone), (apart.inside, inside)
+    moves = all(_is_stated(stated, sensitivity_of(draw.noise, one) * ARITHMETIC) for stated, one in met)
+    return moves and not node.question.expected
+
+
+def _is_reached(own: Mapping[str, Draw], nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> bool:
+    """Every set of sums that one row can be part of is a cell of the plan."""
+    conditions = {node.name: node.condition for node in nodes}
+    read = frozenset().union(*(condition.references() for condition in conditions.values()))
+    if any(name not in people or people[name].is_random for name in read):
+        return False
+    cells: dict[int, set[str]] = {}
+    for name, draw in own.items():
+        for cell in draw.apart.cells if draw.apart is not None else ():
+            cells.setdefault(cell, set()).add(name)
+    stated = {frozenset(), *map(frozenset, cells.values())}
+    return all(one in stated for one in reached(conditions, people))
 
 
 def _is_stated(sensitivity: float, least: float) -> bool:

@@ -9,21 +9,43 @@ Proof: docs/proofs/cut_placement.md (refinements), docs/proofs/gaussian.md, docs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sfumato.core import Adjacency, GaussianDP, PureDP
 from sfumato.core.events.event import Event
+from sfumato.core.events.together import TogetherEvent
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.questions.intervals import NoiseLaw
 from sfumato.questions.moves import Moves
 
-__all__ = ["Draw", "Noise", "combined_variance", "law_of", "refinements", "sensitivity_of"]
+__all__ = ["Apart", "Draw", "Noise", "combined_variance", "events_of", "law_of", "refinements", "sensitivity_of"]
 
 Noise = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """That a draw is one of several sums of which one individual is part of some at once only (network/apart.py).
+
+    `alone` is how far an individual moves it who is part of it in one of two neighbours, `inside` one who is in both;
+    `cells` are the places, among those of the family, in which it counts.
+    """
+
+    family: str
+    alone: float
+    inside: float
+    cells: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"family": self.family, "alone": self.alone, "inside": self.inside, "cells": list(self.cells)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Apart:
+        return cls(record["family"], record["alone"], record["inside"], tuple(record["cells"]))
 
 
 @dataclass(frozen=True)
@@ -42,6 +64,7 @@ class Draw:
     adjacency: Adjacency
     dataset: str = ""
     group: int | None = None  # of individuals alike in public; None for what sums up all of them
+    apart: Apart | None = None  # where its cost is counted together with that of others
 
     def mechanism(self, random_state: int | None = None) -> Gaussian | Laplace:
         kind = Gaussian if self.noise == "gaussian" else Laplace
@@ -76,6 +99,7 @@ class Draw:
             "adjacency": self.adjacency.to_dict(),
             "dataset": self.dataset,
             "group": self.group,
+            **({"apart": self.apart.to_dict()} if self.apart is not None else {}),
         }
 
     @classmethod
@@ -90,6 +114,7 @@ class Draw:
             Adjacency.from_dict(record["adjacency"]),
             record["dataset"],
             record["group"],
+            Apart.from_dict(record["apart"]) if "apart" in record else None,
         )
 
 
@@ -155,3 +180,28 @@ def _scale(node: str, noise: Noise, sensitivity: float, dimension: int, share: f
 def combined_variance(draws: tuple[Draw, ...]) -> float:
     """Variance of one number when the draws are combined by precision."""
     return 1 / math.fsum(1 / draw.variance for draw in draws)
+
+
+def events_of(draws: Iterable[Any]) -> tuple[Event, ...]:
+    """What was drawn: one event for each draw, and one for all those of a bundle that the same people see."""
+    found: dict[Any, list[Any]] = {}
+    for place, draw in enumerate(draws):
+        apart = draw.apart if isinstance(draw, Draw) else None
+        key = place if apart is None else (draw.dataset, apart.family, draw.noise, draw.observers)
+        found.setdefault(key, []).append(draw)
+    return tuple(
+        own[0].event() if len(own) == 1 and isinstance(key, int) else _together(own) for key, own in found.items()
+    )
+
+
+def _together(draws: Sequence[Draw]) -> Event:
+    sums: list[tuple[float, float, float, float, int]] = []
+    cells: dict[int, list[int]] = {}
+    for place, draw in enumerate(draws):
+        event: Any = draw.event()
+        assert draw.apart is not None
+        sums.append((draw.apart.alone, draw.apart.inside, event.scale, event.grid, event.dimension))
+        for cell in draw.apart.cells:
+            cells.setdefault(cell, []).append(place)
+    sets = tuple(sorted({tuple(own) for own in cells.values()}))
+    return TogetherEvent(draws[0].noise, tuple(sums), sets, adjacency=draws[0].adjacency)

@@ -19,7 +19,7 @@ from sfumato.core import GaussianDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.network.network import Network
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw import Noise, events_of
 from sfumato.plan.plan import Promise
 from sfumato.plan.request import Request, is_pure
 from sfumato.plan.settle import Settled
@@ -97,7 +97,7 @@ def _is_part(promise: Promise, crossing: Sequence[frozenset[str]], declared: Seq
 
 def _costs(group: frozenset[str], found: Mapping[Noise, Settled]) -> list[Guarantee]:
     """What a group sees, one guarantee for each kind of noise."""
-    seen = [[d.event() for d in one.draws if set(d.observers) & group] for one in found.values()]
+    seen = [events_of(d for d in one.draws if set(d.observers) & group) for one in found.values()]
     return [compose(events) for events in seen if events]
 
 
@@ -128,7 +128,7 @@ def _together(
     dataset: str, group: frozenset[str], found: Mapping[Noise, Settled], asked: Mapping[str, Guarantee]
 ) -> Promise | None:
     """The promise to colluders of both kinds, derived from all that they see."""
-    kept = compose([d.event() for one in found.values() for d in one.draws if set(d.observers) & group])
+    kept = compose(events_of(d for one in found.values() for d in one.draws if set(d.observers) & group))
     for observer in sorted(group):
         if kept.implies(asked[observer]) is True:
             name = f"collude: no more than {observer} alone"

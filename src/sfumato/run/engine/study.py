@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.core.domain import told_to
 from sfumato.errors import DataError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
@@ -25,6 +26,7 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.tables import TableRoom
+from sfumato.network.told import tell_curator
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
 
@@ -48,6 +50,9 @@ def evaluate_on(
             f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
             "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
         )
+    private = [name for name in tables if name not in spec.public_tables]
+    with TableRoom(tables, private) as room:
+        tell_curator(room, network)
     crew = open_engine(engine)
     try:
         work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
@@ -71,7 +76,8 @@ class _Share:
         spec = load(self.study)
         network = Network.from_spec(spec, self.tables)
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
-        return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
+        with told_to(set()):  # the curator is told once, of all shares together
+            return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
