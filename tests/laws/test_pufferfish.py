@@ -118,6 +118,7 @@ def test_nor_with_gaussian_noise():
         assert gaussian_delta_of(laws, 1 / promise.largest_mu(), 1.0) <= 1e-3 * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.paper("002", "§6.1", "core/pufferfish.py")
 def test_noise_for_one_day_is_caught():
     laws = conditional_counts(path_chances(random.Random(0), STICKY, True, False), DAYS // 2)
     assert laws is not None

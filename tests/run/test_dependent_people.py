@@ -52,6 +52,7 @@ def codes(text: str) -> set[str]:
     return {one.code for one in examine(text)[1] if one.severity == "error"}
 
 
+@pytest.mark.paper("002", "§6.1", "core/dependence.py")
 def test_a_town_from_the_study_to_the_verifier(tmp_path):
     tables = town()
     for name, table in tables.items():
