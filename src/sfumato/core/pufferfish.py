@@ -19,7 +19,6 @@ from sfumato.core.compose import ComposedDP, compose
 from sfumato.core.dependence import Dependence, dependence_from_dict
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from sfumato.core.parts import Part
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["Pufferfish", "together"]
@@ -167,22 +166,12 @@ def together(cost: Guarantee, units: int) -> Guarantee | None:
             return PureDP(eps * units, adjacency=cost.adjacency)
         case ZCDP(rho=rho):
             return ZCDP(round_up(rho * units**2, 1e-15), adjacency=cost.adjacency)
-        case ComposedDP(parts=parts) if all(_grows(part) for part in parts):
-            return compose(_grown(part, units) for part in parts for _ in range(part.count)).under(cost.adjacency)
+        case ComposedDP(parts=parts):
+            found = [(part.pair.several(part, units), part.count) for part in parts]
+            known = [one for one, count in found if one is not None for _ in range(count)]
+            whole = all(one is not None for one, _ in found)
+            return compose(known).under(cost.adjacency) if whole else None
     return None
-
-
-def _grows(part: Part) -> bool:
-    return part.kind in ("gaussian", "laplace", "concentrated") or (part.kind == "two-point" and part.extra == 0)
-
-
-def _grown(part: Part, units: int) -> Guarantee:
-    """Several Laplace numbers may share the move between them: of them only the ε is known."""
-    if part.kind == "gaussian":
-        return GaussianDP(round_up(part.value * units, 1e-15))
-    if part.kind == "concentrated":
-        return ZCDP(round_up(part.value * units**2, 1e-15))
-    return PureDP(part.value * units)
 
 
 def _chained_delta(cost: Guarantee, units: int, epsilon: float) -> float:

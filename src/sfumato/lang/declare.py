@@ -7,21 +7,18 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
-    DATABASE_ENDINGS,
     EVERYONE,
     ROW,
     TABLE_ENDINGS,
@@ -180,36 +177,13 @@ def _source(declared: Declared, clause: Clause) -> None:
     if any(other.table == made.table for other in declared.sources):
         raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
     declared.sources.append(made)
-    if wrong := _wrong_path(made):
+    if wrong := wrong_path(made):
         way_out = (
             f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}, of a folder of "
             "them ending in /, of a database with the name of its table, source(T, 'file.duckdb', table), or "
             "'postgresql:table'."
         )
         raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
-
-
-_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
-
-
-def _wrong_path(source: Source) -> str | None:
-    """Why no run could read it, from its name alone."""
-    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
-    if path.startswith("postgresql:"):
-        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
-    if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
-        return "is not a path inside the data folder"
-    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
-        return "lies outside the data folder"
-    if any(sign in path for sign in "*?["):
-        return "has one of the signs * ? [, which could name several files"
-    if ending in DATABASE_ENDINGS:
-        return None if source.name else "is a database and does not say which of its tables"
-    if source.name is not None:
-        return "names a table inside a file that is no database by its name"
-    if path.endswith("/"):
-        return None
-    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
 
 
 def _column(declared: Declared, clause: Clause) -> None:

@@ -77,6 +77,11 @@ class Node:
         return self.source is not None and not self.public
 
     @property
+    def of_individual(self) -> bool:
+        """Whether every individual has a value of its own."""
+        return self.level == "individual"
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """The nodes its forward-inferred value is computed from; none if it is read from a column."""
         if self.source is not None:

@@ -296,13 +296,13 @@ def _drawn_release(
     random_state: int | None,
 ) -> Release:
     drawn = Drawn(random_state)
-    levels = {(request.name, request.observer): request.level for request in requests_of(network)}
+    requests = {(request.name, request.observer): request for request in requests_of(network)}
     performed = _performed(columns, random_state)
     published = tuple(
         performed[planned.name, planned.observer].published(planned.name, planned.observer)
         if (planned.name, planned.observer) in performed
         else View(plan, network, values, drawn, planned.observer).published(
-            planned, levels[planned.name, planned.observer]
+            planned, requests[planned.name, planned.observer]
         )
         for planned in plan.publications
     )

@@ -28,7 +28,7 @@ from sfumato.plan.draw import Draw, law_of
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
-from sfumato.plan.request import asked_of, shared_template, template_of
+from sfumato.plan.request import Request, asked_of, shared_template, template_of
 from sfumato.plan.template import Template
 from sfumato.questions.consistency import nonnegative_figures
 from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
@@ -121,9 +121,9 @@ class View:
     drawn: Drawn
     observer: str
 
-    def published(self, planned: Planned, level: str) -> Published:
-        table = self._individuals(planned) if level == "individual" else self._aggregates(planned)
-        return Published(planned.name, planned.observer, level, table)
+    def published(self, planned: Planned, request: Request) -> Published:
+        table = self._individuals(planned) if request.of_individuals else self._aggregates(planned)
+        return Published(planned.name, planned.observer, request.level, table)
 
     def _draws(self, node: str, group: int | None) -> list[Draw]:
         mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]

@@ -28,7 +28,7 @@ from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
 __all__ += ["dependence_text", "metric_text", "number_of", "number_text", "parts_of", "publications_of"]
-__all__ += ["unsaid_place"]
+__all__ += ["said_of", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -274,3 +274,13 @@ def _words(spec: Spec) -> Iterator[str]:
     for clause in spec.clauses:
         for term in (clause.head, *([clause.body] if clause.body is not None else [])):
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
+
+
+def said_of(column: Declared) -> str:
+    """A column and what it may hold, in a few words."""
+    match column.domain:
+        case Interval(low=low, high=high):
+            return f"{column.name} from {low:g} to {high:g}"
+        case Categories(values=values):
+            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
+    return column.name
