@@ -105,7 +105,7 @@ def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law:
     unit = draw_law(law).variance ** -0.5  # from a standard deviation to the law's scale
     total = 0.0
     for group in sorted({act.group for act in acts if act.group is not None}):
-        template = template_of(network, network.groups[group], names)
+        template = template_of(network, network.groups[group], names, planned.observer)
         if template is None:
             continue
         own = [act for act in acts if act.group == group]
