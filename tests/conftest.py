@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 #: Fixtures that take seconds and serve several tests: `--dist loadgroup` gives these tests to one process.
-SHARED = frozenset(("fifty", "demo", "everything"))
+SHARED = frozenset(("fifty", "demo", "everything", "cluster"))
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        for name in SHARED.intersection(getattr(item, "fixturenames", ())):
+        for name in SHARED.intersection(_fixtures(item)):
             item.add_marker(pytest.mark.xdist_group(name))
+
+
+def _fixtures(item):
+    """Those a test names, and the cluster where its parameter asks for one."""
+    names = getattr(item, "fixturenames", ())
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return {*names, "cluster"} if parameters.get("engine") == "dask" else names
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from sfumato.core import Adjacency, GaussianDP, PureDP
@@ -50,7 +51,7 @@ class Draw:
     def event(self) -> Event:
         return self.mechanism().event()
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Of one number."""
         return self.mechanism().error()
@@ -60,7 +61,7 @@ class Draw:
         """Whether its noise is measured by the sum norm."""
         return self.noise == "laplace"
 
-    @property
+    @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
         return NoiseLaw(laplace=(self.scale,)) if self.pure else NoiseLaw(self.variance)

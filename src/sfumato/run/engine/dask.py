@@ -46,6 +46,8 @@ _SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": _KEPT,
     "distributed.comm.timeouts.connect": "120s",  # busy machines start workers slowly
     "distributed.worker.profile.enabled": False,  # looks at the working thread a hundred times a second
+    "distributed.admin.tick.interval": "1s",  # each process would look fifty times a second whether it is awake
+    "distributed.admin.system-monitor.interval": "5s",  # for a dashboard that nobody opens
 }
 
 
