@@ -18,7 +18,10 @@ SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 WAITING = frozenset(("wait", "result", "acquire", "communicate", "join", "get", "wait_for_workers"))
 #: What waits for the other end of a connection; those that only pass it on are named here themselves.
 AWAITED = frozenset(
-    "wait wait_closed drain readexactly readline read open_connection read_frame read_message write_frame".split()
+    (
+        *("wait", "wait_closed", "drain", "readexactly", "readline", "read", "open_connection"),
+        *("read_frame", "read_message", "write_frame"),
+    )
 )
 STARTED = frozenset(("run", "call", "check_call", "check_output"))
 #: Unbounded on purpose: the place, what stands there, why it ends.

@@ -343,7 +343,7 @@ def test_a_table_that_somebody_locks_is_not_waited_for(filled, server, monkeypat
     monkeypatch.setattr("sfumato.network.stores.postgresql._LOCK", "200ms")
     with closing(dbapi.connect(server)) as connection, closing(connection.cursor()) as cursor:
         cursor.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(DataError, match="somebody held a lock.*55P03"):
+        with pytest.raises(DataError, match=r"somebody held a lock.*55P03"):
             PostgreSQL(server).read(["rows"])
         connection.rollback()
     assert PostgreSQL(server).read(["rows"])
