@@ -9,22 +9,42 @@ Proof: docs/proofs/cut_placement.md (refinements), docs/proofs/gaussian.md, docs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from sfumato.core import Adjacency, GaussianDP, PureDP
+from sfumato.core import Adjacency
 from sfumato.core.events.event import Event
+from sfumato.core.events.together import TogetherEvent
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.questions.intervals import NoiseLaw
-from sfumato.questions.moves import Moves
 
-__all__ = ["Draw", "Noise", "combined_variance", "law_of", "refinements", "sensitivity_of"]
+__all__ = ["Apart", "Draw", "combined_variance", "events_of", "law_of", "refinements"]
 
-Noise = Literal["gaussian", "laplace"]
+
+@dataclass(frozen=True)
+class Apart:
+    """That a draw is one of several sums of which one individual is part of some at once only (network/apart.py).
+
+    `alone` is how far an individual moves it who is part of it in one of two neighbours, `inside` one who is in both;
+    `cells` are the places, among those of the family, in which it counts.
+    """
+
+    family: str
+    alone: float
+    inside: float
+    cells: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"family": self.family, "alone": self.alone, "inside": self.inside, "cells": list(self.cells)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Apart:
+        return cls(record["family"], record["alone"], record["inside"], tuple(record["cells"]))
 
 
 @dataclass(frozen=True)
@@ -35,7 +55,7 @@ class Draw:
     """
 
     node: str
-    noise: Noise
+    noise: NoiseName
     scale: float
     sensitivity: float
     dimension: int
@@ -43,10 +63,15 @@ class Draw:
     adjacency: Adjacency
     dataset: str = ""
     group: int | None = None  # of individuals alike in public; None for what sums up all of them
+    apart: Apart | None = None  # where its cost is counted together with that of others
 
     def mechanism(self, random_state: int | None = None) -> Gaussian | Laplace:
-        kind = Gaussian if self.noise == "gaussian" else Laplace
-        return kind(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+        return self.kind.mechanism(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+
+    @property
+    def kind(self) -> DrawLaw:
+        """What draws of this law have in common."""
+        return draw_law(self.noise)
 
     def event(self) -> Event:
         return self.mechanism().event()
@@ -59,12 +84,12 @@ class Draw:
     @property
     def pure(self) -> bool:
         """Whether its noise is measured by the sum norm."""
-        return self.noise == "laplace"
+        return self.kind.pure
 
     @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
-        return NoiseLaw(laplace=(self.scale,)) if self.pure else NoiseLaw(self.variance)
+        return self.kind.noise(self.scale, self.variance)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -77,6 +102,7 @@ class Draw:
             "adjacency": self.adjacency.to_dict(),
             "dataset": self.dataset,
             "group": self.group,
+            **({"apart": self.apart.to_dict()} if self.apart is not None else {}),
         }
 
     @classmethod
@@ -91,12 +117,8 @@ class Draw:
             Adjacency.from_dict(record["adjacency"]),
             record["dataset"],
             record["group"],
+            Apart.from_dict(record["apart"]) if "apart" in record else None,
         )
-
-
-def sensitivity_of(noise: Noise, moves: Moves) -> float:
-    """The norm of a question's moves that a kind of noise is measured by."""
-    return float(moves.l2 if noise == "gaussian" else moves.l1)
 
 
 def law_of(draws: Sequence[Draw]) -> NoiseLaw:
@@ -111,7 +133,7 @@ def law_of(draws: Sequence[Draw]) -> NoiseLaw:
 
 def refinements(
     node: str,
-    noise: Noise,
+    noise: NoiseName,
     sensitivity: float,
     dimension: int,
     shares: Mapping[str, float],
@@ -137,22 +159,44 @@ def refinements(
         if step <= share * 1e-4:
             continue
         seen_by = tuple(sorted(observer for observer, own in shares.items() if own >= share))
-        scale = _scale(node, noise, sensitivity, dimension, step, adjacency)
+        scale = _scale(node, draw_law(noise), sensitivity, dimension, step, adjacency)
         draws.append(Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group))
         reached = share
     return tuple(draws)
 
 
-def _scale(node: str, noise: Noise, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
+def _scale(node: str, law: DrawLaw, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise PrivacyParameterError(f"{node} has no finite sensitivity. Nothing was planned and nothing was spent.")
     below = math.nextafter(share, 0.0)  # the difference of two shares was rounded
-    if noise == "gaussian":
-        mu = GaussianDP(math.sqrt(below) * (1 - 1e-15))
-        return Gaussian.for_guarantee(mu, sensitivity, adjacency, dimension=dimension).scale
-    return Laplace.for_guarantee(PureDP(below), sensitivity, adjacency, dimension=dimension).scale
+    return law.mechanism.for_guarantee(law.guarantee(below), sensitivity, adjacency, dimension=dimension).scale
 
 
 def combined_variance(draws: tuple[Draw, ...]) -> float:
     """Variance of one number when the draws are combined by precision."""
     return 1 / math.fsum(1 / draw.variance for draw in draws)
+
+
+def events_of(draws: Iterable[Any]) -> tuple[Event, ...]:
+    """What was drawn: one event for each draw, and one for all those of a bundle that the same people see."""
+    found: dict[Any, list[Any]] = {}
+    for place, draw in enumerate(draws):
+        apart = draw.apart if isinstance(draw, Draw) else None
+        key = place if apart is None else (draw.dataset, apart.family, draw.noise, draw.observers)
+        found.setdefault(key, []).append(draw)
+    return tuple(
+        own[0].event() if len(own) == 1 and isinstance(key, int) else _together(own) for key, own in found.items()
+    )
+
+
+def _together(draws: Sequence[Draw]) -> Event:
+    sums: list[tuple[float, float, float, float, int]] = []
+    cells: dict[int, list[int]] = {}
+    for place, draw in enumerate(draws):
+        event: Any = draw.event()
+        assert draw.apart is not None
+        sums.append((draw.apart.alone, draw.apart.inside, event.scale, event.grid, event.dimension))
+        for cell in draw.apart.cells:
+            cells.setdefault(cell, []).append(place)
+    sets = tuple(sorted({tuple(own) for own in cells.values()}))
+    return TogetherEvent(draws[0].noise, tuple(sums), sets, adjacency=draws[0].adjacency)
