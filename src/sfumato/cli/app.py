@@ -7,7 +7,6 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 
 from __future__ import annotations
 
-import gc
 import shlex
 import sys
 import warnings
@@ -397,10 +396,7 @@ def calibrate(
 
 
 def main() -> None:
-    """Entry point: errors of the one tree become one readable message and exit code 1."""
-    # Modules live for ever: looking through them for garbage was a tenth of the time of a short command.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    """The command: errors of the one tree become one readable message and exit code 1."""
     # A warning about a cell is for whoever sits here, and may not end the command: that would tell others of the cell.
     warnings.simplefilter("default", UndeclaredCellWarning)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -181,7 +182,7 @@ class Network:
         """The digest of the study's text."""
         return self.spec.digest
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Node | AggregateNode, ...]:
         """Every node name once, parents before children; the first group that has a node stands for the others."""
         found: dict[str, Node | AggregateNode] = {}
@@ -189,7 +190,7 @@ class Network:
             found.setdefault(node.name, node)
         return _ordered(found)
 
-    @property
+    @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """(parent, child) pairs."""
         known = {node.name for node in self.nodes}
