@@ -24,13 +24,14 @@ from sfumato.core import (
     Event,
     GaussianDP,
     Guarantee,
+    Pufferfish,
     PureDP,
     RenyiDP,
     Repeated,
     compose,
 )
 from sfumato.core.guarantee import mu_of_pure
-from sfumato.core.parts import Part
+from sfumato.ledger.windows import counted_in, window_cost
 
 __all__ = [
     "GRANTABLE",
@@ -49,7 +50,7 @@ __all__ = [
 Cost = Event | Guarantee | Repeated
 #: The amount of one reservation in the grant's currency; None where no conversion is known, which fits nowhere.
 Charge = Guarantee | None
-GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP)
+GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP, Pufferfish)
 
 _PRECISION = 400
 #: Bisection of the fraction of a grant, from 1e-9 to 1 on a logarithmic scale.
@@ -78,6 +79,10 @@ def charge(
     None
     """
     cost = compose(items)
+    if isinstance(grant, Pufferfish):
+        moved = window_cost(cost, grant)
+        point = counted_in(promised) if promised is not None else None
+        return None if moved is None else charge([moved], counted_in(grant), counted, point)
     match grant:
         case PureDP() | ApproxDP(delta_=0.0):
             return _pure(cost, promised)
@@ -99,7 +104,9 @@ def recharged(
     reservations: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guarantee, new: Guarantee
 ) -> list[Charge]:
     """The charges under a new grant: as they were recorded, unless its currency is another."""
-    if _currency(old) == _currency(new) or (_currency(old), _currency(new)) == ("ε", "(ε, δ)"):
+    kinds = tuple(_currency(counted_in(one)) for one in (old, new))
+    windows = {one.dependence if isinstance(one, Pufferfish) else None for one in (old, new)}
+    if len(windows) == 1 and (kinds[0] == kinds[1] or kinds == ("ε", "(ε, δ)")):
         return list(charges)
     made: list[Charge] = []
     for items in reservations:
@@ -123,6 +130,7 @@ def total(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
     """What the charges add up to, as one guarantee in the grant's currency, rounded up; None for no charges."""
     if not charges:
         return None
+    grant = counted_in(grant)
     amounts = _sums(charges, grant)
     if amounts is None:
         return grant  # something without a known amount: everything is gone
@@ -149,6 +157,7 @@ def remaining(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
     >>> print(remaining([ApproxDP(0.25, 1e-7)], ApproxDP(1.0, 1e-6)))
     (0.75, 9e-07)-DP, adjacency not stated
     """
+    grant = counted_in(grant)
     left = _left(charges, grant)
     if left is None or left[0] <= 0 or left[-1] < 0:
         return None
@@ -221,6 +230,7 @@ def _sums(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | 
 
 
 def _left(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | None:
+    grant = counted_in(grant)
     whole = _amounts(grant, grant)
     assert whole is not None  # a grant is an amount of its own currency
     if not charges:
@@ -249,16 +259,9 @@ def _squares_of_mu(cost: Guarantee) -> Decimal | None:
         case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
             return _weighted([(mu_of_pure(eps), 1)], 2)
         case ComposedDP(parts=parts):
-            known = [(_mu_of_part(part), part.count) for part in parts]
+            known = [(part.mu(), part.count) for part in parts]
             return _weighted(known, 2)
     return None
-
-
-def _mu_of_part(part: Part) -> float:
-    if part.kind == "gaussian":
-        return part.value
-    pure = part.kind in ("laplace", "two-point") and part.extra == 0
-    return mu_of_pure(part.value) if pure else math.inf
 
 
 def _rho(cost: Guarantee) -> Decimal | None:
@@ -269,13 +272,12 @@ def _rho(cost: Guarantee) -> Decimal | None:
         case GaussianDP(mu=value) | PureDP(eps=value) | ApproxDP(eps=value, delta_=0.0):
             return _half(_weighted([(value, 1)], 2))
         case ComposedDP(parts=parts):
-            plain = [part for part in parts if part.kind == "concentrated"]
-            others = [part for part in parts if part.kind != "concentrated"]
-            squared = [part.kind in ("gaussian", "laplace", "two-point") and part.extra == 0 for part in others]
-            if not all(squared):
+            degrees = [part.pair.degree_of_rho(part) for part in parts]
+            if None in degrees:
                 return None
-            linear = _weighted([(part.value, part.count) for part in plain], 1)
-            square = _half(_weighted([(part.value, part.count) for part in others], 2))
+            known = [(degree, part.value, part.count) for degree, part in zip(degrees, parts, strict=True)]
+            linear = _weighted([(value, count) for degree, value, count in known if degree == 1], 1)
+            square = _half(_weighted([(value, count) for degree, value, count in known if degree == 2], 2))
             return None if linear is None or square is None else linear + square
     return None
 
@@ -354,7 +356,7 @@ def _equal_fractions(cost: Guarantee, eps: float, delta: float) -> Pair | None:
 
 def _plain_sum(cost: Guarantee) -> Pair | None:
     """(Σε, Σδ) where every act has an ε of its own."""
-    if not isinstance(cost, ComposedDP) or any(part.kind not in ("laplace", "two-point") for part in cost.parts):
+    if not isinstance(cost, ComposedDP) or not all(part.pair.has_epsilon for part in cost.parts):
         return None
     eps = _weighted(((part.value, part.count) for part in cost.parts), 1)
     delta = _weighted(((part.extra, part.count) for part in cost.parts), 1)
@@ -427,6 +429,9 @@ def amount_text(guarantee: Guarantee, rounding: str = ROUND_HALF_EVEN) -> str:
             return f"{_number(eps, rounding)}-DP"
         case ApproxDP(eps=eps, delta_=delta):
             return f"({_number(eps, rounding)}, {_number(delta, rounding)})-DP"
+        case Pufferfish(eps=eps, delta_=delta, dependence=known):
+            pair = f"({_number(eps, rounding)}, {_number(delta, rounding)})" if delta else _number(eps, rounding)
+            return f"{pair}-Pufferfish, {known.short}"
         case GaussianDP(mu=mu):
             return f"{_number(mu, rounding)}-Gaussian DP"
         case ZCDP(rho=rho):
@@ -449,6 +454,7 @@ def missing_text(items: Sequence[Cost], charged: Charge, left: Guarantee | None,
     >>> missing_text([PureDP(0.5)], PureDP(0.5), PureDP(0.3), PureDP(1.0))
     'ε 0.2 too large'
     """
+    grant = counted_in(grant)
     if charged is None and _currency(grant) == "(ε, δ)":
         eps = compose(items).epsilon(grant.delta_)  # type: ignore[attr-defined]  # of an ApproxDP
         charged = ApproxDP(eps, grant.delta_) if math.isfinite(eps) and eps > 0 else None  # type: ignore[attr-defined]

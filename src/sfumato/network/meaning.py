@@ -48,7 +48,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
     if node.source is not None:
         known = "public" if node.public else "private"
         return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
-    whose = "one value for each individual, computed" if node.level == "individual" else "computed"
+    whose = "one value for each individual, computed" if node.of_individual else "computed"
     behind = ", ".join(node.parents)
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
 
