@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.held import read_as_one
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
@@ -36,6 +37,7 @@ from sfumato.lang.spec import (
     Missing,
     MissingRule,
     Nonnegative,
+    Part,
     Preference,
     Range,
     Relation,
@@ -85,6 +87,10 @@ class Declared:
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    colluders: int = 0
+    absences: int = 0
+    parts: list[Part] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
@@ -93,6 +99,7 @@ class Declared:
         """Keyword arguments of Spec."""
         made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
         made["public_tables"] = frozenset(self.public_tables)
+        made |= {"colluders": self.colluders, "absences": self.absences}
         return made
 
 
@@ -120,6 +127,7 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
             problems.append(_problem(clause, _Wrong(str(error))))
     problems += _unknown_adjacencies(declared)
     problems += _unknown_missing(declared)
+    problems += read_as_one(declared)
     return declared, problems
 
 
@@ -461,6 +469,25 @@ def _holds(declared: Declared, clause: Clause) -> None:
     declared.holds.append(Holds(_name(centre, "a centre"), _name(table, "a table"), clause.position))
 
 
+def _trusted(declared: Declared, clause: Clause) -> None:
+    declared.trusted.append(_name(clause.head.arguments[0], "a party"))
+
+
+def _colluders(declared: Declared, clause: Clause) -> None:
+    declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
+
+
+def _absences(declared: Declared, clause: Clause) -> None:
+    declared.absences = _centres(clause.head.arguments[0], "how many centres may stay away")
+
+
+def _centres(term: Term, what: str) -> int:
+    number = _number(term, what)
+    if number != int(number) or number < 0:
+        raise _Wrong(f"{what} is a whole number from 0 on", term)
+    return int(number)
+
+
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
     if variable:
@@ -494,6 +521,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,
+    "trusted": _trusted,
+    "colluders": _colluders,
+    "absences": _absences,
     "forget": _forget,
 }
 _ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}

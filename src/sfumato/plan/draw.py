@@ -11,26 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sfumato.core import Adjacency, GaussianDP, PureDP
 from sfumato.core.events.event import Event
 from sfumato.errors import PrivacyParameterError
+from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.plan.sharing import Noise, Sharing, mechanism_class, sharing_from_dict
 from sfumato.questions.intervals import NoiseLaw
 from sfumato.questions.moves import Moves
 
 __all__ = ["Draw", "Noise", "combined_variance", "law_of", "refinements", "sensitivity_of"]
-
-Noise = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True)
 class Draw:
     """Noise of `scale` on the `dimension` numbers of `node`, whose neighbours differ by at most `sensitivity`.
 
-    The sensitivity is in L2 for Gaussian noise and in L1 for Laplace noise.
+    The sensitivity is in L2 for Gaussian noise and in L1 for Laplace noise. With `sharing` several institutions draw it.
     """
 
     node: str
@@ -42,8 +42,12 @@ class Draw:
     adjacency: Adjacency
     dataset: str = ""
     group: int | None = None  # of individuals alike in public; None for what sums up all of them
+    sharing: Sharing | None = None
 
-    def mechanism(self, random_state: int | None = None) -> Gaussian | Laplace:
+    def mechanism(self, random_state: int | None = None) -> Additive:
+        if self.sharing is not None:
+            facts = self.noise, self.scale, self.sensitivity, self.adjacency, self.dimension
+            return self.sharing.mechanism(*facts, random_state)
         kind = Gaussian if self.noise == "gaussian" else Laplace
         return kind(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
 
@@ -53,7 +57,7 @@ class Draw:
     @property
     def variance(self) -> float:
         """Of one number."""
-        return self.mechanism().error()
+        return self.mechanism().error() * (1.0 if self.sharing is None else self.sharing.times)
 
     @property
     def pure(self) -> bool:
@@ -63,6 +67,8 @@ class Draw:
     @property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
+        if self.sharing is not None:
+            return self.sharing.law(self.noise, self.scale, self.mechanism().error())
         return NoiseLaw(laplace=(self.scale,)) if self.pure else NoiseLaw(self.variance)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,6 +82,7 @@ class Draw:
             "adjacency": self.adjacency.to_dict(),
             "dataset": self.dataset,
             "group": self.group,
+            "sharing": None if self.sharing is None else self.sharing.to_dict(),
         }
 
     @classmethod
@@ -90,6 +97,7 @@ class Draw:
             Adjacency.from_dict(record["adjacency"]),
             record["dataset"],
             record["group"],
+            sharing_from_dict(record["sharing"]),
         )
 
 
@@ -117,6 +125,7 @@ def refinements(
     adjacency: Adjacency,
     dataset: str = "",
     group: int | None = None,
+    sharing: Sharing | None = None,
 ) -> tuple[Draw, ...]:
     """Draws by which every observer's view of the node costs its share of μ² (Gaussian) or of ε (Laplace).
 
@@ -136,20 +145,27 @@ def refinements(
         if step <= share * 1e-4:
             continue
         seen_by = tuple(sorted(observer for observer, own in shares.items() if own >= share))
-        scale = _scale(node, noise, sensitivity, dimension, step, adjacency)
-        draws.append(Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group))
+        kind = mechanism_class(noise, sharing)
+        scale = _scale(node, kind, noise, sensitivity, dimension, step, adjacency)
+        draws.append(Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group, sharing))
         reached = share
     return tuple(draws)
 
 
-def _scale(node: str, noise: Noise, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
+def _scale(
+    node: str,
+    kind: type[Additive],
+    noise: Noise,
+    sensitivity: float,
+    dimension: int,
+    share: float,
+    adjacency: Adjacency,
+) -> float:
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise PrivacyParameterError(f"{node} has no finite sensitivity. Nothing was planned and nothing was spent.")
     below = math.nextafter(share, 0.0)  # the difference of two shares was rounded
-    if noise == "gaussian":
-        mu = GaussianDP(math.sqrt(below) * (1 - 1e-15))
-        return Gaussian.for_guarantee(mu, sensitivity, adjacency, dimension=dimension).scale
-    return Laplace.for_guarantee(PureDP(below), sensitivity, adjacency, dimension=dimension).scale
+    wanted = GaussianDP(math.sqrt(below) * (1 - 1e-15)) if noise == "gaussian" else PureDP(below)
+    return kind.for_guarantee(wanted, sensitivity, adjacency, dimension=dimension).scale
 
 
 def combined_variance(draws: tuple[Draw, ...]) -> float:

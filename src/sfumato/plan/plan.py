@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 4
+VERSION = 5
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is

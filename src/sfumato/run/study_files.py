@@ -189,14 +189,19 @@ def _certificate_stems(plan: Plan) -> dict[tuple[str, ...], str]:
     return file_stems((name,) for name in (*plan.datasets, *promises))
 
 
-def write(release: Release, plan: Plan, folder: Path, charged: bool, row_key: str) -> Release:
-    """All files of a release; the release with certificates that name them. `row_key` is the name of that key."""
+def write(
+    release: Release, plan: Plan, folder: Path, charged: bool, row_key: str, more: Mapping[str, Any] | None = None
+) -> Release:
+    """All files of a release; the release with certificates that name them. `row_key` is the name of that key, `more`
+    what else is to be said about the run, such as who was in a sum over centres."""
     _write_results(release, plan, folder / "results")
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     reserved = ["reserved the cost"] if charged else ["no ledger was charged"]
     steps = ["evaluated the network", *reserved, "drew the noise", "wrote results"]
     steps += ["committed the cost before this folder was shown"] if charged else []
-    log = {"plan": plan.hash, "study": plan.study, "steps": steps, "row_key": row_key}
+    if more is not None:
+        steps = ["opened the sum over the centres, whose ledgers were charged", "wrote results"]
+    log = {"plan": plan.hash, "study": plan.study, "steps": steps, "row_key": row_key, **(more or {})}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
     certificates = _bound(release, plan, folder)
     stems = _certificate_stems(plan)

@@ -1,0 +1,205 @@
+"""How several institutions draw the noise of one sum: the ways beside noise at one trusted party.
+
+In:   how many institutions there are, how many may collude or stay away.
+Out:  Sharing: the mechanism behind a draw, how much noise is in the sum, in words and in numbers.
+Not here: who sends what to whom (centres/), what it takes in seconds and bytes (run/publish_centres.py).
+Proof: docs/proofs/distributed_noise.md, docs/proofs/centre_sums.md
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, final
+
+from sfumato.core import Adjacency
+from sfumato.errors import PlanError
+from sfumato.lang.spec import Spec
+from sfumato.mechanisms.additive import Additive
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.gaussian_shares import GaussianShares
+from sfumato.mechanisms.laplace import Laplace
+from sfumato.mechanisms.laplace_shares import LaplaceShares
+from sfumato.questions.intervals import NoiseLaw
+
+__all__ = ["Masks", "NoiseAtEach", "Noise", "Sharing", "centres_of", "mechanism_class", "sharing_from_dict", "ways_of"]
+
+Noise = Literal["gaussian", "laplace"]
+_ALONE: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
+_SHARES: dict[str, type[GaussianShares] | type[LaplaceShares]] = {"gaussian": GaussianShares, "laplace": LaplaceShares}
+
+
+@dataclass(frozen=True)
+class Sharing(ABC):
+    """The noise of a sum over `centres`, of which `included` are in it. Abstract.
+
+    Up to `colluders` of them pool what they know with everybody who reads the result, up to `absences` stay away.
+    """
+
+    #: What prefer/2 and forbid/2 call it.
+    way: ClassVar[str]
+
+    centres: int
+    colluders: int = 0
+    absences: int = 0
+    included: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.included:
+            object.__setattr__(self, "included", self.centres)
+
+    @abstractmethod
+    def mechanism(
+        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+    ) -> Additive:
+        """What one individual's part of the sum is protected by."""
+
+    @property
+    @abstractmethod
+    def times(self) -> float:
+        """How often the variance of that noise is in the sum of the included centres."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The way, as a plan names it."""
+
+    @property
+    @abstractmethod
+    def trust(self) -> str:
+        """Whom one has to trust."""
+
+    def refusal(self) -> str:
+        """Why it cannot be used; empty where it can."""
+        return ""
+
+    def law(self, noise: Noise, scale: float, variance: float) -> NoiseLaw:
+        """Of the noise in one number of the sum, when one part of it has this scale and variance.
+
+        A sum of Pólya shares that is no whole number of Laplace variables is taken for the next whole number: adding
+        independent symmetric noise makes no interval narrower (docs/proofs/centre_sums.md).
+        """
+        if noise == "laplace":
+            return NoiseLaw(laplace=(scale,) * math.ceil(self.times * (1 - 1e-12)))
+        return NoiseLaw(variance * self.times)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"way": self.way, **asdict(self)}
+
+
+@final
+@dataclass(frozen=True)
+class NoiseAtEach(Sharing):
+    """Every centre adds all the noise a promise needs to its own sum: nobody is trusted, and the noise adds up.
+
+    >>> NoiseAtEach(5).times
+    5
+    """
+
+    way: ClassVar[str] = "each_centre"
+
+    def mechanism(
+        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+    ) -> Additive:
+        return _ALONE[noise](scale, sensitivity, adjacency, dimension, seed)
+
+    @property
+    def times(self) -> float:
+        return self.included
+
+    @property
+    def words(self) -> str:
+        return f"noise at each of {self.centres} centres"
+
+    @property
+    def trust(self) -> str:
+        return "nobody: what leaves a centre is private already"
+
+
+@final
+@dataclass(frozen=True)
+class Masks(Sharing):
+    """Masks hide every centre's sum, and the shares of the noise add up to what one centre alone would have to add.
+
+    >>> Masks(5).times, Masks(5, colluders=1, absences=1).times
+    (1.0, 1.6666666666666667)
+    """
+
+    way: ClassVar[str] = "masks"
+
+    @property
+    def honest(self) -> int:
+        """So many shares make up the whole noise."""
+        return self.centres - self.colluders - self.absences
+
+    def mechanism(
+        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+    ) -> Additive:
+        shares = self.honest, self.centres, self.colluders
+        return _SHARES[noise](scale, sensitivity, adjacency, dimension, seed, *shares)
+
+    @property
+    def times(self) -> float:
+        return self.included / self.honest
+
+    @property
+    def words(self) -> str:
+        return f"masked sums of {self.centres} centres"
+
+    @property
+    def trust(self) -> str:
+        return (
+            f"that no more than {self.colluders} centres collude with the coordinator, and that {self.honest} centres "
+            "draw their shares of the noise"
+        )
+
+    def refusal(self) -> str:
+        if self.honest < 1 or self.colluders >= self.centres - self.absences:
+            return "colluders and absences leave too few honest centres"
+        return ""
+
+
+_WAYS: dict[str, type[Sharing]] = {one.way: one for one in (NoiseAtEach, Masks)}
+
+
+def sharing_from_dict(record: Mapping[str, Any] | None) -> Sharing | None:
+    """The inverse of `to_dict`; None for noise at one party."""
+    if record is None:
+        return None
+    return _WAYS[record["way"]](**{name: value for name, value in record.items() if name != "way"})
+
+
+def mechanism_class(noise: Noise, sharing: Sharing | None) -> type[Additive]:
+    """What a draw of this kind is calibrated as."""
+    return _SHARES[noise] if isinstance(sharing, Masks) else _ALONE[noise]
+
+
+def centres_of(spec: Spec) -> tuple[str, ...]:
+    """The centres that hold rows; all that are declared where nobody says who holds what."""
+    holders = {one.centre for one in spec.holds}
+    return tuple(dict.fromkeys(one.name for one in spec.centres if not holders or one.name in holders))
+
+
+def ways_of(spec: Spec) -> tuple[Sharing | None, ...]:
+    """The ways to add up what a study asks; None is noise at one party that sees all rows.
+
+    Of several with the same error the first is taken: the one that needs the least trust.
+    """
+    count = len(centres_of(spec))
+    if count < 2:
+        return (None,)
+    apart = NoiseAtEach(count, absences=spec.absences)
+    shared = Masks(count, spec.colluders, spec.absences)
+    return (*((None,) if spec.trusted else ()), apart, shared)
+
+
+def check_left(left: tuple[Sharing | None, ...], banned: set[str], place: str) -> None:
+    """PlanError where forbid leaves no way."""
+    if not left:
+        raise PlanError(
+            f"{place}every way to add up over the centres is forbidden or cannot be used ({', '.join(sorted(banned))}). "
+            "There are masks, each_centre and, with trusted(Party), central. Take one forbid(…) back. Nothing was "
+            "planned and nothing was spent."
+        )
