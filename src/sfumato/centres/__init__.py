@@ -2,8 +2,9 @@
 
 In:   a Round, each centre's own rows.
 Out:  one noisy sum with a certificate; or a clean failure that charges nobody.
-Reading order: round.py (what is agreed), statistic_round.py, study_round.py, statistics.py (what is summed), design.py (with or without masks),
-participant.py and aggregator.py (the protocol), memory.py, network.py and processes.py (three ways to run it).
+Reading order: round.py (what is agreed), statistic_round.py and study_round.py (on what), statistics.py (what is
+summed), design.py (with or without masks), participant.py and aggregator.py (the protocol), conductor.py (its steps),
+memory.py, network.py, processes.py and flower.py (ways to run them).
 """
 
 from sfumato.centres.design import Design, Weights, choose_design, noisy_sharing, secure_aggregation

@@ -202,7 +202,8 @@ async def coordinate(
 ) -> Aggregate:
     """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect.
 
-    `tell` hears who joined and who refused. `coordination` replaces what the coordinator does, for tests of one that misbehaves.
+    `tell` hears who joined and who refused. `coordination` replaces what the coordinator does, for tests of one that
+    misbehaves.
     """
     if tls is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")

@@ -11,7 +11,6 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, final
 
 from sfumato.centres.round import Block, Law, Requirement, Round, check_whole
@@ -65,7 +64,7 @@ class StatisticRound(Round):
             if 2 * self.grid * math.sqrt(self.length) > moved * 2.0**-11 or self.largest_part > 1 << 52:
                 raise InputError("The grid does not fit the centre_norm: plan the round again. Nothing was run.")
 
-    @cached_property
+    @property
     def blocks(self) -> tuple[Block, ...]:
         return (Block(self.law, self.scale, self.grid, self.statistic.length, self.largest_part),)
 

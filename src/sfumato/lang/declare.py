@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.absent import unknown_missing
 from sfumato.lang.held import read_as_one
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -126,7 +127,7 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
         except InputError as error:  # core's own words about an interval, categories or a privacy parameter
             problems.append(_problem(clause, _Wrong(str(error))))
     problems += _unknown_adjacencies(declared)
-    problems += _unknown_missing(declared)
+    problems += unknown_missing(declared)
     problems += read_as_one(declared)
     return declared, problems
 
@@ -535,27 +536,3 @@ def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:
         if name not in known:
             wrong = _Wrong(f"the dataset {name} is not declared", code="unknown-dataset", nearest=nearest(name, known))
             yield _problem(clause, wrong)
-
-
-def _unknown_missing(declared: Declared) -> Iterable[Problem]:
-    """What stands for an absent cell must lie in the variable's range."""
-    domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
-    for one in declared.missing:
-        if one.rule != "value":
-            continue
-        domain = domains.get(indicator(one.atom_pattern))
-        inside = (
-            isinstance(domain, Interval)
-            and isinstance(one.value, (int, float))
-            and domain.low <= one.value <= domain.high
-        ) or (isinstance(domain, Categories) and one.value in domain.values)
-        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
-        if not inside and one.position is not None:
-            yield Problem(
-                "error",
-                "declaration",
-                f"what stands for an absent {show(one.atom_pattern)} must lie in its declared range",
-                one.position,
-                expected=STATIC["missing/2"],
-                way_out="Declare the range, or choose a value inside it.",
-            )

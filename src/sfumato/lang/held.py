@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Part
-from sfumato.lang.term import Term, Variable, indicator, show
 from sfumato.lang.term import Position as Place
+from sfumato.lang.term import Term, Variable, indicator, show
 
 if TYPE_CHECKING:
     from sfumato.lang.declare import Declared
@@ -35,7 +35,9 @@ def read_as_one(declared: Declared) -> list[Problem]:
     for table, centre in own.items():
         group = groups.setdefault(_columns(declared, table), {})
         if centre in group:
-            problems.append(_problem(declared, table, f"{centre} holds {group[centre]} and {table}, of the same columns"))
+            problems.append(
+                _problem(declared, table, f"{centre} holds {group[centre]} and {table}, of the same columns")
+            )
         group[centre] = table
     holders = {one.centre for one in declared.holds}
     for group in groups.values():

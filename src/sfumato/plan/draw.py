@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sfumato.core import Adjacency, GaussianDP, PureDP
 from sfumato.core.events.event import Event
 from sfumato.errors import PrivacyParameterError
@@ -30,7 +32,8 @@ __all__ = ["Draw", "Noise", "combined_variance", "law_of", "refinements", "sensi
 class Draw:
     """Noise of `scale` on the `dimension` numbers of `node`, whose neighbours differ by at most `sensitivity`.
 
-    The sensitivity is in L2 for Gaussian noise and in L1 for Laplace noise. With `sharing` several institutions draw it.
+    The sensitivity is in L2 for Gaussian noise and in L1 for Laplace noise. With `sharing` several institutions draw
+    it together.
     """
 
     node: str
@@ -50,6 +53,14 @@ class Draw:
             return self.sharing.mechanism(*facts, random_state)
         kind = Gaussian if self.noise == "gaussian" else Laplace
         return kind(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+
+    def drawn(self, exact: np.ndarray, random_state: int | None) -> np.ndarray:
+        """The exact numbers with noise. What several institutions draw is drawn here in rehearsals alone."""
+        if self.sharing is None:
+            return self.mechanism(random_state)(exact)
+        assert random_state is not None, "centres draw their own noise"
+        first = random_state * 10_007
+        return exact + self.sharing.rehearsed(lambda place: self.mechanism(first + place), exact.size)
 
     def event(self) -> Event:
         return self.mechanism().event()

@@ -29,12 +29,12 @@ from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw import Noise
 from sfumato.plan.mixed import Mixed, Mixing
+from sfumato.plan.over_centres import assumed_of_centres, needs_one_party, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.sharing import Sharing
-from sfumato.plan.over_centres import assumed_of_centres, needs_one_party, settle_over_centres
 from sfumato.plan.side_by_side import settle_side_by_side
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template

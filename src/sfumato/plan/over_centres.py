@@ -24,6 +24,8 @@ __all__ = ["assumed_of_centres", "needs_one_party", "settle_over_centres"]
 
 Settle = Callable[[Sharing | None], list[Mixed]]
 _CENTRAL = "central"
+#: Losses this close are one: the way that needs the least trust is taken.
+_SAME = 1 + 1e-3
 
 
 def assumed_of_centres(spec: Spec) -> list[str]:
@@ -37,9 +39,9 @@ def assumed_of_centres(spec: Spec) -> list[str]:
 def needs_one_party(request: Request) -> PlanError:
     """What is no sum cannot be added up."""
     return PlanError(
-        f"{request.position}{request.name} is made from the rows themselves, and no party sees the rows of all centres. "
-        "Name who may see them, trusted(Party), or let each centre publish its own from a study of its own. Nothing was "
-        "planned and nothing was spent."
+        f"{request.position}{request.name} is made from the rows themselves, and no party sees the rows of all "
+        "centres. Name who may see them, trusted(Party), or let each centre publish its own from a study of its own. "
+        "Nothing was planned and nothing was spent."
     )
 
 
@@ -55,9 +57,12 @@ def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle)
     if not settled:
         raise refusals[0]
     wished = [name for request in requests for name in request.preferred]
-    order = sorted(settled, key=lambda way: (-wished.count(_name(way)), _loss(settled[way])))
-    others = [way for way in ways if way != order[0]]
-    return [_told(mixed, order[0], others, settled, banned, wished, place) for place, mixed in enumerate(settled[order[0]])]
+    most = max(wished.count(_name(way)) for way in settled)
+    losses = {way: _loss(one) for way, one in settled.items() if wished.count(_name(way)) == most}
+    taken = next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
+    others = [way for way in ways if way != taken]
+    mixed = enumerate(settled[taken])
+    return [_told(one, taken, others, settled, banned, wished, place) for place, one in mixed]
 
 
 def _settled(
@@ -118,9 +123,7 @@ def _beside(
     if settled is None:
         why = "the study forbids it" if _name(way) in banned else (way.refusal() if way else "") or "it cannot be used"
         return Considered(_called(way), None, why)
-    theirs = next(
-        one for one in settled[place].planned if (one.name, one.observer) == (mine.name, mine.observer)
-    )
+    theirs = next(one for one in settled[place].planned if (one.name, one.observer) == (mine.name, mine.observer))
     trust = way.trust if way is not None else "the party that sees all rows"
     ratio = f"{theirs.error / mine.error:.3g} times the error" if mine.error > 0 else "no better"
     return Considered(_called(way), theirs.error, f"{ratio}; one has to trust {trust}", theirs.cut)
@@ -133,5 +136,7 @@ def _followed(taken: Sharing | None, wished: Sequence[str]) -> str:
     wish = f"; the study prefers {' or '.join(named)}"
     if _name(taken) in named:
         return wish
-    alone = "noise at each individual would have to be drawn on the individuals' own machines" if named == ["local"] else ""
+    alone = (
+        "noise at each individual would have to be drawn on the individuals' own machines" if named == ["local"] else ""
+    )
     return f"{wish}, which cannot be used here{f': {alone}' if alone else ''}"

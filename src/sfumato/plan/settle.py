@@ -37,7 +37,7 @@ from sfumato.plan.individual_part import (
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
-from sfumato.plan.sharing import Sharing
+from sfumato.plan.sharing import Sharing, because, needs_rows
 from sfumato.plan.template import Template
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
 from sfumato.questions.question import Question
@@ -224,7 +224,8 @@ class Settling:
             if not asked:
                 continue
             self._check_replaced(asked[0])
-            self._check_one_party(asked[0])
+            if self.sharing is not None:
+                raise needs_rows(asked[0])
             for index, group in enumerate(self.network.groups):
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
@@ -285,14 +286,6 @@ class Settling:
                 f"{request.position}{request.name} shows one value per {request.adjacency.unit}, and so who is in the "
                 "data: under add/remove nobody may learn that. Publish an aggregate, or leave adjacency(…, "
                 "add_remove) out. Nothing was planned and nothing was spent."
-            )
-
-    def _check_one_party(self, request: Request) -> None:
-        if self.sharing is not None:
-            raise PlanError(
-                f"{request.position}{request.name} shows one value per {request.adjacency.unit}, and no party sees the "
-                "rows of all centres. Let each centre publish its own from a study of its own, publish an aggregate, or "
-                "name who may see all rows: trusted(Party). Nothing was planned and nothing was spent."
             )
 
     def _reads_of(self, request: Request) -> dict[str, float]:
@@ -520,14 +513,14 @@ class Settling:
         if drawn and self.sharing is None:
             check_central(request)
         way = self.sharing.words if self.sharing is not None else "central noise"
-        others = [Considered(way, math.fsum(one.error for one in seen), self._why("chosen"), drawn)]
+        others = [Considered(way, math.fsum(one.error for one in seen), because("chosen", self.sharing), drawn)]
         local = self._local_error(request, draws)
         if local is not None:
             others.append(
                 Considered("local noise", local, "every individual's own value gets noise before it is summed")
             )
         strategy = f"{way} ({self.noise})" if drawn else _EXACT
-        reason = self._why("one act on the sum needs less noise than one on every individual") if drawn else _PUBLIC
+        reason = because("one act on the sum needs less noise than one on every individual", self.sharing)
         return Planned(
             request.name,
             show(request.requirement.name),
@@ -537,12 +530,9 @@ class Settling:
             tuple(seen),
             tuple(others),
             request.weight,
-            reason,
+            reason if drawn else _PUBLIC,
             request.position.strip(),
         )
-
-    def _why(self, reason: str) -> str:
-        return reason if self.sharing is None else f"{reason}; one has to trust {self.sharing.trust}"
 
     def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""

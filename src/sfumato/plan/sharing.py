@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+
+import numpy as np
 
 from sfumato.core import Adjacency
 from sfumato.errors import PlanError
@@ -22,9 +24,25 @@ from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.gaussian_shares import GaussianShares
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.laplace_shares import LaplaceShares
+from sfumato.mechanisms.shares import Shares
 from sfumato.questions.intervals import NoiseLaw
 
-__all__ = ["Masks", "NoiseAtEach", "Noise", "Sharing", "centres_of", "mechanism_class", "sharing_from_dict", "ways_of"]
+if TYPE_CHECKING:
+    from sfumato.plan.request import Request
+
+__all__ = [
+    "Masks",
+    "Noise",
+    "NoiseAtEach",
+    "Sharing",
+    "because",
+    "centres_of",
+    "check_left",
+    "mechanism_class",
+    "needs_rows",
+    "sharing_from_dict",
+    "ways_of",
+]
 
 Noise = Literal["gaussian", "laplace"]
 _ALONE: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
@@ -55,6 +73,10 @@ class Sharing(ABC):
         self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
     ) -> Additive:
         """What one individual's part of the sum is protected by."""
+
+    @abstractmethod
+    def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
+        """The noise of all included centres, drawn here with the seeds 0, 1, …: for rehearsals."""
 
     @property
     @abstractmethod
@@ -105,6 +127,9 @@ class NoiseAtEach(Sharing):
     ) -> Additive:
         return _ALONE[noise](scale, sensitivity, adjacency, dimension, seed)
 
+    def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
+        return np.sum([mechanism(place)(np.zeros(size)) for place in range(self.included)], axis=0)
+
     @property
     def times(self) -> float:
         return self.included
@@ -139,6 +164,10 @@ class Masks(Sharing):
     ) -> Additive:
         shares = self.honest, self.centres, self.colluders
         return _SHARES[noise](scale, sensitivity, adjacency, dimension, seed, *shares)
+
+    def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
+        shares = [mechanism(place) for place in range(self.included)]
+        return np.sum([one.share(size) * one.grid for one in shares if isinstance(one, Shares)], axis=0)
 
     @property
     def times(self) -> float:
@@ -199,7 +228,21 @@ def check_left(left: tuple[Sharing | None, ...], banned: set[str], place: str) -
     """PlanError where forbid leaves no way."""
     if not left:
         raise PlanError(
-            f"{place}every way to add up over the centres is forbidden or cannot be used ({', '.join(sorted(banned))}). "
-            "There are masks, each_centre and, with trusted(Party), central. Take one forbid(…) back. Nothing was "
-            "planned and nothing was spent."
+            f"{place}every way to add up over the centres is forbidden ({', '.join(sorted(banned))}) or cannot be "
+            "used. There are masks, each_centre and, with trusted(Party), central. Take one forbid(…) back. Nothing "
+            "was planned and nothing was spent."
         )
+
+
+def because(reason: str, sharing: Sharing | None) -> str:
+    """A reason, and whom one has to trust for it."""
+    return reason if sharing is None else f"{reason}; one has to trust {sharing.trust}"
+
+
+def needs_rows(request: Request) -> PlanError:
+    """One value per individual is no sum."""
+    return PlanError(
+        f"{request.position}{request.name} shows one value per {request.adjacency.unit}, and no party sees the rows of "
+        "all centres. Let each centre publish its own from a study of its own, publish an aggregate, or name who may "
+        "see all rows: trusted(Party). Nothing was planned and nothing was spent."
+    )

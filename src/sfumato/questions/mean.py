@@ -38,7 +38,6 @@ class Mean(Question):
         "the mean of a variable",
         "mean",
     )
-    at_centres: ClassVar[str | None] = "means"
 
     @property
     def low(self) -> float:

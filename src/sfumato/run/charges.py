@@ -65,9 +65,7 @@ def reserve_plan(
             first_grant(ledger, dataset, needed(cost, promises), own, grant)
             owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
             for name, costs, point in _charges(plan, dataset, owners):
-                made.append(
-                    ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own, key=key)
-                )
+                made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own, key=key))
     except BaseException:
         while made:
             ledger.release(made.pop())

@@ -2,7 +2,8 @@
 
 In:   a study in any form, public tables, public numbers.
 Out:  Plan.
-Not here: planning itself (plan/make.py), the strategies (run/publish.py), prices of ways over centres (run/publish_centres.py).
+Not here: planning itself (plan/make.py), the strategies (run/publish.py), prices of ways over centres
+(run/publish_centres.py).
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def run_plan(
     follow from the plan alone. `stage` is told what is being done, for who waits.
     """
     network = _network(plan)
-    _check_one_party(plan)
+    if random_state is None:
+        _check_one_party(plan)
     if resume and out is not None and random_state is None:
         finish(out, plan.hash, _book(ledger), again)
         if (stored := _stored(plan, out)) is not None:

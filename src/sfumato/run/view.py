@@ -73,7 +73,7 @@ class Drawn:
     def __call__(self, draw: AnyDraw, exact: np.ndarray) -> np.ndarray:
         if draw not in self.done:
             seed = None if self.random_state is None else self.random_state + len(self.done)
-            self.done[draw] = draw.mechanism(seed)(exact)
+            self.done[draw] = draw.drawn(exact, seed) if isinstance(draw, Draw) else draw.mechanism(seed)(exact)
         return self.done[draw]
 
     def combined(self, draws: Sequence[Draw | LinearDraw], exact: np.ndarray) -> np.ndarray:
