@@ -43,7 +43,7 @@ column(patients, radius, radius(P)).
 column(patients, texture, texture(P)).
 column(patients, smoothness, smoothness(P)).
 column(patients, diagnosis, diagnosis(P)).
-centre(north). centre(south). centre(west).
+centre(north). centre(south). centre(west). trusted(registry).
 holds(north, patients). holds(south, patients). holds(west, patients).
 
 random(radius(P)) :- patient(P).
