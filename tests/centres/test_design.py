@@ -84,6 +84,7 @@ def test_impossible_trust_is_refused_and_kept_as_an_alternative():
         choose_design([shared], Weights())
 
 
+@pytest.mark.paper("002", "§3.4", "centres/design.py")
 def test_the_choice_turns_once_as_the_price_of_encryption_grows():
     both = noisy_sharing(ClippedSums(100, 1.0), [PROMISE], 10), secure_aggregation(ClippedSums(100, 1.0), [PROMISE], 10)
     chosen = [choose_design(both, Weights(1.0, seconds)).chosen.name for seconds in np.geomspace(1e-2, 1e6, 30)]

@@ -54,6 +54,7 @@ def test_order_grouping_and_counting_do_not_matter(acts, shuffler):
     assert nested.epsilon(1e-6) == pytest.approx(total.epsilon(1e-6), rel=1e-3)
 
 
+@pytest.mark.paper("002", "§2.7", "core/compose.py")
 @given(st.lists(events, min_size=2, max_size=4))
 @settings(deadline=None, max_examples=20)
 def test_renyi_is_never_below_the_loss_distribution(acts):

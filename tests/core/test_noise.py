@@ -29,6 +29,7 @@ def test_density_cdf_variance_and_information_agree(law):
     assert information == pytest.approx(law.fisher_information(), rel=5e-3)
 
 
+@pytest.mark.paper("000", "Cor 2.7", "core/noise.py")
 def test_box_noise_is_the_least_informative_of_its_variance():
     """With no stiffness: cos², information π²/b². With much: the Gaussian of variance 1/√stiffness."""
     assert BoxNoise(2.0).fisher_information() == pytest.approx(math.pi**2 / 4)
@@ -50,6 +51,7 @@ def test_attacker_error_is_worded_honestly():
     assert attacker_error(LaplaceNoise(3.0)).unbiased == pytest.approx(9.0)
 
 
+@pytest.mark.paper("000", "Prop 2.2", "core/noise.py")
 def test_weighted_error_follows_the_erratum():
     assert weighted_error(np.array([[1.0]]), np.array([[0.25]])) == 0.25
     with pytest.raises(PrivacyParameterError, match="no bound"):

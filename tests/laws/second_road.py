@@ -42,6 +42,7 @@ from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
+from sfumato.core.events.together import TogetherEvent
 from sfumato.core.guarantee import Guarantee, mu_of_pure
 from sfumato.errors import UnprovedError
 from sfumato.evidence import verify
@@ -122,6 +123,18 @@ def _groups(rng: random.Random, who: Adjacency) -> Event:
     return GroupCountsEvent(weights, at * rng.choice([1.0, 1.0, 0.9]), rng.randint(1, 3), adjacency=who)
 
 
+def _together(rng: random.Random, who: Adjacency) -> Event:
+    """Sums of random moves, some of which one individual is part of at once."""
+    count = rng.randint(1, 6)
+    sums = tuple(
+        (rng.uniform(0.1, 5.0), rng.choice([0.0, rng.uniform(0.0, 9.0)]), _scale(rng), _grid(rng), rng.randint(1, 4))
+        for _ in range(count)
+    )
+    sets = {(place,) for place in range(count)}
+    sets |= {tuple(sorted(rng.sample(range(count), rng.randint(1, count)))) for _ in range(rng.randint(0, 5))}
+    return TogetherEvent(rng.choice(["gaussian", "laplace"]), sums, tuple(sorted(sets)), adjacency=who)
+
+
 MAKERS: dict[type[Event], Make] = {
     GaussianEvent: _additive(GaussianEvent),
     LaplaceEvent: _additive(LaplaceEvent),
@@ -137,6 +150,7 @@ MAKERS: dict[type[Event], Make] = {
     GroupCountsEvent: _groups,
     LinearGaussianEvent: _linear,
     QuantilesEvent: _quantiles,
+    TogetherEvent: _together,
     SharedGaussianEvent: _shared(SharedGaussianEvent),
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),
 }

@@ -53,6 +53,7 @@ def check(seeds: range) -> None:
         assert verify(certificate).failures == (), (seed, noise)
 
 
+@pytest.mark.paper("000", "Cor 2.7", "mechanisms/box.py")
 def test_the_drawn_law_keeps_its_claim_and_both_roads_accept_it():
     check(range(3))
 

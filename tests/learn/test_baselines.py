@@ -17,6 +17,7 @@ def data(rows=800, seed=0):
     return X, (X > 0).sum(axis=1)
 
 
+@pytest.mark.paper("004", "§6.3", "learn/baselines.py")
 def test_neighbours_stay_within_the_claimed_distance():
     """The kept weights of OutputSVC on random neighbours, opposite records included."""
     generator = np.random.default_rng(0)

@@ -103,6 +103,8 @@ def event_of(loss, adjacency, epsilon, delta, size, regularization="auto"):
     return event
 
 
+@pytest.mark.paper("003", "Alg 2", "learn/calibration.py")
+@pytest.mark.paper("003", "§3.4", "learn/losses.py")
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-2), (0.5, 0.0), (3.0, 0.0)])
@@ -173,6 +175,7 @@ def test_an_unpenalised_intercept_is_caught():
     assert float((first - second).max()) > claim.epsilon(0.0) + 5
 
 
+@pytest.mark.paper("003", "Alg 1", "learn/calibration.py")
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -22,6 +22,11 @@ def data(rows=1500, seed=0):
     return centres[y] + generator.normal(scale=0.12, size=(rows, 2)), y
 
 
+@pytest.mark.paper(
+    "004", "§6.2", "learn/equilibrium.py", missing="points are not exported alone and no study reaches them"
+)
+@pytest.mark.paper("004", "§6.1", "learn/equilibrium.py")
+@pytest.mark.paper("004", "§5.1–5.3", "learn/equilibrium.py")
 @pytest.mark.parametrize("publish", ["support", "points"])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_it_learns_and_certifies(publish, delta):
@@ -50,6 +55,7 @@ def test_basins_without_records_are_published_too():
     assert set(model.predict(model.points_[empty])) <= {0, 1, 2}
 
 
+@pytest.mark.paper("004", "§5.1–5.3", "learn/basins.py")
 def test_points_come_from_public_numbers_and_the_release_alone():
     """With the same released support, other records find the same points; `cells` bounds them, by a public rule."""
     X, y = data(400)

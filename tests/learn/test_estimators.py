@@ -263,6 +263,7 @@ def test_ridge_regression_and_its_sensitivity():
     assert model.noise_.sensitivity >= np.sqrt(4.5)
 
 
+@pytest.mark.paper("003", "§5", "learn/features.py", missing="the Gaussian kernel only")
 def test_fourier_features_have_norm_one():
     X, y = data(50)
     model = PrivateSVC(100.0, kernel="rbf", n_components=7, random_state=0).fit(X, y)
@@ -271,6 +272,7 @@ def test_fourier_features_have_norm_one():
     assert model.coef_.shape == (1, 8)
 
 
+@pytest.mark.paper("003", "Thm 3, 4", "learn/sample_size.py")
 def test_more_features_and_less_budget_need_more_records():
     base = sample_size(0.1, 1.0, 1e-6, features=10)
     assert sample_size(0.1, 0.1, 1e-6, features=10) > base
@@ -278,6 +280,7 @@ def test_more_features_and_less_budget_need_more_records():
     assert sample_size(0.2, 1.0, features=3, length=3.0, simulate=True, trials=2) >= 64
 
 
+@pytest.mark.paper("003", "Alg 2", "learn/base.py")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("method", ["objective", "output"])
 def test_certificates_verify(method, delta):

@@ -35,6 +35,7 @@ def test_the_total_is_what_was_asked(scheme, delta):
     assert "the choice included" in search.explain()
 
 
+@pytest.mark.paper("003", "§6", "learn/search.py")
 def test_each_part_of_a_split_spends_the_whole_budget_on_its_own_rows():
     X, y = data()
     search = PrivateSearch(PrivateLogisticRegression(1.0), GRID, 2.0, 1e-6, random_state=0).fit(X, y)

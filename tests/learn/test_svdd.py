@@ -39,6 +39,7 @@ def reference(features, cap):
     return np.asarray(answer.x) @ features
 
 
+@pytest.mark.paper("004", "Alg 1", "learn/svdd_solver.py")
 @given(st.integers(0, 10**6), st.integers(3, 40), st.integers(2, 12), st.floats(1.0, 6.0))
 @settings(max_examples=60, deadline=None)
 def test_the_point_is_certified_and_agrees_with_another_solver(seed, count, width, factor):

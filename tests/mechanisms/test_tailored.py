@@ -30,6 +30,7 @@ EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 16.0, 64.0)
 # The guarantee.
 
 
+@pytest.mark.paper("002", "§5.3", "mechanisms/tailored/repair.py")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("bias", ["soft", "none", "unbiased"])
 def test_the_shipped_channel_has_at_most_the_epsilon_asked_for(epsilon, bias):
@@ -154,6 +155,7 @@ def test_a_channel_event_means_something_or_is_refused():
 # The optimum.
 
 
+@pytest.mark.paper("002", "§5.3", "mechanisms/tailored/design.py")
 @pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_cvxpys(seed):
     """Random losses, random shapes, with and without a bias term: equal to 1e-6, and the dual bound is below."""

@@ -95,6 +95,7 @@ def test_zones_of_doctor_and_public(oncology):
     assert "sex(P)" not in doctor.sensitive
 
 
+@pytest.mark.paper("002", "§4.5", "network/zones.py")
 def test_the_thesis_example_has_the_thesis_zones():
     """Table 4.3 and Fig. 4.6: the sets V_S, V_Z, V_O of the printed patient uma, with the printed slips mended."""
     text = (EXAMPLES / "oncology" / "printed.pl").read_text(encoding="utf-8")
@@ -120,6 +121,7 @@ def test_the_thesis_example_has_the_thesis_zones():
     assert survival.bounds.reason == "no range is declared"
 
 
+@pytest.mark.paper("002", "§4.4", "network/")
 def test_the_printed_university_builds():
     network = Network.from_spec(load(EXAMPLES / "university" / "printed.pl"))
     assert ("iq(john)", "grade(john, ai)") in network.edges

@@ -40,6 +40,7 @@ def test_noise_on_the_features_is_no_rival(trial):
     assert plain > centred > 10 * trial.measured_apart
 
 
+@pytest.mark.paper("002", "Figs 3.3–3.6", "papers/basu_centres.py")
 @pytest.mark.slow
 def test_the_quick_study_finds_what_it_should():
     result = CENTRES.run(StudySettings(seed=1, quick=True))

@@ -91,6 +91,7 @@ def test_the_attribute_is_there_in_the_target_of_misra1d():
     assert basu_channels._target_leak(Curves(DATASETS["ds0"], (1.0,), {}, 10, {})) is None
 
 
+@pytest.mark.paper("002", "§3.3.3", "papers/basu_means.py")
 def test_the_program_for_two_means_keeps_them():
     """E[y|x] and E[1/y|x] are the same mixture of the truth and a background for every input."""
     found = shaped(2.0)
@@ -108,6 +109,8 @@ def test_the_printed_slack_rule_hides_nothing():
     assert printed_delta(2, 2, 0.1) == pytest.approx(0.05)
 
 
+@pytest.mark.paper("002", "Figs 5.9–5.15", "papers/basu_bins.py")
+@pytest.mark.paper("002", "Figs 5.1–5.8", "papers/basu_channels.py")
 @pytest.mark.parametrize("study", ["basu-ds0", "basu-power-means"])
 def test_a_quick_run_writes_its_files(study, tmp_path):
     console = Console(width=140, record=True, file=io.StringIO())

@@ -39,6 +39,9 @@ def needs_data(name: str) -> None:
         pytest.skip(f"{file}.parquet is not in SFUMATO_DATA nor in ../shared/data")
 
 
+@pytest.mark.paper("003", "Figs 4–5", "papers/chaudhuri_curves.py")
+@pytest.mark.paper("003", "Tables 1–2", "papers/chaudhuri.py")
+@pytest.mark.paper("003", "Figs 2–3", "papers/chaudhuri_tradeoff.py")
 @pytest.mark.parametrize("study", NEEDS)
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path):
     """Three readable files; verdicts on the paper's claims and on ours, all printed; its numbers beside ours."""

@@ -37,6 +37,7 @@ def console() -> Console:
     return Console(width=140, record=True, file=io.StringIO())
 
 
+@pytest.mark.paper("000", "Figs 5–7", "papers/farokhi.py")
 @pytest.mark.parametrize("study", FAROKHI)
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path, console):
     """Three files, all readable; every claim has a verdict that is printed; every series stands at every λ."""
@@ -64,6 +65,7 @@ def toy() -> StudyResult:
     return STUDIES["farokhi-toy"].run(StudySettings(quick=True))
 
 
+@pytest.mark.paper("000", "Figs 3–4", "papers/farokhi_toy.py")
 def test_the_toy_says_what_the_paper_says_and_what_it_does_not(toy):
     """Bounds 200, 20, 2; the same classifier at m = 100 to 1e-6; and a support vector that comes back all the same."""
     numbers = toy.numbers

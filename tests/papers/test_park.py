@@ -49,6 +49,11 @@ def needs_data(*names: str) -> None:
             pytest.skip(f"{name}.parquet is not in SFUMATO_DATA nor in ../shared/data")
 
 
+@pytest.mark.paper("004", "Table 7.3", "papers/park_tables.py")
+@pytest.mark.paper("004", "Tables 7.1–7.2", "papers/park_tables.py")
+@pytest.mark.paper("004", "Fig 7.2", "papers/park_points.py")
+@pytest.mark.paper("004", "Fig 7.1", "papers/park.py")
+@pytest.mark.paper("004", "Figs 5.1–5.2", "papers/park_regions.py")
 @pytest.mark.parametrize("study", NEEDS)
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path):
     """Three readable files; verdicts on the thesis' claims and on ours, all printed."""
@@ -190,6 +195,7 @@ def test_tables_have_the_thesis_sizes_and_lie_in_their_boxes(name, columns, clas
     assert outside.mean() < 0.03, "bounds are written by hand: almost nothing is clipped"
 
 
+@pytest.mark.paper("004", "Tables 7.1–7.2", "papers/park_data.py")
 def test_settings_are_those_of_the_thesis():
     assert SETTINGS["five gaussians"].proposed == (0.1, 5.0)
     assert SETTINGS["vowel"].weight == (1.0, 1.0)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from sfumato import make_plan
-from sfumato.plan.settle import FAIR
+from sfumato.plan.difficulty import FAIR
 
 STUDY = """
 source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).

@@ -66,6 +66,7 @@ def corners_of(placed, matrix, width, owners) -> float:
     return worst
 
 
+@pytest.mark.paper("002", "§3.3.2", "plan/linear/")
 @pytest.mark.parametrize("seed", range(100))
 def test_never_worse_than_local_or_central(seed):
     """Hybrid ≤ local and central, correlated ≤ hybrid, every gap below 1e-4, and the requirement is kept."""
@@ -162,6 +163,7 @@ def test_the_published_sensitivity_is_wrong():
     assert errors_of(place_noise(twice, WANTED, 1.0))["central"] == pytest.approx(2 * 2 / 0.268051**2, rel=1e-3)
 
 
+@pytest.mark.paper("002", "§3.3.2", "plan/linear/")
 def test_the_published_constraint_is_inverted():
     """(3.26) bounds ΔᵀΣ⁻¹Δ by 2ln(1.25/δ)/ε² instead of its inverse: variance 0.043 and a true δ of 0.975."""
     allowed = 2 * math.log(1.25 / 1e-5)

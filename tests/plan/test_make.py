@@ -33,6 +33,7 @@ def test_every_kind_of_requirement_is_kept(metric):
     assert all(seen.error > 0 for planned in plan.publications for seen in planned.seen)
 
 
+@pytest.mark.paper("002", "§4.5, observers", "plan/make.py")
 @pytest.mark.parametrize("study", [TWO_OBSERVERS, COLLUDING])
 def test_observers_and_groups_stay_within_their_budgets(study):
     plan = make_plan(study, sizes={"people": 1000})
@@ -43,6 +44,7 @@ def test_observers_and_groups_stay_within_their_budgets(study):
     assert doctor <= public * (1 + 1e-9)
 
 
+@pytest.mark.paper("002", "§4.5, observers", "plan/make.py")
 def test_colluders_pay_for_the_union_only():
     """A version for the doctor refines the public one: together they know what the doctor knows."""
     apart = make_plan(TWO_OBSERVERS, sizes={"people": 1000})

@@ -71,6 +71,7 @@ def correlated(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 # Linear regression
 
 
+@pytest.mark.paper("000", "§2.4", "release/aware_linear.py")
 def test_linear_regression_is_consistent_where_plain_is_biased():
     """Error falls like 1/√n; plain least squares stays 40 % off."""
     truth = np.array([2.0, -1.0])
@@ -240,6 +241,7 @@ def test_classifiers_are_never_worse(level, keep):
 # Logistic regression and support vectors
 
 
+@pytest.mark.paper("000", "§2.4", "release/aware_logistic.py")
 def test_logistic_regression_is_consistent_whatever_the_features():
     """Skewed features, Gaussian noise: the conditional score finds the truth, calibration alone does not."""
     generator = np.random.default_rng(9)

@@ -112,6 +112,7 @@ def test_plain_noise_has_its_variance():
     assert abs(noise.mean()) < 0.05
 
 
+@pytest.mark.paper("000", "Thm 2.10", "release/obfuscated.py")
 @pytest.mark.parametrize("variance", [1e-2, 1.0, 100.0, 1e4])
 @pytest.mark.parametrize(("rho", "theta"), [(1e-3, 1.0), (1.0, 0.05), (10.0, 10.0)])
 def test_retraining_returns_the_same_classifier(variance, rho, theta):

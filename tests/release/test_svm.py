@@ -125,6 +125,7 @@ def test_the_residual_tells_a_wrong_optimum():
             assert kkt_residual(values, labels, *moved, 0.1, 1.0) > 1e-9
 
 
+@pytest.mark.paper("000", "§2.1", "release/svm.py")
 def test_the_multipliers_are_those_of_the_paper_with_its_sign_repaired():
     """(15a), and ξ = max((ω - θ)/ρ, 0) for θ ≠ 1, where the printed (15b) fails."""
     values, labels = noisy(200, 4)

@@ -108,6 +108,7 @@ def _spread(release, signs):
     return step @ inverse @ step
 
 
+@pytest.mark.paper("000", "Thm 2.5", "release/gaussian.py")
 def test_calibration_is_exact_on_the_box():
     """The iff-condition: the whitened corner-to-corner distance equals μ*, to the rounding of the grid."""
     for weights in (None, {"dose": 0.1}, DENSE):
@@ -164,6 +165,7 @@ def test_raw_labels_say_so_and_randomised_ones_pay():
     assert numeric.noise.laws[-1].variance() == pytest.approx(2 * (1e4 / 0.5) ** 2, rel=1e-3)
 
 
+@pytest.mark.paper("000", "Prop 2.2", "release/gaussian.py")
 def test_adversary_error_and_trade_off():
     per_column = GaussianRelease(NUMBERS, adversary_error={"age": 400.0, "dose": 1.0, "cost": 2.5e5}).prepare()
     assert per_column.attacker["age"].unbiased == pytest.approx(400.0)
@@ -179,6 +181,7 @@ def test_adversary_error_and_trade_off():
     assert np.linalg.eigvalsh(scaled @ scaled) == pytest.approx(np.linalg.eigvalsh(root.T @ root) / 0.25)
 
 
+@pytest.mark.paper("000", "Thm 2.4", "release/gaussian.py")
 def test_noise_is_what_the_law_says():
     table = {"age": np.full(40_000, 30.0), "dose": np.zeros(40_000), "cost": np.full(40_000, 5e3)}
     for release in (

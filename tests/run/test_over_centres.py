@@ -97,7 +97,9 @@ def test_a_round_reads_back_and_names_the_study(planned):
 
 def test_a_plan_over_centres_is_not_run_in_one_place(planned):
     with pytest.raises(PlanError, match="sfumato centre init"):
-        run_plan(planned, {"patients": dealt()["east"]}, None, random_state=0)
+        run_plan(planned, {"patients": dealt()["east"]}, None)
+    rehearsed = run_plan(planned, {"patients": dealt()["east"]}, None, random_state=0)
+    assert not rehearsed.certificate.publishable
 
 
 def test_the_cards_are_those_of_the_study(planned):

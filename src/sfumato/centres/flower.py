@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,15 @@ from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, refusal_o
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
+from sfumato.core.waits import within
 from sfumato.errors import CentreError, InputError, MessageError, SfumatoError
 
 __all__ = ["Institution", "centre_app", "coordinate_with_flower", "respond"]
 
 _RECORD = "sfumato"
 _POLL_SECONDS = 0.2
+#: What a call of the grid may take beyond the deadline it was given.
+_GRID_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,11 @@ class _FlowerCoordination:
         asked: set[int] = set()
         waiting: set[str] = set()
         while not self._everybody_is_here() and time.monotonic() < deadline:
-            new = [node for node in self._grid.get_node_ids() if node not in asked]
+            new = [node for node in self._answered(self._grid.get_node_ids) if node not in asked]
             asked.update(new)
-            offer = Frame({"kind": "round"}, Offer.of(self.round).to_bytes())
-            waiting.update(self._grid.push_messages([self._message(node, offer) for node in new]) if new else ())
-            for reply in self._grid.pull_messages(waiting) if waiting else ():
+            offers = [self._message(node, Frame({"kind": "round"}, Offer.of(self.round).to_bytes())) for node in new]
+            waiting.update(self._answered(lambda sent=offers: self._grid.push_messages(sent)) if new else ())
+            for reply in self._answered(lambda: self._grid.pull_messages(waiting)) if waiting else ():
                 waiting.discard(reply.metadata.reply_to_message_id)
                 self._let_in(reply)
             time.sleep(_POLL_SECONDS)
@@ -157,6 +160,14 @@ class _FlowerCoordination:
             answer.check(self.round.identity(answer.sender), self.round.hash, DECLINE)
             self.conductor.decline(answer.sender, refusal_of(answer))
 
+    def _answered(self, call: Callable[[], Iterable[Any]]) -> list[Any]:
+        """What the grid hands over; nothing where it does not answer: its own calls try again for ever, and a step to
+        which nobody answers ends the round as it should."""
+        try:
+            return list(within(self.round.step_seconds + _GRID_SECONDS, call))
+        except TimeoutError:
+            return []
+
     @staticmethod
     def _message(node: int, frame: Frame) -> Any:
         app_module, _ = _flower()
@@ -169,7 +180,9 @@ class _FlowerCoordination:
         names = {self._nodes[name]: name for name in frames}
         messages = [self._message(self._nodes[name], frame) for name, frame in frames.items()]
         answers: dict[str, Answer] = {}
-        for reply in self._grid.send_and_receive(messages, timeout=self.round.step_seconds) if messages else ():
+        step = self.round.step_seconds
+        send = self._grid.send_and_receive
+        for reply in self._answered(lambda: send(messages, timeout=step)) if messages else ():
             name = names.get(reply.metadata.src_node_id)
             if name is not None:
                 answers[name] = "broke off" if reply.has_error() else _read(reply.content)

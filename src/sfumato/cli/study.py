@@ -20,6 +20,7 @@ from rich.text import Text
 
 from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.plan import Plan
+from sfumato.plan.sentences import history_sentences
 from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
@@ -67,6 +68,8 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
+    for sentence in history_sentences(plan):
+        console.print(sentence, markup=False, highlight=False)
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
@@ -76,12 +79,13 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 
 
-def next_command(plan: Plan, study: Path, data: Path | None) -> str:
+def next_command(plan: Plan, study: Path, data: Path | None, at: int | None) -> str:
     """What carries out the plan: one command, or over centres the first of a few."""
     if any(getattr(draw, "sharing", None) is not None for draw in plan.draws):
         cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …"
         return f"at each centre `sfumato centre init NAME`, then {cards}"
-    return shlex.join(["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"])
+    words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
+    return shlex.join([*words, *(["--at", str(at)] if at is not None else [])])
 
 
 def watched(

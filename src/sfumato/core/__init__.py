@@ -20,6 +20,7 @@ from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
+from sfumato.core.events.together import TogetherEvent
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -66,6 +67,7 @@ __all__ = [
     "SelectionEvent",
     "SharedGaussianEvent",
     "SharedLaplaceEvent",
+    "TogetherEvent",
     "WorstOf",
     "attacker_error",
     "compose",

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -504,13 +505,19 @@ def told_to(sentences: set[str]) -> Iterator[None]:
 
 
 def warn_of(sentences: Iterable[str]) -> None:
-    """Tell the curator, or whoever listens with `told_to`."""
+    """Tell the curator, or whoever listens with `told_to`.
+
+    A filter that makes errors of warnings would let one cell decide whether the caller fails: then it is only written.
+    """
     heard = _told.get()
     for sentence in sorted(sentences):
-        if heard is None:
-            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
-        else:
+        if heard is not None:
             heard.add(sentence)
+            continue
+        try:
+            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
+        except UndeclaredCellWarning:
+            print(sentence, file=sys.stderr)
 
 
 def _tell_missing(name: str, where: str, way: str) -> None:

@@ -233,6 +233,46 @@ def _groups_part(event: Record) -> Part:
     return Part("two-point", _UP.multiply(Decimal(moved), _exact(at)), delta)
 
 
+def _together_part(event: Record) -> Part:
+    """Two individuals' sets of sums at a time, in decimals: what both are part of, and what one of them is."""
+    gaussian = event["noise"] == "gaussian"
+
+    def cost(moved: float, scale: float, grid: float, dimension: int) -> Decimal:
+        cells = _root(Decimal(dimension)) if gaussian else Decimal(dimension)
+        grown = _UP.add(_exact(moved), _UP.multiply(_exact(grid), cells)) if moved else Decimal(0)
+        over = _UP.divide(grown, _exact(scale))
+        return _UP.multiply(over, over) if gaussian else over
+
+    alone = [cost(one[0], *one[2:]) for one in event["sums"]]
+    inside = [cost(one[1], *one[2:]) for one in event["sums"]]
+    sets = [frozenset(), *map(frozenset, event["sets"])]
+    if event["adjacency"]["relation"] != "replace-one":
+        worst = max(_total(alone, one) for one in sets)
+    else:
+        worst = _farthest_sets(sets, alone, inside)
+    return Part("gaussian", _root(worst)) if gaussian else Part("two-point", worst)
+
+
+def _total(costs: list[Decimal], places: Iterable[int]) -> Decimal:
+    total = Decimal(0)
+    for place in places:
+        total = _UP.add(total, costs[place])
+    return total
+
+
+def _farthest_sets(sets: list[frozenset[int]], alone: list[Decimal], inside: list[Decimal]) -> Decimal:
+    """Largest reach first: a sum that both are part of adds no more than half of `most` to the reach of each."""
+    most = [max(_UP.add(one, one), both) for one, both in zip(alone, inside, strict=True)]
+    reaches = sorted(((_total(most, one), one) for one in sets), key=lambda pair: pair[0], reverse=True)
+    worst = Decimal(0)
+    for place, (reach, one) in enumerate(reaches):
+        for further, other in reaches[place:]:
+            if _UP.add(reach, further) <= _UP.add(worst, worst):
+                break  # nor is any later one farther
+            worst = max(worst, _UP.add(_total(inside, one & other), _total(alone, one ^ other)))
+    return worst
+
+
 def _strength(event: Record) -> float:
     """Stiffness in units of the half width; none stays none however wide the box."""
     return event["stiffness"] * event["half_width"] ** 4 if event["stiffness"] else 0.0
@@ -254,6 +294,7 @@ RULES: dict[str, Rule] = {
     ),
     "QuantilesEvent": Rule(lambda _: "quantiles", _quantiles_part),
     "GroupCountsEvent": Rule(lambda _: "partition_selection", _groups_part),
+    "TogetherEvent": Rule(lambda _: "disjoint_groups", _together_part),
     "BoxEvent": Rule(
         lambda _: "box",
         lambda event: Part("box", _moved(event, Decimal(1), "half_width"), _strength(event)),

@@ -87,8 +87,11 @@ STRUCTURAL = {
 #: Questions over individuals, as their own forms say (questions/).
 AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
-#: One line that stands for several (lang/short.py).
-SHORT = {"table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])"}
+#: Lines that stand for others (lang/short.py, lang/steps.py).
+SHORT = {
+    "table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])",
+    "step/2": "step(N, publish(Name)), step(N, reveal(Observer, rv(P))) :- conditions or step(N, forget(Individual))",
+}
 
 DECLARATIONS = {**SHORT, **STATIC, **STRUCTURAL, **AGGREGATES}
 

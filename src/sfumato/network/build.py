@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
 from sfumato.lang.term import Compound, Term, Variable, called, indicator, match, show, substitute
 from sfumato.network.aggregate import AggregateNode
+from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.network import Group, Network, Node
@@ -210,6 +211,7 @@ def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]
     groups = [group for done in passes for group in _groups(spec, done, shared)]
     declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
     aggregates = aggregates_of(spec, declared, groups, masks, tuple(shared.values()))
+    aggregates = aggregates if spec.centres else marked_apart(aggregates, groups)
     after = finish(
         {n: d for n, d in shared_drafts.items() if n in later},
         shared,
@@ -263,7 +265,28 @@ def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
     _check_cells(spec, done, nodes.values())
     if not nodes and done.symbol is None:
         return []
-    return [Group(name, done.alike.facts, done.symbol, tuple(nodes.values()), done.alike.key)]
+    whose = done.grounding.personal
+    own = dict.fromkeys(show(masked(cell, done.mask)) for person, cell in whose if person == done.symbol)
+    return [
+        Group(
+            name,
+            done.alike.facts,
+            done.symbol,
+            tuple(nodes.values()),
+            done.alike.key,
+            _known(done, nodes),
+            tuple(one for one in own if one in nodes),
+        )
+    ]
+
+
+def _known(done: _Pass, nodes: Mapping[str, Node]) -> tuple[tuple[str, str], ...]:
+    """Who knows which cells of these individuals exactly: by public facts alone, so it may shape the plan."""
+    if done.symbol is None:
+        return ()
+    others = [one for one in done.grounding.observations if not is_own(one)]
+    found = [(called(one.observer), show(masked(one.variable, done.mask))) for one in others]
+    return tuple(dict.fromkeys((who, cell) for who, cell in found if cell in nodes and nodes[cell].reads_data))
 
 
 def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:

@@ -33,6 +33,7 @@ from sfumato.network.network import Group, Network, Node
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import Layout, TableRoom, layout_of
+from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
 from sfumato.questions.sums import Sums
 
@@ -85,6 +86,7 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
+        tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
         early = [node for node in network.shared if not _after(network, node)]

@@ -48,7 +48,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
     if node.source is not None:
         known = "public" if node.public else "private"
         return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
-    whose = "one value for each individual, computed" if node.level == "individual" else "computed"
+    whose = "one value for each individual, computed" if node.of_individual else "computed"
     behind = ", ".join(node.parents)
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
 
@@ -185,8 +185,9 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
         return f"{part}counted as {cell.missing}"
-    place = "be in no group" if isinstance(cell.domain, AnyText) else f"count as {cell.missing}"
-    return f"there are none by the author's word (one would {place})"
+    if isinstance(cell.domain, AnyText):
+        return "such a person is in no group"
+    return f"there are none by the author's word (one would count as {cell.missing})"
 
 
 def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:

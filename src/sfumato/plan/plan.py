@@ -23,7 +23,8 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw
+from sfumato.plan.draw import Draw, events_of
+from sfumato.plan.draw_law import draw_law
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.questions.question import Question
 from sfumato.questions.registry import question_from_dict
@@ -193,7 +194,7 @@ class Plan(Shown):
             if draw.group is not None:
                 groups.setdefault(draw.group, []).append(draw)
         worst = max(groups.values(), key=_spent, default=[])
-        return tuple(draw.event() for draw in (*common, *worst))
+        return events_of((*common, *worst))
 
     def cost(self, dataset: str) -> Guarantee:
         """What the plan costs, as if every observer showed everything to everybody: what the ledger is charged."""
@@ -307,10 +308,7 @@ class Plan(Shown):
 
 def _spent(draws: Iterable[Draw | LinearDraw | SampleDraw]) -> float:
     """μ² for Gaussian noise, ε for Laplace noise; a dataset has one kind."""
-    return math.fsum(
-        draw.event().guarantee().mu ** 2 if draw.noise == "gaussian" else draw.event().guarantee().epsilon(0.0)  # type: ignore[attr-defined]
-        for draw in draws
-    )
+    return math.fsum(draw_law(draw.noise).spent(draw.event().guarantee()) for draw in draws)
 
 
 def _draw(entry: Mapping[str, Any]) -> Draw | LinearDraw | SampleDraw:

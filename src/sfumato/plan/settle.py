@@ -10,28 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
-from sfumato.core import ApproxDP, Guarantee, PureDP, compose
+from sfumato.core import Guarantee, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
-from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
-from sfumato.plan.draw import Noise, refinements, sensitivity_of
+from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
+from sfumato.plan.draw import events_of, refinements
+from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
     SamplePart,
     Simulated,
     choose_part,
-    finite_difficulty,
     put_together,
 )
 from sfumato.plan.plan import Considered, Planned, Promise
@@ -39,6 +37,7 @@ from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
 from sfumato.plan.sharing import Sharing, because, needs_rows
 from sfumato.plan.template import Template
+from sfumato.plan.together import Bundle, bundles_of
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
 from sfumato.questions.question import Question
 
@@ -50,22 +49,21 @@ ARITHMETIC = 1 + 2.0**-20
 #: What is said of a publication that needs no noise.
 _EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 _LARGEST = 1e100
-_INDIVIDUALS = "individuals "
-#: How much noisier than in an even split a publication may become for the sake of the others.
-FAIR = 1.2
+#: What rounding up the cost of several sums together may add to their price.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What the draws of one dataset are, and what everybody will see of them."""
+    """What the draws of one dataset are, and what everybody will see of them; `noise` is None where kinds are mixed."""
 
-    noise: Noise | Literal["side by side"]
+    noise: NoiseName | None
     draws: tuple[AnyDraw, ...]
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
     #: The kind of noise of each observer.
-    noises: Mapping[str, Noise]
+    noises: Mapping[str, NoiseName]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Settling:
     network: Network
     dataset: str
     requests: tuple[Request, ...]
-    noise: Noise
+    noise: NoiseName
     size: float
     sizes: Mapping[str, float]
     #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
@@ -88,6 +86,11 @@ class Settling:
     sharing: Sharing | None = None
     _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
+
+    @property
+    def law(self) -> DrawLaw:
+        """Of all draws made here."""
+        return draw_law(self.noise)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,11 +122,7 @@ class Settling:
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
             scale = self.scales.get(observer, 1.0)
-            if self.noise == "gaussian":
-                return largest_mu(guarantee) ** 2 * scale
-            # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
-            stated = isinstance(guarantee, PureDP | ApproxDP)
-            return (guarantee.eps if stated else largest_pure_epsilon(guarantee)) * math.sqrt(scale)
+            return self.law.whole(guarantee) * scale ** (1 / self.law.degree)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
@@ -144,10 +143,30 @@ class Settling:
     def questions(self) -> dict[str, Question]:
         return {name: asked_of(self.aggregates[name]) for name in sorted(self._needed_sums())}
 
+    @cached_property
+    def bundles(self) -> dict[str, Bundle]:
+        """The sums that are priced together, because no individual is part of all of them at once."""
+        if self.network.spec.centres:
+            return {}
+        seen: dict[str, set[str]] = {}
+        for request in self.requests:
+            for name in self.reads_of(request) if request.of_sums else ():
+                seen.setdefault(name, set()).add(request.observer)
+        observers = {name: frozenset(own) for name, own in seen.items()}
+        relation = self.network.spec.dataset(self.dataset).adjacency.relation
+        nodes = [self.aggregates[name] for name in self.questions if name in observers]
+        groups = [group for group in self.network.groups if group.dataset == self.dataset]
+        return bundles_of(nodes, groups, self.questions, observers, self.noise, relation == "replace-one")
+
+    def block_of(self, name: str) -> tuple[str, float]:
+        """The block of the budget a sum belongs to, and how much more the block costs than the sum alone."""
+        bundle = self.bundles.get(name)
+        return (name, 1.0) if bundle is None else (bundle.name, bundle.price)
+
     def _needed_sums(self) -> set[str]:
         needed: set[str] = set()
         for request in self.requests:
-            if request.level == "aggregate":
+            if request.of_sums:
                 for name in request.nodes:
                     needed |= self.sums_behind(name, request)
         return needed
@@ -220,7 +239,7 @@ class Settling:
         """For every observer its cut in every group of individuals."""
         found: dict[str, list[IndividualPart]] = {}
         for observer in self.guarantees:
-            asked = [r for r in self.requests if r.observer == observer and r.level == "individual"]
+            asked = [r for r in self.requests if r.observer == observer and r.of_individuals]
             if not asked:
                 continue
             self._check_replaced(asked[0])
@@ -241,13 +260,13 @@ class Settling:
             for request in own
             for name in request.nodes
         }
-        key = (index, tuple(weights))
+        observer, group = asked[0].observer, self.network.groups[index]
+        key = (index, (*weights, *sorted(group.known_to(observer))))
         if key not in self.templates:
-            self.templates[key] = template_of(self.network, self.network.groups[index], weights)
+            self.templates[key] = template_of(self.network, group, weights, observer)
         template = self.templates[key]
         if template is None:
             return []
-        observer = asked[0].observer
         budget = self._total(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
         wished, allowed = wished_of(own), allowed_of(own)
@@ -268,7 +287,7 @@ class Settling:
                 if node is None:
                     continue
                 check_random_answer(request, name)
-                if self.noise != "laplace":
+                if not self.law.pure:
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template, candidate = sample_answers(self.network, group, node)
                 own = (
@@ -288,7 +307,7 @@ class Settling:
                 "add_remove) out. Nothing was planned and nothing was spent."
             )
 
-    def _reads_of(self, request: Request) -> dict[str, float]:
+    def reads_of(self, request: Request) -> dict[str, float]:
         key = request.observer, request.name
         if key not in self._reads:
             self._reads[key] = self._find_reads(request)
@@ -300,7 +319,7 @@ class Settling:
         The mean over its numbers: a publication counts once, however many numbers it shows.
         """
         found: dict[str, float] = {}
-        pure, numbers = self.noise == "laplace", self._numbers_of(request)
+        pure, numbers = self.law.pure, self.numbers_of(request)
         for name in request.nodes:
             squared = self.unit_of(name) ** 2 * numbers
             if name in self.aggregates:
@@ -315,7 +334,7 @@ class Settling:
                 found[behind] = found.get(behind, 0.0) + influence / squared
         return found
 
-    def _numbers_of(self, request: Request) -> int:
+    def numbers_of(self, request: Request) -> int:
         return sum(self.questions[name].size if name in self.questions else 1 for name in request.nodes)
 
     def loss_of(self, planned: Planned) -> float:
@@ -332,75 +351,12 @@ class Settling:
             *self.aggregates[name].question.bounds(self.count_of(name)), self.aggregates[name].unbounded or None
         )
 
-    def _difficulties(self) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
-        for request in self.requests:
-            if request.level != "aggregate":
-                continue
-            for name, influence in self._reads_of(request).items():
-                question = self.questions[name]
-                if question.is_public:
-                    continue
-                moves = sensitivity_of(self.noise, question.moves())
-                each = moves**2 if self.noise == "gaussian" else 2 * moves**2
-                own = found[request.observer]
-                own[name] = own.get(name, 0.0) + request.weight * influence * each
-        for observer, parts in self.individual_parts.items():
-            if any(part.template.private for part in parts):
-                found[observer][_individuals(parts, observer)] = max(map(finite_difficulty, parts))
-        return {observer: blocks for observer, blocks in found.items() if blocks}
-
-    def _limits(self) -> dict[str, dict[str, float]]:
-        """The relative squared error of no answer at all: that of the middle of the range, 1/12 for every number."""
-        found: dict[str, dict[str, float]] = {observer: {} for observer in self.guarantees}
-        for request in self.requests:
-            own = found[request.observer]
-            if request.level == "aggregate":
-                for name in self._reads_of(request):
-                    part = self.questions[name].size / self._numbers_of(request) if name in request.nodes else 1.0
-                    own[name] = own.get(name, 0.0) + request.weight * part / 12
-        for observer, parts in self.individual_parts.items():
-            weight = max(math.fsum(w * self.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
-            found[observer][_individuals(parts, observer)] = weight / 12
-        return found
-
-    def _floors(self, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
-        as in an even split, in which publications of larger weight have the larger part."""
-        power = 1 if self.noise == "gaussian" else 2
-        least = FAIR ** (-2 / power)
-        found: dict[str, dict[str, float]] = {}
-        for observer, blocks in difficulties.items():
-            behind = self._blocks_by_publication(observer, blocks)
-            parts = {name: weight ** (1 / (power + 1)) for name, (weight, _) in behind.items()}
-            own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
-            for name, (_, needed) in behind.items():
-                roots = {block: blocks[block] ** (1 / (power + 1)) for block in needed}
-                share = least * parts[name] / math.fsum(parts.values())
-                for block, root in roots.items():
-                    own[block] = max(own[block], share * root / math.fsum(roots.values()))
-        return found
-
-    def _blocks_by_publication(self, observer: str, blocks: Mapping[str, float]) -> dict[str, tuple[float, list[str]]]:
-        found: dict[str, tuple[float, list[str]]] = {}
-        for request in self.requests:
-            if request.observer != observer:
-                continue
-            if request.level == "aggregate":
-                needed = [name for name in self._reads_of(request) if name in blocks]
-            else:
-                needed = [name for name in blocks if name.startswith(_INDIVIDUALS)]
-            if needed:
-                found[request.name] = (request.weight, needed)
-        return found
-
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self) -> Settled:
-        difficulties = self._difficulties()
-        currency = "mu²" if self.noise == "gaussian" else "epsilon"
-        limits, floors = (self._limits(), self._floors(difficulties)) if difficulties else ({}, {})
-        shares = split_budget(difficulties, self.budgets, currency, limits, floors) if difficulties else {}
+        difficulties = difficulties_of(self)
+        limits, floors = (limits_of(self), floors_of(self, difficulties)) if difficulties else ({}, {})
+        shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(self._planned(request, draws) for request in self.requests)
         promises = self._promises(draws)
@@ -410,12 +366,21 @@ class Settling:
     def _sum_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
         for name, question in self.questions.items():
-            own = {observer: blocks[name] for observer, blocks in shares.items() if name in blocks}
-            if own:
-                sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
-                size = question.drawn_size(self.noise == "laplace")
+            block, price = self.block_of(name)
+            # Rounded down: what the sums of a block cost together is computed again from their draws.
+            own = {
+                o: blocks[block] / price * (1 - _ROUNDING * (price != 1))
+                for o, blocks in shares.items()
+                if block in blocks
+            }
+            if own and not question.is_public:
+                sensitivity = self.law.sensitivity(question.moves()) * ARITHMETIC
+                size = question.drawn_size(self.law.pure)
                 facts = name, self.noise, sensitivity, size, own, adjacency, self.dataset
-                yield from refinements(*facts, sharing=self.sharing)
+                found = refinements(*facts, sharing=self.sharing)
+                bundle = self.bundles.get(name)
+                apart = bundle.apart(name, ARITHMETIC) if bundle is not None else None
+                yield from (replace(draw, apart=apart) for draw in found)
 
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
@@ -423,7 +388,7 @@ class Settling:
         for observer, parts in self.individual_parts.items():
             if not any(part.template.private for part in parts):
                 continue  # nobody can change what is shown
-            share = shares[observer][_individuals(parts, observer)]
+            share = shares[observer][individuals(parts, observer)]
             for part in parts:
                 together.setdefault(part.key(observer), (part, {}))[1][observer] = share
         for part, own in together.values():
@@ -447,10 +412,7 @@ class Settling:
         for group in sorted(groups, key=str):
             seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
             if seen:
-                cost = compose([draw.event() for draw in seen])
-                # A sum of ε decides at once; the exact profile of many Laplace acts would take a second to compute.
-                pure = self.noise == "laplace"
-                kept.append(PureDP(cost.epsilon(0.0), adjacency=cost.adjacency) if pure else cost)
+                kept.append(self.law.composed(compose(events_of(seen))))
         for cost in kept:
             if cost.implies(asked) is not True:
                 raise PlanError(
@@ -464,7 +426,7 @@ class Settling:
 
     def _planned(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
         mine = [draw for draw in draws if request.observer in draw.observers]
-        make = self._planned_individual if request.level == "individual" else self._planned_sums
+        make = self._planned_individual if request.of_individuals else self._planned_sums
         return make(request, mine)
 
     def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
@@ -478,10 +440,10 @@ class Settling:
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
-            f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
+            f"of the ways simulated at the whole budget ({self.law.currency} = {budget:.4g}) "
             "this one has the least weighted error"
         )
-        asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
+        asked = [r for r in self.requests if r.observer == request.observer and r.of_individuals]
         reason += said_of_wishes(asked, {part.strategy for part in parts})
         changing = any(part.template.private for part in parts)
         return Planned(
@@ -513,14 +475,17 @@ class Settling:
         if drawn and self.sharing is None:
             check_central(request)
         way = self.sharing.words if self.sharing is not None else "central noise"
-        others = [Considered(way, math.fsum(one.error for one in seen), because("chosen", self.sharing), drawn)]
+        chosen = because("chosen", self.sharing)
+        others = [Considered(way, math.fsum(one.error for one in seen), chosen, drawn)]
         local = self._local_error(request, draws)
         if local is not None:
             others.append(
                 Considered("local noise", local, "every individual's own value gets noise before it is summed")
             )
         strategy = f"{way} ({self.noise})" if drawn else _EXACT
-        reason = because("one act on the sum needs less noise than one on every individual", self.sharing)
+        reason = "one act on the sum needs less noise than one on every individual"
+        reason = because(reason, self.sharing) if drawn else _PUBLIC
+        reason += self._said_of_bundles(drawn)
         return Planned(
             request.name,
             show(request.requirement.name),
@@ -530,9 +495,13 @@ class Settling:
             tuple(seen),
             tuple(others),
             request.weight,
-            reason if drawn else _PUBLIC,
+            reason,
             request.position.strip(),
         )
+
+    def _said_of_bundles(self, drawn: Sequence[str]) -> str:
+        others = {other for name in drawn if name in self.bundles for other in self.bundles[name].family.names}
+        return f"; {len(others)} sums of which nobody is part of all are paid for together" if others else ""
 
     def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
         """Noise of the same share on every individual's own contribution: n times the variance of one."""
@@ -541,10 +510,5 @@ class Settling:
             if name not in self.aggregates or self.questions[name].is_public:
                 return None
             question, count = self.questions[name], self.count_of(name)
-            total += question.error(variance_of(name, draws) * count, count, self.noise == "laplace")
+            total += question.error(variance_of(name, draws) * count, count, self.law.pure)
         return total
-
-
-def _individuals(parts: Sequence[IndividualPart], observer: str) -> str:
-    """The name of the block that stands for one value per individual; equal for observers who can share draws."""
-    return _INDIVIDUALS + repr(sorted((part.key(observer) for part in parts), key=repr))

@@ -8,11 +8,10 @@ Proof: docs/proofs/distributed_noise.md, docs/proofs/centre_sums.md
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -20,19 +19,14 @@ from sfumato.core import Adjacency
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Spec
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.mechanisms.gaussian_shares import GaussianShares
-from sfumato.mechanisms.laplace import Laplace
-from sfumato.mechanisms.laplace_shares import LaplaceShares
 from sfumato.mechanisms.shares import Shares
-from sfumato.questions.intervals import NoiseLaw
+from sfumato.plan.draw_law import DrawLaw
 
 if TYPE_CHECKING:
     from sfumato.plan.request import Request
 
 __all__ = [
     "Masks",
-    "Noise",
     "NoiseAtEach",
     "Sharing",
     "because",
@@ -43,10 +37,6 @@ __all__ = [
     "sharing_from_dict",
     "ways_of",
 ]
-
-Noise = Literal["gaussian", "laplace"]
-_ALONE: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
-_SHARES: dict[str, type[GaussianShares] | type[LaplaceShares]] = {"gaussian": GaussianShares, "laplace": LaplaceShares}
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,7 @@ class Sharing(ABC):
 
     @abstractmethod
     def mechanism(
-        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+        self, law: DrawLaw, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
     ) -> Additive:
         """What one individual's part of the sum is protected by."""
 
@@ -97,15 +87,8 @@ class Sharing(ABC):
         """Why it cannot be used; empty where it can."""
         return ""
 
-    def law(self, noise: Noise, scale: float, variance: float) -> NoiseLaw:
-        """Of the noise in one number of the sum, when one part of it has this scale and variance.
-
-        A sum of Pólya shares that is no whole number of Laplace variables is taken for the next whole number: adding
-        independent symmetric noise makes no interval narrower (docs/proofs/centre_sums.md).
-        """
-        if noise == "laplace":
-            return NoiseLaw(laplace=(scale,) * math.ceil(self.times * (1 - 1e-12)))
-        return NoiseLaw(variance * self.times)
+    #: By what a scale is multiplied where several sums are priced together (docs/proofs/centre_sums.md).
+    certain: ClassVar[float] = 1.0
 
     def to_dict(self) -> dict[str, Any]:
         return {"way": self.way, **asdict(self)}
@@ -123,9 +106,9 @@ class NoiseAtEach(Sharing):
     way: ClassVar[str] = "each_centre"
 
     def mechanism(
-        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+        self, law: DrawLaw, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
     ) -> Additive:
-        return _ALONE[noise](scale, sensitivity, adjacency, dimension, seed)
+        return law.mechanism(scale, sensitivity, adjacency, dimension, seed)
 
     def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
         return np.sum([mechanism(place)(np.zeros(size)) for place in range(self.included)], axis=0)
@@ -153,6 +136,8 @@ class Masks(Sharing):
     """
 
     way: ClassVar[str] = "masks"
+    #: Sums of rounded shares are paid for by a relative 1e-12 of μ (docs/proofs/distributed_noise.md).
+    certain: ClassVar[float] = 1 - 2e-12
 
     @property
     def honest(self) -> int:
@@ -160,10 +145,10 @@ class Masks(Sharing):
         return self.centres - self.colluders - self.absences
 
     def mechanism(
-        self, noise: Noise, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+        self, law: DrawLaw, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
     ) -> Additive:
         shares = self.honest, self.centres, self.colluders
-        return _SHARES[noise](scale, sensitivity, adjacency, dimension, seed, *shares)
+        return law.shares(scale, sensitivity, adjacency, dimension, seed, *shares)
 
     def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
         shares = [mechanism(place) for place in range(self.included)]
@@ -200,9 +185,9 @@ def sharing_from_dict(record: Mapping[str, Any] | None) -> Sharing | None:
     return _WAYS[record["way"]](**{name: value for name, value in record.items() if name != "way"})
 
 
-def mechanism_class(noise: Noise, sharing: Sharing | None) -> type[Additive]:
-    """What a draw of this kind is calibrated as."""
-    return _SHARES[noise] if isinstance(sharing, Masks) else _ALONE[noise]
+def mechanism_class(law: DrawLaw, sharing: Sharing | None) -> type[Additive]:
+    """What a draw of this law is calibrated as."""
+    return law.shares if isinstance(sharing, Masks) else law.mechanism
 
 
 def centres_of(spec: Spec) -> tuple[str, ...]:

@@ -39,6 +39,9 @@ class Count(Question):
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         return ((Fraction(1),),)
 
+    def met(self) -> tuple[Moves, Moves]:
+        return self.met_at_corners()
+
     def find_moves(self) -> Moves:
         return Moves.none() if self.has_public_count and not self.axes else super().find_moves()
 

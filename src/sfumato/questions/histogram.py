@@ -10,7 +10,7 @@ from sfumato.questions.counted import counted_error, counted_figures, counted_wo
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import Corner
+from sfumato.questions.moves import Corner, Moves
 from sfumato.questions.question import Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
@@ -42,6 +42,9 @@ class Histogram(Question):
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         return ((Fraction(1),),)
+
+    def met(self) -> tuple[Moves, Moves]:
+        return self.met_at_corners()
 
     def truth(self, sums: Sums) -> Numbers:
         return sums.moved(0)

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE, ONE, Grid, width
 from sfumato.questions.intervals import Figure, NoiseLaw, ratio_figures
-from sfumato.questions.moves import Corner
+from sfumato.questions.moves import Corner, Moves
 from sfumato.questions.question import Basis, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
@@ -38,6 +38,9 @@ class Mean(Question):
         "the mean of a variable",
         "mean",
     )
+
+    #: Whether it is one of several groups that a study writes as conditions of their own (network/apart.py).
+    apart: bool = False
 
     @property
     def low(self) -> float:
@@ -71,7 +74,7 @@ class Mean(Question):
         more than one that crosses the range, and between two of several groups both together do not (there is no such
         number in L1). Otherwise it minimises the error of a mean spread over its range.
         """
-        several = self.cells > 1
+        several = self.cells > 1 or self.apart
         if pure:
             return self.width / 2 if self.replaces and not several else self.width * 24 ** (-1 / 3)
         if self.replaces:
@@ -90,6 +93,9 @@ class Mean(Question):
         assert self._grid is not None
         counts = tuple(Fraction(factor) for factor in self.factors(pure)[1:])
         return tuple((end, *counts) for end in self._grid.ends)
+
+    def met(self) -> tuple[Moves, Moves]:
+        return self.met_at_corners()
 
     def truth(self, sums: Sums) -> Numbers:
         """Of nobody the lower end of the range."""

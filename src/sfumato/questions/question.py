@@ -159,6 +159,19 @@ class Question(ABC):
         corners = self.corners(True), self.corners(False)
         return moves_of_corners(*corners, self.cells, self.rows, self.relation, certain)
 
+    def met(self) -> tuple[Moves, Moves]:
+        """The moves by who counts in one of two neighbours only, and by who counts in both; both at most `moves`.
+
+        Proof: docs/proofs/disjoint_groups.md
+        """
+        return self.moves(), self.moves()
+
+    def met_at_corners(self) -> tuple[Moves, Moves]:
+        """The same, exactly, where all that a row can add is the hull of `corners`."""
+        corners = self.corners(True), self.corners(False)
+        alone = moves_of_corners(*corners, self.cells, self.rows, "add-remove", False)
+        return alone, moves_of_corners(*corners, self.cells, self.rows, "replace-one", True)
+
     @property
     def dimension(self) -> int:
         """How many numbers are added up."""

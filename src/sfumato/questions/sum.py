@@ -13,7 +13,7 @@ from sfumato.errors import PlanError
 from sfumato.questions.form import Form
 from sfumato.questions.grid import Grid, width
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import Corner
+from sfumato.questions.moves import Corner, Moves
 from sfumato.questions.question import Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
@@ -53,6 +53,9 @@ class Sum(Question):
         assert self._grid is not None
         low, high = self._grid.ends
         return (low,), (high,)
+
+    def met(self) -> tuple[Moves, Moves]:
+        return self.met_at_corners()
 
     def truth(self, sums: Sums) -> Numbers:
         return sums.vector

@@ -15,27 +15,24 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import Grant, first_grant, needed, renamed
+from sfumato.run.history import purpose_of
 
 if TYPE_CHECKING:
     from sfumato.core.compose import Repeated
     from sfumato.core.events.event import Event
     from sfumato.core.guarantee import Guarantee
 
-__all__ = ["check_balance", "reserve_plan"]
+__all__ = ["charges_of", "check_balance", "reserve_plan"]
 
 
 def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse what the accounts of this data cannot pay before it is evaluated; the reservation decides for good."""
     for dataset in plan.datasets:
-        for name, costs, point in _charges(plan, dataset, ledger.owners(sources[dataset])):
-            ledger.check(name, costs, purpose=_purpose(plan), promised=point)
+        for name, costs, point in charges_of(plan, dataset, ledger.owners(sources[dataset])):
+            ledger.check(name, costs, purpose=purpose_of(plan), promised=point)
 
 
-def _purpose(plan: Plan) -> str:
-    return f"plan {plan.hash[:12]} of {plan.study}"
-
-
-def _charges(
+def charges_of(
     plan: Plan, dataset: str, owners: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
     """Account, cost and the point to charge, for each account that a dataset's individuals have."""
@@ -55,17 +52,21 @@ def reserve_plan(
     grant: Grant,
     made: list[Reservation],
     key: str | None = None,
+    needs: Mapping[str, Guarantee] | None = None,
 ) -> None:
-    """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which."""
+    """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which.
+
+    `needs` says what a first grant is for, by dataset, where it is more than this plan (all steps of a history).
+    """
     try:
         for dataset in plan.datasets:
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
             own, cost = sources[dataset], plan.cost(dataset)
             assert cost.adjacency is not None
-            first_grant(ledger, dataset, needed(cost, promises), own, grant)
+            first_grant(ledger, dataset, (needs or {}).get(dataset) or needed(cost, promises), own, grant)
             owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
-            for name, costs, point in _charges(plan, dataset, owners):
-                made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own, key=key))
+            for name, costs, point in charges_of(plan, dataset, owners):
+                made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))
     except BaseException:
         while made:
             ledger.release(made.pop())

@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
+from sfumato.lang.spec import Forgotten
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
-from sfumato.network.evaluate import Values
+from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows, located, read_stored
@@ -36,6 +37,7 @@ from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import joined_parts
+from sfumato.run.history import check_order
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
@@ -46,6 +48,7 @@ from sfumato.run.study_files import write as _write
 from sfumato.run.view import Drawn, View
 
 if TYPE_CHECKING:
+    from sfumato.core.guarantee import Guarantee
     from sfumato.run.publish import Columns
     from sfumato.run.publish_base import Performed
 
@@ -71,6 +74,8 @@ def run_plan(
     engine: str | Engine = "local",
     row_key: bytes | None = None,
     grant: Grant = False,
+    forgotten: Sequence[Forgotten] = (),
+    needs: Mapping[str, Guarantee] | None = None,
     again: str = "call run_plan again with resume=True.",
     holds: Callable[[Certificate], bool] | None = None,
     stage: Callable[[str], None] = lambda name: None,
@@ -83,11 +88,13 @@ def run_plan(
     `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
     `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
     ledger or in a dry run a fixed one (network/rows.py).
-    `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
-    finish if this is interrupted. `holds` is asked about the certificates before anything is reserved, as far as they
-    follow from the plan alone. `stage` is told what is being done, for who waits.
+    `forgotten` are forget lines beside the study's own (run/forget.py): the curator's list, in no published file.
+    `grant` lets data that has no budget yet get exactly what this plan needs, or what `needs` says by dataset (all
+    steps of a history): a person's decision. `again` says how to finish if this is interrupted. `holds` is asked about
+    the certificates before anything is reserved, as far as they follow from the plan alone. `stage` is told what is
+    being done, for who waits.
     """
-    network = _network(plan)
+    network = _remembering(_network(plan), forgotten)
     if random_state is None:
         _check_one_party(plan)
     if resume and out is not None and random_state is None:
@@ -104,6 +111,7 @@ def run_plan(
     stage("reading the tables")
     sources = sources_of(network, tables)
     if charged is not None and not is_waiting(out):
+        check_order(plan, charged, sources)
         check_balance(plan, charged, sources)
     stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
@@ -113,7 +121,7 @@ def run_plan(
     def drawn(payment: Payment) -> Release:
         stage("drawing noise")
         if charged is not None:
-            reserve_plan(plan, charged, sources, grant, payment.reservations)
+            reserve_plan(plan, charged, sources, grant, payment.reservations, needs=needs)
         payment.begin()
         return _drawn_release(plan, network, values, columns, out, random_state)
 
@@ -205,6 +213,13 @@ def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None)
             )
 
 
+def _remembering(network: Network, forgotten: Sequence[Forgotten]) -> Network:
+    """The network whose study also says who else is forgotten."""
+    if not forgotten:
+        return network
+    return replace(network, spec=replace(network.spec, forgotten=(*network.spec.forgotten, *forgotten)))
+
+
 def _network(plan: Plan) -> Network:
     if plan.network is None:
         raise InputError(
@@ -276,15 +291,22 @@ def assembled(
     out: Path | None,
 ) -> Release:
     """What every observer sees, read off what was drawn."""
-    levels = {(request.name, request.observer): request.level for request in requests_of(network)}
+    requests = {(request.name, request.observer): request for request in requests_of(network)}
     published = tuple(
         performed[planned.name, planned.observer].published(planned.name, planned.observer)
         if (planned.name, planned.observer) in performed
         else View(plan, network, values, drawn, planned.observer).published(
-            planned, levels[planned.name, planned.observer]
+            planned, requests[planned.name, planned.observer]
         )
         for planned in plan.publications
     )
+    if network.spec.forgotten:
+        from sfumato.run.forget import unlisted
+
+        published = tuple(
+            replace(one, values=unlisted(network.spec, one.values)) if ID in one.values.column_names else one
+            for one in published
+        )
     return Release(plan.hash, published, _certificates(plan, performed, drawn.random_state is None), out)
 
 

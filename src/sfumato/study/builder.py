@@ -42,6 +42,7 @@ from sfumato.study.writing import (
     number_text,
     parts_of,
     publications_of,
+    unsaid_place,
 )
 
 if TYPE_CHECKING:
@@ -106,8 +107,9 @@ class Study(Shown):
         models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
         sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them; `str` is text
         of which no list is public, to be asked for by .groups. Its `null` and `unknown` stand for absent and unlisted
-        cells; without them it is your word that there are none.
-        `missing="skip"` leaves people without a cell out of what reads it instead.
+        cells. `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
+        word that there are none. Unsaid it is taken as that word; study and plan say so, and where a cell would go.
+        Nothing fails because of a cell; of those that should not be there the run tells you, and you alone.
         """
         mark = here(f".table({name!r})")
         parts = self._parts
@@ -115,8 +117,8 @@ class Study(Shown):
             raise refused(mark, f"there is a table {name!r} already.")
         if not columns:
             raise refused(mark, "no column is declared: columns={'age': Interval(0, 110)}.")
-        if missing not in (None, "skip"):
-            raise refused(mark, f"missing={missing!r} is not known; write missing='skip', or leave it out.")
+        if missing not in (None, "skip", "never"):
+            raise refused(mark, f"missing={missing!r} is not known; write missing='skip' or missing='never'.")
         if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
             raise refused(mark, "rows_per_person must be a whole number of at least 1.")
         if twice := [column for column in columns if column in parts.columns]:
@@ -153,6 +155,7 @@ class Study(Shown):
             files={**parts.files, name: file_name(name, data)},
             taken=parts.taken.union(*({one.functor, listing(one)} for one in declared)),
             people=parts.people if parts.tables else name,
+            unsaid={**parts.unsaid, **(_places(declared) if missing is None else {})},
         )
 
     def derive(self, name: str, formula: str, low: float | None = None, high: float | None = None) -> Study:
@@ -353,6 +356,18 @@ class Study(Shown):
             raise plan_error(error, self._mark) from None
 
     @property
+    def unsaid(self) -> tuple[str, ...]:
+        """What this study takes for granted because nothing was said: that no cell is absent or unlisted."""
+        if not self._parts.unsaid:
+            return ()
+        places = ", ".join(f"{name} as {place}" for name, place in self._parts.unsaid.items())
+        return (
+            "Nothing is said about absent or unlisted cells, so it counts as your word that there are none. One that "
+            f"is there all the same would be counted: {places}. Say missing='never' or missing='skip' in .table(…), or "
+            "null= and unknown= in a column's domain.",
+        )
+
+    @property
     def readers(self) -> tuple[str, ...]:
         """Towards whom there is a promise."""
         return tuple(self._parts.promises)
@@ -386,6 +401,7 @@ class Study(Shown):
         ]
         rows = [[name, reader] for name, reader in publications_of(self.to_text())] if parts.lines else []
         notes = [f"{sentence}." for sentence in missing] or ["Next: .plan(size=…) says how far off each number may be."]
+        notes += self.unsaid
         text = self.to_text() if parts.lines else ""
         return Card(self.title, facts, ["publication", "reader"], rows, notes, "a study; no data were read", text)
 
@@ -478,6 +494,10 @@ class Study(Shown):
         if column.name in self._parts.grouped or not isinstance(column.domain, Categories):
             return []
         return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
+
+
+def _places(columns: Iterable[Declared]) -> dict[str, str]:
+    return {column.name: place for column in columns if (place := unsaid_place(column)) is not None}
 
 
 def _said(column: Declared) -> str:

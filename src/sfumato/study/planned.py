@@ -51,8 +51,8 @@ class StudyPlan(Shown):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the predictions take for granted, such as the number of people."""
-        return tuple(in_callers_words(one) for one in self.plan.assumptions)
+        """What is taken for granted, such as the number of people, or that no cell is absent."""
+        return (*(in_callers_words(one) for one in self.plan.assumptions), *self.study.unsaid)
 
     def compare(self, *, epsilon: Sequence[float], reader: str | None = None) -> Tidy:
         """The errors a reader would get at other ε, the other readers' promises left as they are.

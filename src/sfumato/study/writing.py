@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +27,7 @@ from sfumato.study.forms import Asking, Form, Option
 from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
-__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of"]
+__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -99,6 +100,9 @@ class Parts:
     promises: Mapping[str, Term] = field(default_factory=lambda: MappingProxyType({}))
     questions: Mapping[str, Written | None] = field(default_factory=lambda: MappingProxyType({}))
     taken: frozenset[str] = frozenset()  # words of the language that stand for something already
+    unsaid: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({})
+    )  # what an absent cell would count as
     grouped: frozenset[str] = frozenset()  # columns whose categories the text lists
     people: str = PEOPLE
     person: Term = PERSON
@@ -152,6 +156,11 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         domain = given
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
+    elif isinstance(given, tuple) and len(given) == 2 and all(_is_date(end) for end in given):
+        raise InputError(
+            f"{name}: two dates are no range here, and as two categories they would hold no other day. Give the column "
+            "as a number, such as days since a day, and its range (low, high); two categories are written as a list"
+        )
     elif isinstance(given, list | tuple):
         domain = Categories(tuple(given))
     else:
@@ -159,6 +168,26 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     if isinstance(domain, Categories) and domain.scalar == "bool":
         return Categories(tuple("true" if value else "false" for value in domain.values))
     return domain
+
+
+def _is_date(given: Any) -> bool:
+    """A date, or text that says one."""
+    if isinstance(given, date):
+        return True
+    try:
+        return isinstance(given, str) and datetime.fromisoformat(given) is not None
+    except ValueError:
+        return False
+
+
+def unsaid_place(column: Declared) -> str | None:
+    """Where a cell goes that is absent (or not listed) although nobody said what then; None where it is said."""
+    match column.domain:
+        case Interval(null=None) as domain:
+            return f"{domain.middle:g}"
+        case Categories(null=None, unknown=None, values=values):
+            return repr(values[0])
+    return None
 
 
 def column_lines(source: str, who: str, column: Declared, missing: str | None, mark: Mark) -> list[str]:

@@ -12,19 +12,21 @@ task whatever the files' order, and the sums are whole numbers: they do not depe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.core.domain import told_to
 from sfumato.errors import DataError
 from sfumato.lang import load
-from sfumato.lang.spec import Spec
+from sfumato.lang.spec import Forgotten, Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.tables import TableRoom
+from sfumato.network.told import tell_curator
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
 
@@ -48,9 +50,12 @@ def evaluate_on(
             f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
             "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
         )
+    private = [name for name in tables if name not in spec.public_tables]
+    with TableRoom(tables, private) as room:
+        tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
+        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}))
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -63,15 +68,18 @@ class _Share:
     """One share of the individuals, evaluated. Made of plain values, so that any worker can be sent it."""
 
     study: str
+    step: int | None
+    forgotten: tuple[Forgotten, ...]
     tables: dict[str, Any]
     shares: int
     row_keys: dict[str, bytes]
 
     def __call__(self, place: int) -> Values:
-        spec = load(self.study)
+        spec = replace(load(self.study, self.step), forgotten=self.forgotten)
         network = Network.from_spec(spec, self.tables)
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
-        return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
+        with told_to(set()):  # the curator is told once, of all shares together
+            return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:

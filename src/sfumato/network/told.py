@@ -1,0 +1,99 @@
+"""What the curator is told about cells that were replaced: absent, not in the list, no number.
+
+In:   the tables of an evaluation, the nodes that read them.
+Out:  one sentence a column, through UndeclaredCellWarning. Private: it stands in no file and changes no exit code.
+Not here: what stands for such a cell (network/cells.py), whether a study says it (lang/cells.py).
+
+A list in another case or a column of blanks makes numbers that are exact and mean nothing. Who publishes sees it here,
+on the machine that holds the data, and nobody else does. Told are cells that the study says do not exist, and, whatever
+it says, cells that miss its list by capital letters or blanks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sfumato.core.domain import Categories, Interval, warn_of
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import show
+from sfumato.network.cells import placed
+from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.network import Network, Node
+from sfumato.network.tables import TableRoom
+
+__all__ = ["tell_curator"]
+
+_ALONE = "This is told to you alone and stands in no file."
+
+
+def tell_curator(room: TableRoom, network: Network) -> None:
+    """Warn of every column with cells that were replaced; one pass over each table."""
+    nodes: dict[str, dict[str, Node]] = {}
+    for node in (node for group in network.groups for node in group.nodes):
+        source = node.source
+        if source is not None and not node.public and source.table in room.names and node.domain is not None:
+            nodes.setdefault(source.table, {}).setdefault(source.name, node)
+    for table, columns in nodes.items():
+        warn_of(_sentences(room, network.spec, table, columns))
+
+
+def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
+    kinds = room.types(table, list(nodes))
+    counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
+    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {room.names[table]}")[0]
+    for place, (name, node) in enumerate(nodes.items()):
+        absent, unknown, nearly = found[3 * place : 3 * place + 3]
+        said = spec.missing_of(node.atom)
+        never = said is not None and said.rule == "never"
+        if nearly or (never and absent + unknown):
+            told = _told(node, rows, absent, unknown, nearly)
+            yield f"Column {name!r} of {table}: {told}.{_way(node) if never else ''} {_ALONE}"
+
+
+def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
+    """SQL: how many cells are absent, how many are there and have no place, how many of these all but have one."""
+    raw = sql_name(column)
+    if not isinstance(node.domain, Categories | Interval):
+        return (f"count(*) FILTER (WHERE {raw} IS NULL)", "0", "0")
+    if isinstance(node.domain, Categories) and node.domain.unknown is not None:
+        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in node.domain.values)})"
+        lost = f"{raw} IS NOT NULL AND NOT {listed}"
+    else:
+        lost = f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
+    near = "0"
+    if isinstance(node.domain, Categories) and node.domain.scalar == "str":
+        folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
+        near = f"count(*) FILTER (WHERE {lost} AND lower(trim({raw}::VARCHAR)) IN ({folded}))"
+    return (f"count(*) FILTER (WHERE {raw} IS NULL)", f"count(*) FILTER (WHERE {lost})", near)
+
+
+def _told(node: Node, rows: int, absent: int, unknown: int, nearly: int) -> str:
+    what = "not in its list" if isinstance(node.domain, Categories) else "no number"
+    near = f" ({_share(nearly, rows)} but for capital letters or blanks)" if nearly else ""
+    parts = [f"{_share(absent, rows)} of its cells are absent"] if absent else []
+    parts += [f"{_share(unknown, rows)} of its cells are {what}{near}"] if unknown else []
+    return f"{' and '.join(parts)}; {_place(node)}"
+
+
+def _way(node: Node) -> str:
+    shown = show(node.atom)
+    return (
+        f" The study says that there are none. Say what stands for them: missing({shown}, Value) or missing({shown}, "
+        "skip); in Python null= or unknown= in the column's domain, or missing='skip'."
+    )
+
+
+def _place(node: Node) -> str:
+    domain = node.domain
+    if node.skip:
+        return "their people or rows are left out"
+    if not isinstance(domain, Categories | Interval):
+        return "they are in no group"
+    if isinstance(domain, Categories) and domain.unknown is not None:
+        return f"what is not listed counts as {domain.unknown}, what is absent as {node.missing}"
+    return f"they count as {node.missing}"
+
+
+def _share(count: int, rows: int) -> str:
+    percent = 100 * count / rows
+    return "all" if count == rows else f"{percent:.1f} %" if percent >= 0.1 else "less than 0.1 %"

@@ -1,0 +1,100 @@
+"""What each block of a budget is worth: its difficulty, what no answer at all would cost, what it gets at least.
+
+In:   a dataset being settled (plan/settle.py).
+Out:  numbers by observer and block, for plan/allocation.py.
+Not here: the split itself (plan/allocation.py), which sums are one block (plan/together.py).
+Proof: docs/proofs/allocation.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sfumato.plan.individual_part import IndividualPart, finite_difficulty
+
+if TYPE_CHECKING:
+    from sfumato.plan.settle import Settling
+
+__all__ = ["FAIR", "difficulties_of", "floors_of", "individuals", "limits_of"]
+
+_INDIVIDUALS = "individuals "
+#: How much noisier than in an even split a publication may become for the sake of the others.
+FAIR = 1.2
+
+
+def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
+    for request in settling.requests:
+        if not request.of_sums:
+            continue
+        for name, influence in settling.reads_of(request).items():
+            question = settling.questions[name]
+            if question.is_public:
+                continue
+            law = settling.law
+            block, price = settling.block_of(name)
+            each = law.variance * law.sensitivity(question.moves()) ** 2 * price**law.degree
+            own = found[request.observer]
+            own[block] = own.get(block, 0.0) + request.weight * influence * each
+    for observer, parts in settling.individual_parts.items():
+        if any(part.template.private for part in parts):
+            found[observer][individuals(parts, observer)] = max(map(finite_difficulty, parts))
+    return {observer: blocks for observer, blocks in found.items() if blocks}
+
+
+def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
+    """The relative squared error of no answer at all: that of the middle of the range, 1/12 for every number."""
+    found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
+    for request in settling.requests:
+        own = found[request.observer]
+        if request.of_sums:
+            for name in settling.reads_of(request):
+                part = settling.questions[name].size / settling.numbers_of(request) if name in request.nodes else 1.0
+                block, _ = settling.block_of(name)
+                own[block] = own.get(block, 0.0) + request.weight * part / 12
+    for observer, parts in settling.individual_parts.items():
+        weight = max(math.fsum(w * settling.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
+        found[observer][individuals(parts, observer)] = weight / 12
+    return found
+
+
+def floors_of(settling: Settling, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
+    as in an even split, in which publications of larger weight have the larger part."""
+    power = settling.law.power
+    least = FAIR ** (-2 / settling.law.degree)
+    found: dict[str, dict[str, float]] = {}
+    for observer, blocks in difficulties.items():
+        behind = _blocks_by_publication(settling, observer, blocks)
+        parts = {name: weight ** (1 / power) for name, (weight, _) in behind.items()}
+        own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
+        for name, (_, needed) in behind.items():
+            roots = {block: blocks[block] ** (1 / power) for block in needed}
+            share = least * parts[name] / math.fsum(parts.values())
+            for block, root in roots.items():
+                own[block] = max(own[block], share * root / math.fsum(roots.values()))
+    return found
+
+
+def _blocks_by_publication(
+    settling: Settling, observer: str, blocks: Mapping[str, float]
+) -> dict[str, tuple[float, list[str]]]:
+    found: dict[str, tuple[float, list[str]]] = {}
+    for request in settling.requests:
+        if request.observer != observer:
+            continue
+        if request.of_sums:
+            read = dict.fromkeys(settling.block_of(name)[0] for name in settling.reads_of(request))
+            needed = [name for name in read if name in blocks]
+        else:
+            needed = [name for name in blocks if name.startswith(_INDIVIDUALS)]
+        if needed:
+            found[request.name] = (request.weight, needed)
+    return found
+
+
+def individuals(parts: Sequence[IndividualPart], observer: str) -> str:
+    """The name of the block that stands for one value per individual; equal for observers who can share draws."""
+    return _INDIVIDUALS + repr(sorted((part.key(observer) for part in parts), key=repr))
