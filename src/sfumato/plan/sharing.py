@@ -48,6 +48,8 @@ class Sharing(ABC):
 
     #: What prefer/2 and forbid/2 call it.
     way: ClassVar[str]
+    #: The notes in docs/proofs/ that it rests on, beside its own.
+    proofs: ClassVar[tuple[str, ...]] = ()
 
     centres: int
     colluders: int = 0
@@ -136,6 +138,7 @@ class Masks(Sharing):
     """
 
     way: ClassVar[str] = "masks"
+    proofs: ClassVar[tuple[str, ...]] = ("distributed_noise", "secure_aggregation")
     #: Sums of rounded shares are paid for by a relative 1e-12 of μ (docs/proofs/distributed_noise.md).
     certain: ClassVar[float] = 1 - 2e-12
 

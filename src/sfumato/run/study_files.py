@@ -23,6 +23,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
+from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import LISTED
 from sfumato.run.manifest import hashes, write_manifest
@@ -125,6 +126,10 @@ def _drawn(
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
+    shared = next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
+    if shared is not None:
+        proofs |= {"centre_sums", *shared.proofs}
+        notes.append(f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}.")
     whose = {promise.requirement: promise.dataset for promise in plan.promises}
     for planned in plan.publications:
         shown = whose.get(planned.requirement) == dataset and (observers is None or planned.observer in observers)
