@@ -144,7 +144,9 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
 
     words = []
     for cell in _cells(network, node):
-        if isinstance(cell.domain, Interval):
+        if isinstance(cell.domain, Interval) and cell.domain.share is not None:
+            words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
+        elif isinstance(cell.domain, Interval):
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
             words.append(f"{cell.name} from {cell.domain.low:g} to {cell.domain.high:g}{order}")

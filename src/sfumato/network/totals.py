@@ -41,7 +41,7 @@ def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], col
     """The sums of all questions over one table, one pass for each set of axes, or for many tables of counts."""
     asked: dict[tuple[Axis, ...], list[tuple[AggregateNode, int]]] = {}
     found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
-    for node in (node for node in nodes if not node.question.only_drawn):
+    for node in (node for node in nodes if not node.question.of_texts):
         entries = node.question.entries()
         if len(entries) > 1 and all(_counts(entry) for entry in entries):
             found |= _tables(room, table, node, columns)
@@ -50,7 +50,7 @@ def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], col
             asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
     for axes, entries in asked.items():
         found |= _grouped(room, table, axes, entries, columns)
-    return [_texts(room, table, node, columns) if node.question.only_drawn else _sums(node, found) for node in nodes]
+    return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
 
 
 def _texts(room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]) -> Sums:

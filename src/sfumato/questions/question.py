@@ -65,6 +65,8 @@ class Question(ABC):
     of_expectations: ClassVar[bool] = True
     #: Whether its answer must be drawn itself: noise on its sums would not be enough.
     only_drawn: ClassVar[bool] = False
+    #: Whether its cells are the texts that occur, of which no list is public.
+    of_texts: ClassVar[bool] = False
     #: What institutions sum up for it (centres/statistics.py), if they can.
     at_centres: ClassVar[str | None] = None
 

@@ -196,6 +196,8 @@ def column_lines(source: str, who: str, column: Declared, missing: str | None, m
     stands: Scalar | float | None = None
     if isinstance(domain, AnyText):
         bounds = "text"
+    elif isinstance(domain, Interval) and domain.share is not None:
+        bounds, stands = f"private({number_text(domain.share)})", domain.null
     elif isinstance(domain, Interval):
         bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
         stands = domain.null
