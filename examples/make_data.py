@@ -119,9 +119,19 @@ def hospitals() -> dict[str, pa.Table]:
     return {"patients": pa.table({"id": [f"k{number:04d}" for number in range(total)], **columns})}
 
 
+def ward() -> dict[str, pa.Table]:
+    """Patients of a ward, one of whom asks to be forgotten (examples/ward/study.pl)."""
+    chance = np.random.default_rng(62)
+    columns = {
+        "age": np.clip(chance.normal(58, 16, PATIENTS), 18, 98).round().astype(int),
+        "bmi": np.clip(chance.normal(27, 5, PATIENTS), 15, 55).round(1),
+    }
+    return {"patients": pa.table({"id": [f"p{number:04d}" for number in range(PATIENTS)], **columns})}
+
+
 def main() -> None:
     """Write every table beside its study."""
-    for make in (oncology, university, linear_query, census, lending, sensors, hospitals):
+    for make in (oncology, university, linear_query, census, lending, sensors, hospitals, ward):
         folder, tables = make.__name__, make()
         for name, table in tables.items():
             pq.write_table(table, HERE / folder / f"{name}.parquet", compression="zstd")

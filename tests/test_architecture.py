@@ -116,6 +116,63 @@ def test_no_module_takes_another_ones_private_names():
     assert not taken, f"make these public or ask for them otherwise: {taken}"
 
 
+#: Names of laws of noise and of worst pairs. What differs between them stands in the law's own class.
+LAW_NAMES = {"gaussian", "laplace", "norm-gamma", "geometric", "two-point", "box", "concentrated", "renyi"}
+#: Kinds and levels that are asked for where the kind itself is written, never elsewhere.
+LEVELS = {"individual", "aggregate"}
+#: Where a law, an event or a level is at home; and the verifier, which reads records of others by its own road.
+HOMES = {
+    "core/events/joint.py",
+    "core/events/learning.py",
+    "core/events/together.py",
+    "mechanisms/sampling.py",
+    "mechanisms/shares.py",
+    "network/network.py",
+    "plan/request.py",
+    "run/study_files.py",
+    "evidence/laws.py",
+    "evidence/losses.py",
+    "evidence/verify.py",
+}
+
+
+def compared_names(tree: ast.AST) -> list[tuple[int, str]]:
+    """(line, name) of every law or level that some value is compared with or matched against."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            sides = [node.value]
+        else:
+            continue
+        words = [word for side in sides for word in ast.walk(side) if isinstance(word, ast.Constant)]
+        found += [(node.lineno, word.value) for word in words if word.value in LAW_NAMES | LEVELS]
+    return found
+
+
+def test_nobody_asks_for_the_name_of_a_law():
+    """No `noise == "gaussian"` outside the law's own class: ask the law (plan/draw_law.py, core/parts.py) instead."""
+    found = [
+        f"{path.relative_to(SOURCE).as_posix()}:{line} {name!r}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).as_posix() not in HOMES and room(path) != "centres"
+        for line, name in compared_names(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, found
+
+
+def test_asking_for_the_name_of_a_law_is_found():
+    planted = """
+if draw.noise == "gaussian" or kind not in ("box", "two-point"):
+    pass
+match part.kind:
+    case "laplace":
+        pass
+"""
+    assert {name for _, name in compared_names(ast.parse(planted))} == {"gaussian", "box", "two-point", "laplace"}
+
+
 def test_files_stay_small():
     long = {str(p.relative_to(SOURCE)): n for p in SOURCE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 550}
     assert not long, f"these want to be two: {long}"

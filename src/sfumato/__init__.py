@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+    from sfumato.core.calendar import Dates, Times
     from sfumato.core.certificate import Certificate
     from sfumato.core.compose import compose
     from sfumato.core.domain import Categories, Interval
@@ -43,6 +44,7 @@ __all__ = [
     "ApproxDP",
     "Categories",
     "Certificate",
+    "Dates",
     "Exponential",
     "Gaussian",
     "GaussianDP",
@@ -58,6 +60,7 @@ __all__ = [
     "RenyiDP",
     "Schema",
     "Study",
+    "Times",
     "audit",
     "compose",
     "gaussian_mu",
@@ -76,6 +79,7 @@ _HOME = {
     "ApproxDP": "core.guarantee",
     "Categories": "core.domain",
     "Certificate": "core.certificate",
+    "Dates": "core.calendar",
     "Exponential": "mechanisms.exponential",
     "Gaussian": "mechanisms.gaussian",
     "GaussianDP": "core.guarantee",
@@ -91,6 +95,7 @@ _HOME = {
     "RenyiDP": "core.guarantee",
     "Schema": "core.schema",
     "Study": "study.builder",
+    "Times": "core.calendar",
     "audit": "evidence.audit",
     "compose": "core.compose",
     "gaussian_mu": "core.gaussian",

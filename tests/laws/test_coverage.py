@@ -159,10 +159,10 @@ RANGES = {"average": (0, 80), "few": (0, 80), "heights": (-1, 1), "ends": (-1, 1
 
 def _numbers(plan: Plan, values: Values, exact: dict[str, list[float]], seed: int) -> Iterator[Number]:
     drawn = Drawn(seed)
-    levels = {(request.name, request.observer): request.level for request in requests_of(plan.network)}  # type: ignore[arg-type]
+    requests = {(request.name, request.observer): request for request in requests_of(plan.network)}  # type: ignore[arg-type]
     for planned in plan.publications:
         view = View(plan, plan.network, values, drawn, planned.observer)  # type: ignore[arg-type]
-        table = view.published(planned, levels[planned.name, planned.observer]).values.to_pylist()
+        table = view.published(planned, requests[planned.name, planned.observer]).values.to_pylist()
         for row, truth in zip(table, exact[planned.name], strict=True):
             yield _number(planned.name, row, truth)
 
@@ -328,6 +328,7 @@ def doubled(promise: str) -> str:
 def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[str]:
     """Intervals of 2x + 1 that are not the image of the interval of x."""
     plan = make_plan(doubled(promise))
+    requests = {(request.name, request.observer): request for request in requests_of(plan.network)}  # type: ignore[arg-type]
     wrong = []
     for size in sizes:
         values = plan.network.evaluate({"people": pa.table(people(size))})  # type: ignore[union-attr]
@@ -336,7 +337,9 @@ def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[st
             for planned in plan.publications:
                 if planned.observer == "public":
                     view = View(plan, plan.network, values, drawn, "public")  # type: ignore[arg-type]
-                    shown[planned.name] = view.published(planned, "aggregate").values.to_pylist()[0]
+                    shown[planned.name] = view.published(planned, requests[planned.name, "public"]).values.to_pylist()[
+                        0
+                    ]
             for name in [name for name in shown if f"{name}_twice" in shown]:
                 one, two = shown[name], shown[f"{name}_twice"]
                 slack = 1e-3 * one["standard_error"]

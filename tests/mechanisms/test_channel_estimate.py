@@ -15,7 +15,7 @@ from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.channel_estimate import calibrate, estimate, likeliest_histogram
 from sfumato.mechanisms.tailored.choice import tailor
 from sfumato.mechanisms.tailored.grid import PrivateQuantiles
-from sfumato.mechanisms.tailored.plot import clipped_errors
+from sfumato.mechanisms.tailored.plot import clipped_errors, laplace_below
 from sfumato.mechanisms.tailored.regression import tailor_for_regression, uncertainty
 from sfumato.mechanisms.tailored.uses import as_use
 
@@ -159,7 +159,7 @@ def test_a_channel_draws_itself():
     figure = channel.plot()
     assert len(figure.axes) == 3
     assert len(figure.axes[1].lines) == 3
-    measured = clipped_errors(channel, as_use("log"), "laplace")
+    measured = clipped_errors(channel, as_use("log"), laplace_below)
     generator = np.random.default_rng(0)
     noisy = np.clip(channel.inputs[:, None] + generator.laplace(0, 0.99, (8, 200_000)), 0.01, 1)
     simulated = ((np.log(noisy) - np.log(channel.inputs)[:, None]) ** 2).mean(axis=1)

@@ -37,7 +37,7 @@ from sfumato.core.guarantee import (
     checked_order,
 )
 from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
-from sfumato.core.parts import Part
+from sfumato.core.parts import BoxPair, ConcentratedPair, GaussianPair, ObjectivePair, Part, RenyiPair
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
@@ -108,20 +108,19 @@ class ComposedDP(Guarantee):
     @property
     def has_loss_distribution(self) -> bool:
         """Whether every act has a law of its own, with losses small enough to be added up one by one."""
-        known = all(part.kind in ("gaussian", "laplace", "two-point", "box", "objective") for part in self.parts)
-        return known and can_be_added_up(self.parts)
+        return all(part.pair.has_law for part in self.parts) and can_be_added_up(self.parts)
 
     @property
     def _has_box(self) -> bool:
-        return any(part.kind == "box" for part in self.parts)
+        return any(isinstance(part.pair, BoxPair) for part in self.parts)
 
     @property
     def _has_curve(self) -> bool:
-        return not any(part.kind == "box" or (part.kind == "two-point" and part.extra > 0) for part in self.parts)
+        return all(part.pair.has_curve(part) for part in self.parts)
 
     def _plain(self) -> tuple[float, float] | None:
         """(Σε, Σδ) where every act has an ε of its own."""
-        if any(part.kind not in ("laplace", "two-point") for part in self.parts):
+        if not all(part.pair.has_epsilon for part in self.parts):
             return None
         counts = [part.count for part in self.parts]
         return (
@@ -134,12 +133,13 @@ class ComposedDP(Guarantee):
 
         A law on a grid rounds the shift up to a step; this bound has no grid (docs/proofs/objective_perturbation.md).
         """
-        runs = [part for part in self.parts if part.kind == "objective"]
-        pure = [part for part in self.parts if part.kind in ("laplace", "two-point")]
-        known = all(part.kind in ("objective", "gaussian", "laplace", "two-point") for part in self.parts)
+        runs = [part for part in self.parts if isinstance(part.pair, ObjectivePair)]
+        pure = [part for part in self.parts if part.pair.has_epsilon]
+        normal = [part for part in self.parts if isinstance(part.pair, GaussianPair)]
+        known = len(runs) + len(pure) + len(normal) == len(self.parts)
         if not known or len(runs) != 1 or runs[0].count != 1 or any(part.extra for part in pure):
             return None
-        gaussian = [(part.value, part.count) for part in self.parts if part.kind == "gaussian"]
+        gaussian = [(part.value, part.count) for part in normal]
         raised = add_exactly([part.value for part in pure], [part.count for part in pure])
         return runs[0].value, round_up(runs[0].extra + raised, 1e-15), _root_of_sum(gaussian) if gaussian else 0.0
 
@@ -149,7 +149,7 @@ class ComposedDP(Guarantee):
                 return True if math.fsum(part.rho() for part in self.parts) <= rho else None
             case GaussianDP(mu=mu):
                 return True if math.sqrt(math.fsum(part.square_of_mu() for part in self.parts)) <= mu else None
-            case RenyiDP(alpha=alpha, eps=eps) if all(part.kind == "renyi" for part in self.parts):
+            case RenyiDP(alpha=alpha, eps=eps) if all(isinstance(part.pair, RenyiPair) for part in self.parts):
                 reaches = all(alpha <= part.extra for part in self.parts)
                 total = add_exactly((part.value for part in self.parts), [part.count for part in self.parts])
                 return True if reaches and total <= eps else None
@@ -275,9 +275,10 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
     counts: Counter[Part] = Counter()
     for part in parts:
         counts[Part(part.kind, part.value, part.extra)] += part.count
-    gaussian = [(key.value, count) for key, count in sorted(counts.items()) if key.kind == "gaussian"]
-    others = [Part(k.kind, k.value, k.extra, n) for k, n in sorted(counts.items()) if k.kind != "gaussian"]
-    concentrated = [part.value * part.count for part in others if part.kind == "concentrated"]
+    gaussian = [(key.value, count) for key, count in sorted(counts.items()) if isinstance(key.pair, GaussianPair)]
+    rest = [(key, count) for key, count in sorted(counts.items()) if not isinstance(key.pair, GaussianPair)]
+    others = [Part(key.kind, key.value, key.extra, count) for key, count in rest]
+    concentrated = [part.value * part.count for part in others if isinstance(part.pair, ConcentratedPair)]
     if not others and len(parts) == 1 and parts[0].count == 1:
         return GaussianDP(parts[0].value, adjacency=adjacency)
     if not others:
@@ -286,10 +287,8 @@ def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
         return ZCDP(add_exactly(concentrated), adjacency=adjacency)
     if gaussian:
         others.append(Part("gaussian", _root_of_sum(gaussian)))
-    if len(others) == 1 and others[0].kind == "objective":
-        return ObjectiveDP(others[0].value, others[0].extra, others[0].count, adjacency=adjacency)
-    if len(others) == 1 and others[0].count == 1:
-        return _single(others[0], adjacency)
+    if len(others) == 1 and (others[0].count == 1 or others[0].pair.repeats_itself):
+        return others[0].pair.alone(others[0], adjacency) or ComposedDP((others[0],), adjacency=adjacency)
     return ComposedDP(tuple(sorted(others)), adjacency=adjacency)
 
 
@@ -302,16 +301,6 @@ def _root_of_sum(squares: list[tuple[float, int]]) -> float:
         while Decimal(repr(rounded)) ** 2 < total:
             rounded = math.nextafter(rounded, math.inf)
         return rounded
-
-
-def _single(part: Part, adjacency: Adjacency | None) -> Guarantee:
-    if part.kind == "box":
-        return ComposedDP((part,), adjacency=adjacency)
-    if part.kind == "renyi":
-        return RenyiDP(part.extra, part.value, adjacency=adjacency)
-    if part.extra:
-        return ApproxDP(part.value, part.extra, adjacency=adjacency)
-    return PureDP(part.value, adjacency=adjacency)
 
 
 @dataclass(frozen=True)
@@ -422,16 +411,8 @@ def _inside(costs: list[Guarantee], inside: Iterable[Composable] | None, adjacen
 
 
 def _twice(part: Part) -> Part:
-    """Two changes of the same act: group privacy for two (docs/proofs/composition.md)."""
-    match part.kind:
-        case "gaussian" | "laplace" | "box":
-            return Part(part.kind, 2 * part.value, part.extra, part.count)
-        case "two-point":
-            failing = round_up((1 + math.exp(min(part.value, 700.0))) * part.extra)
-            if failing < 1:
-                return Part("two-point", 2 * part.value, failing, part.count)
-        case "concentrated":
-            return Part("concentrated", 4 * part.value, 0.0, part.count)
+    if (doubled := part.pair.twice(part)) is not None:
+        return doubled
     raise PrivacyParameterError(
         "What replacing a record inside a part costs does not follow from this cost under add-remove: state it for "
         "every part with inside=[…] under replace-one. Nothing was spent."

@@ -109,6 +109,7 @@ class Interval(Domain):
     edges: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
     #: The part of a budget that bounds are bought with, where none are public.
     share: float | None = field(default=None, kw_only=True, repr=False)
+    calendar: str = field(default="", kw_only=True, repr=False)  # "date" or "time" (core/calendar.py)
 
     @classmethod
     def private(cls, share: float, *, null: float | None = None) -> Interval:

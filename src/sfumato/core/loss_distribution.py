@@ -9,14 +9,14 @@ Proof: docs/proofs/composition.md
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.events.learning import objective_loss
 from sfumato.core.noise import BoxNoise
-from sfumato.core.parts import Part
+from sfumato.core.parts import BoxPair, GaussianPair, LaplacePair, ObjectivePair, Part, TwoPointPair, WorstPair
 from sfumato.core.special import gammaln
 
 __all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "law_delta", "law_epsilon"]
@@ -27,12 +27,10 @@ _CERTAIN_FAILURE = 1 - 1e-9
 
 def _interval(parts: tuple[Part, ...]) -> float:
     """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
-    finest = min(part.value / (400 if part.kind == "two-point" else 50) for part in parts)
-    reach = [40.0 if part.kind == "box" else part.value for part in parts]  # near a wall box noise loses tens of ε
-    # Gaussian losses have mean μ²/2 and deviation μ; the others are bounded by their ε.
-    further = [part.value**2 / 2 if part.kind == "gaussian" else 0.0 for part in parts]
-    sums = sum((size + more) * part.count for size, more, part in zip(reach, further, parts, strict=True))
-    longest = sums + 40 * max(reach)
+    finest = min(part.value / part.pair.steps for part in parts)
+    reach = [part.pair.reach(part) for part in parts]
+    sums = sum((size + more) * part.count for (size, more), part in zip(reach, parts, strict=True))
+    longest = sums + 40 * max(size for size, _ in reach)
     return max(min(1e-4, finest), longest / 1e6)
 
 
@@ -43,7 +41,7 @@ def can_be_added_up(parts: tuple[Part, ...]) -> bool:
 
 def _failure(parts: tuple[Part, ...]) -> float:
     """The chance that some act fails, where failing has a chance of its own."""
-    kept = math.fsum(part.count * math.log1p(-part.extra) for part in parts if part.kind == "two-point")
+    kept = math.fsum(part.count * math.log1p(-part.pair.failure(part)) for part in parts)
     return -math.expm1(kept)
 
 
@@ -64,45 +62,65 @@ def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:
 @lru_cache(maxsize=64)
 def loss_distribution(parts: tuple[Part, ...]) -> Any:
     """The pessimistic privacy loss distribution of all parts: the only door to dp-accounting."""
-    from dp_accounting.pld import privacy_loss_distribution  # a second to import: only when needed
-
     interval = _interval(parts)
     total = None
     for part in parts:
-        match part.kind:
-            case "gaussian":
-                one = privacy_loss_distribution.from_gaussian_mechanism(
-                    1 / part.value, value_discretization_interval=interval
-                )
-            case "laplace":
-                one = privacy_loss_distribution.from_laplace_mechanism(
-                    1 / part.value, value_discretization_interval=interval
-                )
-            case "box":
-                one = privacy_loss_distribution.from_two_probability_mass_functions(
-                    *_box_masses(part.value, part.extra), value_discretization_interval=interval
-                )
-            case "objective":
-                one = _objective_distribution(part, interval)
-            case _:
-                # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
-                one = privacy_loss_distribution.from_two_probability_mass_functions(
-                    *_two_point_masses(part), value_discretization_interval=interval
-                )
-        several = one.self_compose(part.count) if part.count > 1 and part.kind != "two-point" else one
-        total = several if total is None else total.compose(several)
+        one = _distribution(part.pair, part, interval)
+        total = one if total is None else total.compose(one)
     return total
 
 
-def _objective_distribution(part: Part, interval: float) -> Any:
+@singledispatch
+def _distribution(pair: WorstPair, part: Part, interval: float) -> Any:
+    """Of all `count` acts of one part."""
+    raise NotImplementedError(type(pair).__name__)
+
+
+@_distribution.register
+def _gaussian_distribution(pair: GaussianPair, part: Part, interval: float) -> Any:
+    one = _accounting().from_gaussian_mechanism(1 / part.value, value_discretization_interval=interval)
+    return _repeated(one, part)
+
+
+@_distribution.register
+def _laplace_distribution(pair: LaplacePair, part: Part, interval: float) -> Any:
+    one = _accounting().from_laplace_mechanism(1 / part.value, value_discretization_interval=interval)
+    return _repeated(one, part)
+
+
+@_distribution.register
+def _box_distribution(pair: BoxPair, part: Part, interval: float) -> Any:
+    masses = _box_masses(part.value, part.extra)
+    one = _accounting().from_two_probability_mass_functions(*masses, value_discretization_interval=interval)
+    return _repeated(one, part)
+
+
+@_distribution.register
+def _two_point_distribution(pair: TwoPointPair, part: Part, interval: float) -> Any:
+    # Not from_privacy_parameters, whose rounding of ±ε to the grid adds up over repeats.
+    masses = _two_point_masses(part)
+    return _accounting().from_two_probability_mass_functions(*masses, value_discretization_interval=interval)
+
+
+@_distribution.register
+def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) -> Any:
     """Losses shift + max(0, L) of one run on the grid, the shift rounded up (docs/proofs/objective_perturbation.md)."""
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    from dp_accounting.pld import pld_pmf
 
     grid = objective_loss(part.value, 0.0, interval)
     lowest = math.ceil(part.extra / interval)
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
-    )
+    masses = pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
+    return _repeated(_accounting().PrivacyLossDistribution(masses), part)
+
+
+def _accounting() -> Any:
+    from dp_accounting.pld import privacy_loss_distribution  # a second to import: only when needed
+
+    return privacy_loss_distribution
+
+
+def _repeated(one: Any, part: Part) -> Any:
+    return one.self_compose(part.count) if part.count > 1 else one
 
 
 def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
@@ -192,7 +210,7 @@ def _valley(parts: tuple[Part, ...]) -> tuple[float, float]:
 
 
 def _drawn(parts: tuple[Part, ...], epsilon: float) -> float:
-    boxes = sum(part.count for part in parts if part.kind == "box")
+    boxes = sum(part.count for part in parts if isinstance(part.pair, BoxPair))
     relative, absolute = boxes * _BOX_RELATIVE, boxes * _BOX_ABSOLUTE
     law = law_delta(parts, epsilon - 4 * relative)
     return (1 + 2 * relative) * law + absolute * (1 + math.exp(epsilon))

@@ -17,21 +17,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sfumato.core import ApproxDP, GaussianDP, Guarantee
-from sfumato.core.gaussian import gaussian_mu
+from sfumato.core import Guarantee
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.odds import USUAL_DELTA, stated_point
-from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.gaussian import largest_mu
+from sfumato.evidence.odds import stated_point
 from sfumato.network.network import Network
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.request import template_of
 
 __all__ = ["Frontier", "frontier_of", "promise_of"]
 
-_LAWS = {"gaussian", "laplace"}
 _FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 
 
@@ -65,7 +61,7 @@ def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) ->
     graph = network or plan.network
     if any(act.publication for act in acts):
         return _predicted(plan, planned, promise)
-    known = len(laws) == 1 and laws <= _LAWS
+    known = len(laws) == 1 and laws <= LAWS.keys()
     if promise is None or not known or not (math.isfinite(planned.error) and planned.error > 0):
         return None
     law = laws.pop()
@@ -106,10 +102,10 @@ def _scaled_error(planned: Planned, plan: Plan, factor: float) -> float:
 def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law: str, factor: float) -> float:
     """With noise `factor` times as wide: the planner's own simulation, group by group."""
     names = list(dict.fromkeys(seen.node for seen in planned.seen))
-    unit = 1.0 if law == "gaussian" else math.sqrt(0.5)  # from a standard deviation to the law's scale
+    unit = draw_law(law).variance ** -0.5  # from a standard deviation to the law's scale
     total = 0.0
     for group in sorted({act.group for act in acts if act.group is not None}):
-        template = template_of(network, network.groups[group], names)
+        template = template_of(network, network.groups[group], names, planned.observer)
         if template is None:
             continue
         own = [act for act in acts if act.group == group]
@@ -117,25 +113,13 @@ def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law:
         for node in {node for act in own for node in act.nodes} & set(template.order):
             deviation = deviation_of(act for act in own if node in act.nodes)
             scales[node] = factor * unit * (deviation or 0.0)
-        noise: Noise = "gaussian" if law == "gaussian" else "laplace"
         shown = [name for name in names if name in template.order]
-        total += math.fsum(template.predicted_errors(scales, shown, noise).values())
+        total += math.fsum(template.predicted_errors(scales, shown, draw_law(law).name).values())
     return total
 
 
 def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:
-    if law == "gaussian":
-        whole = largest_mu(asked)
-        delta = asked.delta_ if isinstance(asked, ApproxDP) else USUAL_DELTA
-        chosen = asked.eps if isinstance(asked, ApproxDP) else GaussianDP(whole).epsilon(delta)
-        budgets = {chosen * factor: gaussian_mu(chosen * factor, delta) for factor in _FACTORS}
-    else:
-        whole = largest_pure_epsilon(asked)
-        chosen, delta = stated_point(asked)
-        budgets = {chosen * factor: _pure(chosen * factor, delta) for factor in _FACTORS}
-    points = tuple((epsilon, errors(whole / budget)) for epsilon, budget in budgets.items() if budget > 0)
+    chosen, delta = stated_point(asked)
+    widths = {chosen * factor: 1 / draw_law(law).ratio(chosen, delta, factor) for factor in _FACTORS}
+    points = tuple((epsilon, errors(width)) for epsilon, width in widths.items())
     return Frontier(points, (chosen, error), delta, law)
-
-
-def _pure(epsilon: float, delta: float) -> float:
-    return largest_pure_epsilon(ApproxDP(epsilon, delta)) if delta > 0 else epsilon

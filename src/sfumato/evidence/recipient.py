@@ -17,13 +17,13 @@ from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
+from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.plan.sentences import exact_sentences
+from sfumato.plan.sentences import exact_sentences, history_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
 _WIDTH = 92
-_NAMES = {"gaussian": "Gaussian", "laplace": "Laplace"}
 _ACTS = {
     "table": "Every cell carries its own noise; the .noise.json file has the law of each column. Hand its covariance "
     "to an estimator that knows the noise. Categories were answered at random: correct their counts.",
@@ -70,7 +70,7 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     for promise in plan.promises:
         who = " and ".join(promise.observers)
         lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
-    for sentence in exact_sentences(plan):
+    for sentence in (*history_sentences(plan), *exact_sentences(plan)):
         lines += _wrapped(sentence)
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
@@ -147,7 +147,7 @@ def noise_law(plan: Plan, planned: Planned, seen: Seen) -> str:
     behind = [act for act in visible if set(act.nodes) & set(planned.cut)]
     if not own and not behind:
         return "Exact: everybody may know it, and nothing was added." if seen.error == 0 else _generic(planned)
-    if own and own[0].law not in _NAMES:
+    if own and own[0].law not in LAWS:
         return _generic(planned)
     if own and any(act.deviation is None for act in own):
         return _CORRELATED
@@ -175,10 +175,8 @@ def _sum_law(plan: Plan, draws: list[Drawn], seen: Seen) -> str:
 
 
 def _kind(draws: list[Drawn]) -> str:
-    name = _NAMES.get(draws[0].law, draws[0].law)
-    return (
-        name if len(draws) == 1 or draws[0].law == "gaussian" else f"a weighted mean of {len(draws)} {name} variables"
-    )
+    law = draw_law(draws[0].law)
+    return law.title if len(draws) == 1 or law.closed else f"a weighted mean of {len(draws)} {law.title} variables"
 
 
 def _rules(plan: Plan) -> list[str]:
@@ -199,11 +197,9 @@ def _rules(plan: Plan) -> list[str]:
         "A test of significance needs the noise in its standard error too; otherwise it finds effects that are noise.",
     ):
         lines += _bullet(text)
-    if any(act.law == "laplace" for act in drawn_for(plan)):
-        lines += _bullet(
-            "Laplace noise has heavier tails than Gaussian noise: a 95 % interval is ±2.12 standard deviations wide, "
-            "not ±1.96, and 99.7 % needs ±4.11 instead of ±3."
-        )
+    drawn = {act.law for act in drawn_for(plan)}
+    for law in LAWS.values():
+        lines += _bullet(law.caution) if law.name in drawn and law.caution else []
     return lines
 
 

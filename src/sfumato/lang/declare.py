@@ -237,6 +237,9 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
+    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) in ("date/2", "time/2"):
+        ends = clause.head.arguments[1]
+        domain = Interval(*(_number(end, "an end of a range") for end in ends.arguments), calendar=ends.functor)
     elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) == "private/1":
         domain = _private(clause.head.arguments[1].arguments[0])
     else:
@@ -472,14 +475,17 @@ def _holds(declared: Declared, clause: Clause) -> None:
 
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
-    if variable:
-        # Leaving one cell out would count its missing value in place of it, which is no forgetting.
+    if variables(clause.head) or not (isinstance(individual, Number) or called(individual)):
+        raise _Wrong("forget names one individual", individual, code="forget", way_out="Write forget(uma).")
+    cell = _atom(variable[0], "a random variable") if variable else None
+    if cell is not None and individual not in cell.arguments:
         raise _Wrong(
-            "one variable of an individual cannot be forgotten alone",
+            f"{show(cell)} is no variable of {show(individual)}",
+            cell,
             code="forget",
-            way_out=f"Write forget({show(individual)}) to leave out all rows of that individual.",
+            way_out=f"Write forget({show(individual)}, rv({show(individual)})), or forget({show(individual)}).",
         )
-    declared.forgotten.append(Forgotten(individual, clause.position))
+    declared.forgotten.append(Forgotten(individual, cell, clause.position))
 
 
 _READERS: dict[str, Callable[[Declared, Clause], None]] = {

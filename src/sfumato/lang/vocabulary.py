@@ -84,8 +84,11 @@ STRUCTURAL = {
 #: Questions over individuals, as their own forms say (questions/).
 AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
-#: One line that stands for several (lang/short.py).
-SHORT = {"table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])"}
+#: Lines that stand for others (lang/short.py, lang/steps.py).
+SHORT = {
+    "table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])",
+    "step/2": "step(N, publish(Name)), step(N, reveal(Observer, rv(P))) :- conditions or step(N, forget(Individual))",
+}
 
 DECLARATIONS = {**SHORT, **STATIC, **STRUCTURAL, **AGGREGATES}
 
@@ -167,6 +170,7 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "groups": {"named": "values that enough people have, with noisy counts"},
+    "bought": {"bounds": "bounds first, then what is clipped to them"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
     "synthetic": {

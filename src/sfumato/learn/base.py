@@ -136,7 +136,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         plan = self._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
         self._warn_if_hopeless(plan)
         budget = plan.budget
-        nonzeros = budget.nonzeros if budget.law == "laplace" else None
+        nonzeros = budget.nonzeros if budget.noise.counts_entries else None
         shape = RowShape(self._row_norm(bounds.norm), self._constant(), self._stretches(), nonzeros)
         template = self._expanded(np.zeros((1, columns)))  # also draws the frequencies, which no row influences
         rows = UnitRows(template, shape.norm, shape.constant)
@@ -184,7 +184,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         joint = classes > 2 and self.method == "objective"
         models = 1 if classes <= 2 or joint else classes
         budget = Budget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
-        loss = self._joint_loss(classes, full=budget.law == "laplace") if joint else self._loss_under(budget)
+        loss = self._joint_loss(classes, full=budget.noise.counts_entries) if joint else self._loss_under(budget)
         return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:
@@ -356,15 +356,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             if plan.method == "objective"
             else "Random noise was added to the exact solution"
         )
-        law = {
-            "gaussian": "Gaussian",
-            "norm-gamma": "of density proportional to exp(-length)",
-            "laplace": "Laplace, since the schema makes rows sparse",
-        }[budget.law]
         lines = [
             f"{type(self).__name__}: {self.guarantee_}.",
-            f"{how}; the noise is {law} and its expected length in the coefficients is at most {plan.noise_length:.3g} "
-            f"for rows of norm 1.",
+            f"{how}; the noise is {budget.noise.words} and its expected length in the coefficients is at most "
+            f"{plan.noise_length:.3g} for rows of norm 1.",
             f"Regularisation {plan.regularization:.3g} {self._strength_origin()}",
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),

@@ -34,17 +34,15 @@ from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, attainable_tolerance, farthest_solution
 from sfumato.learn.seeds import Seeds
+from sfumato.learn.training_noise import TAIL_SHARE, TrainingNoise, TrainingNoiseName, training_noise
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma
 
-__all__ = ["Budget", "Law", "Method", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
+__all__ = ["Budget", "Method", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
 
 Method = Literal["objective", "output"]
-Law = Literal["gaussian", "norm-gamma", "laplace"]
 
 #: The mask's share of the Gaussian parameter: μ² adds, so a tenth of μ costs half a percent of the rest.
 _MASK_SHARE = 1 / 10
-#: What the masks' far tail and the noise too long for the solver's tolerance may take of δ, each.
-_TAIL_SHARE = 5e-7
 #: The mask's share of ε where δ = 0, and where it would otherwise ask for more regularisation.
 _PURE_SHARE, _LARGER_PURE_SHARE = 1 / 200, 1 / 50
 #: What is kept back for the masks of several models.
@@ -52,8 +50,6 @@ _RESIDUAL_EPSILON, _RESIDUAL_DELTA = 1 / 200, 1 / 100
 #: The standard deviation of the mask in every coefficient that `regularization="auto"` allows: it moves the margin of
 #: a row of norm 1 by as much and costs at most half its square times the curvature in loss.
 _WIDEST_MASK = 0.02
-#: Norms of noise beyond the planned longest have at most the probability e^-84.5.
-_FAR, _FAR_EXPONENT = 13.0, 85.0
 #: Length of useful coefficients for rows of norm 1 is this times noise^(-1/3); see `automatic_strength`.
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
@@ -82,30 +78,29 @@ class Budget:
     outputs: int = 1
 
     @property
-    def law(self) -> Law:
+    def law(self) -> TrainingNoiseName:
         """Gaussian noise for δ > 0; else Laplace noise where rows are so sparse that it is shorter, else norm-gamma."""
         if self.delta:
             return "gaussian"
         return "laplace" if self.nonzeros is not None and 2 * self.nonzeros < self.width else "norm-gamma"
 
     @property
+    def noise(self) -> TrainingNoise:
+        """What noise of its law has in common."""
+        return training_noise(self.law)
+
+    @property
     def slope(self) -> float:
         """The largest norm of one record's gradient: L2, or L1 for Laplace noise (rows of norm 1, few entries)."""
-        return math.sqrt(self.nonzeros or 1) if self.law == "laplace" else 1.0
+        return self.noise.slope(self.nonzeros)
 
     def noise_length(self, scale: float) -> float:
         """Expected length of a noise vector."""
-        size = self.coefficients
-        growth = {"gaussian": math.sqrt(size), "norm-gamma": size, "laplace": math.sqrt(2 * size)}
-        return scale * growth[self.law]
+        return scale * self.noise.length(self.coefficients)
 
     def longest_noise(self, scale: float) -> float:
         """A length that a noise vector exceeds with probability at most e^-84.5 and, where δ > 0, 5·10⁻⁷δ."""
-        size = self.coefficients
-        if self.law == "gaussian":
-            return scale * (math.sqrt(size) + max(_FAR, math.sqrt(-2 * math.log(_TAIL_SHARE * self.delta))))
-        # The length of a norm-gamma vector, and the L1 norm of a Laplace one, are Gamma(coefficients).
-        return scale * (size + math.sqrt(2 * _FAR_EXPONENT * size) + _FAR_EXPONENT)
+        return scale * self.noise.longest(self.coefficients, self.delta)
 
     @property
     def coefficients(self) -> int:
@@ -251,9 +246,7 @@ def _strength_for_shift(budget: Budget, loss: Loss | JointLoss, shift: float) ->
 
 def _gradient(budget: Budget, loss: Loss | JointLoss) -> float:
     """The norm of one record's gradient, in units of its row's, that noise without Gaussian corners must hide."""
-    if not isinstance(loss, JointLoss) or budget.law == "gaussian":
-        return 1.0
-    return 2.0 if budget.law == "laplace" else math.sqrt(2)
+    return budget.noise.joint_gradient if isinstance(loss, JointLoss) else 1.0
 
 
 def _unit_noise(budget: Budget, loss: Loss | JointLoss) -> float:
@@ -296,7 +289,7 @@ def _shares(budget: Budget, loss: Loss | JointLoss, strength: float, pure_share:
         kept = gaussian_mu(budget.epsilon * _RESIDUAL_EPSILON, budget.delta * _RESIDUAL_DELTA)
         return _Shares(shift, _largest_mu(epsilon, delta, shift, budget.models), kept)
     rest = budget.epsilon - shift
-    together = gaussian_mu(rest, budget.delta * (1 - 2 * _TAIL_SHARE)) * (1 - 1e-12)
+    together = gaussian_mu(rest, budget.delta * (1 - 2 * TAIL_SHARE)) * (1 - 1e-12)
     share = _mask_share(together, rest, budget.delta)
     return _Shares(shift, together * math.sqrt(1 - share * share) * (1 - 1e-12), share * together)
 
@@ -304,7 +297,7 @@ def _shares(budget: Budget, loss: Loss | JointLoss, strength: float, pure_share:
 def _mask_share(together: float, rest: float, delta: float) -> float:
     """A tenth of μ, or less where the mask's own loss could exceed the rest of ε."""
     share = _MASK_SHARE
-    while ndtr(share * together / 2 - rest / (share * together)) > _TAIL_SHARE * delta / 2:
+    while ndtr(share * together / 2 - rest / (share * together)) > TAIL_SHARE * delta / 2:
         share /= 2
     return share
 
@@ -313,7 +306,7 @@ def _mask_share(together: float, rest: float, delta: float) -> float:
 def _joint_tilt(budget: Budget, loss: JointLoss, rest: float, mask_share: float) -> tuple[float, float]:
     """The largest μ of a row's noise, times `moved`, and of the mask beside it, that ε = shift + `rest` allows."""
     corners = corners_of(loss.classes, budget.adjacency.relation)
-    delta = budget.delta * (1 - 2 * _TAIL_SHARE)
+    delta = budget.delta * (1 - 2 * TAIL_SHARE)
     longest = corners[0][0]
     most = gaussian_mu(rest, delta)
     share = _mask_share(most, rest, budget.delta) if mask_share else 0.0
@@ -340,8 +333,7 @@ def _residual(budget: Budget, loss: Loss | JointLoss, strength: float, scale: fl
 
 
 def _tilt(budget: Budget, scale: float) -> Gaussian | NormGamma | Laplace:
-    kind = {"gaussian": Gaussian, "norm-gamma": NormGamma, "laplace": Laplace}[budget.law]
-    return kind(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.coefficients)
+    return budget.noise.mechanism(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.coefficients)
 
 
 def _scale(budget: Budget, loss: Loss | JointLoss, tilt: float) -> float:

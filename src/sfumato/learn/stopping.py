@@ -53,14 +53,9 @@ class RunCost:
             event, count = (item.event, item.count) if isinstance(item, Repeated) else (item, 1)
             if isinstance(event, GaussianEvent):
                 squares.append(count * event.mu**2)
-            elif isinstance(event, ObjectivePerturbationEvent) and event.noise == "gaussian" and objective is None:
+            elif isinstance(event, ObjectivePerturbationEvent) and event.is_gaussian and objective is None:
                 objective = ObjectiveDP(event.moved, event.shift, count)
-            elif (
-                isinstance(event, JointObjectiveEvent)
-                and event.noise == "gaussian"
-                and objective is None
-                and count == 1
-            ):
+            elif isinstance(event, JointObjectiveEvent) and event.is_gaussian and objective is None and count == 1:
                 objective = event
             elif isinstance(cost := event.guarantee(), PureDP) and len(pure) + count <= _MOST_PURE:
                 pure += [cost.eps] * count

@@ -44,6 +44,9 @@ _OFF = 0.05
 #: One record never carries more than this share of the centre.
 _LARGEST_CAP = 0.1
 
+#: Whether each kind of noise is for promises with a δ.
+_WITH_DELTA = {"auto": (True, False), "gaussian": (True,), "norm-gamma": (False,)}
+
 
 class PrivateSVDD(OutlierMixin, KernelInput):
     """The centre of the smallest soft ball around the records in feature space, released once with noise.
@@ -130,9 +133,9 @@ class PrivateSVDD(OutlierMixin, KernelInput):
                 "PrivateSVDD covers replacing one record only: the cap C/n depends on the number of records, which "
                 "adding or removing one would change. Nothing was spent."
             )
-        if self.noise not in ("auto", "gaussian", "norm-gamma"):
+        if self.noise not in _WITH_DELTA:
             raise InputError("noise must be 'auto', 'gaussian' or 'norm-gamma'. Nothing was spent.")
-        if self.noise == ("gaussian" if not self.delta else "norm-gamma"):
+        if bool(self.delta) not in _WITH_DELTA[self.noise]:
             raise PrivacyParameterError(
                 "Gaussian noise needs delta > 0 and norm-gamma noise gives delta = 0: choose one. Nothing was spent."
             )

@@ -30,7 +30,6 @@ from sfumato.core import (
     compose,
 )
 from sfumato.core.guarantee import mu_of_pure
-from sfumato.core.parts import Part
 
 __all__ = [
     "GRANTABLE",
@@ -249,16 +248,9 @@ def _squares_of_mu(cost: Guarantee) -> Decimal | None:
         case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
             return _weighted([(mu_of_pure(eps), 1)], 2)
         case ComposedDP(parts=parts):
-            known = [(_mu_of_part(part), part.count) for part in parts]
+            known = [(part.mu(), part.count) for part in parts]
             return _weighted(known, 2)
     return None
-
-
-def _mu_of_part(part: Part) -> float:
-    if part.kind == "gaussian":
-        return part.value
-    pure = part.kind in ("laplace", "two-point") and part.extra == 0
-    return mu_of_pure(part.value) if pure else math.inf
 
 
 def _rho(cost: Guarantee) -> Decimal | None:
@@ -269,13 +261,12 @@ def _rho(cost: Guarantee) -> Decimal | None:
         case GaussianDP(mu=value) | PureDP(eps=value) | ApproxDP(eps=value, delta_=0.0):
             return _half(_weighted([(value, 1)], 2))
         case ComposedDP(parts=parts):
-            plain = [part for part in parts if part.kind == "concentrated"]
-            others = [part for part in parts if part.kind != "concentrated"]
-            squared = [part.kind in ("gaussian", "laplace", "two-point") and part.extra == 0 for part in others]
-            if not all(squared):
+            degrees = [part.pair.degree_of_rho(part) for part in parts]
+            if None in degrees:
                 return None
-            linear = _weighted([(part.value, part.count) for part in plain], 1)
-            square = _half(_weighted([(part.value, part.count) for part in others], 2))
+            known = [(degree, part.value, part.count) for degree, part in zip(degrees, parts, strict=True)]
+            linear = _weighted([(value, count) for degree, value, count in known if degree == 1], 1)
+            square = _half(_weighted([(value, count) for degree, value, count in known if degree == 2], 2))
             return None if linear is None or square is None else linear + square
     return None
 
@@ -354,7 +345,7 @@ def _equal_fractions(cost: Guarantee, eps: float, delta: float) -> Pair | None:
 
 def _plain_sum(cost: Guarantee) -> Pair | None:
     """(Σε, Σδ) where every act has an ε of its own."""
-    if not isinstance(cost, ComposedDP) or any(part.kind not in ("laplace", "two-point") for part in cost.parts):
+    if not isinstance(cost, ComposedDP) or not all(part.pair.has_epsilon for part in cost.parts):
         return None
     eps = _weighted(((part.value, part.count) for part in cost.parts), 1)
     delta = _weighted(((part.extra, part.count) for part in cost.parts), 1)

@@ -265,7 +265,28 @@ def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
     _check_cells(spec, done, nodes.values())
     if not nodes and done.symbol is None:
         return []
-    return [Group(name, done.alike.facts, done.symbol, tuple(nodes.values()), done.alike.key)]
+    whose = done.grounding.personal
+    own = dict.fromkeys(show(masked(cell, done.mask)) for person, cell in whose if person == done.symbol)
+    return [
+        Group(
+            name,
+            done.alike.facts,
+            done.symbol,
+            tuple(nodes.values()),
+            done.alike.key,
+            _known(done, nodes),
+            tuple(one for one in own if one in nodes),
+        )
+    ]
+
+
+def _known(done: _Pass, nodes: Mapping[str, Node]) -> tuple[tuple[str, str], ...]:
+    """Who knows which cells of these individuals exactly: by public facts alone, so it may shape the plan."""
+    if done.symbol is None:
+        return ()
+    others = [one for one in done.grounding.observations if not is_own(one)]
+    found = [(called(one.observer), show(masked(one.variable, done.mask))) for one in others]
+    return tuple(dict.fromkeys((who, cell) for who, cell in found if cell in nodes and nodes[cell].reads_data))
 
 
 def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:

@@ -96,6 +96,7 @@ def _aggregate(
         everybody=condition.trivial and everywhere and table is None,
         relation=dataset.adjacency.relation,
         expected=expected,
+        calendar=_calendar_of(nodes[values[0]].domain) if kind.locates and values else "",
         **_further(entry, given),
         **further,
     )
@@ -114,6 +115,10 @@ def _kind(
     if share is None:
         return entry.question, (), {}
     return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
+
+
+def _calendar_of(domain: Domain | AnyText | None) -> str:
+    return domain.calendar if isinstance(domain, Interval) else ""
 
 
 def _further(entry: AggregateDeclaration, given: Mapping[str, Term]) -> dict[str, Any]:
@@ -164,7 +169,7 @@ def _axis(
         kind = entry.functor
         raise refusal(entry.position, f"The {kind} of {name} has no bins.", f"{way_out}, or use a column.")
     cuts = _numbers(own, entry, f"The cut points of a {entry.functor}")
-    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high)
+    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high, _calendar_of(node.domain))
 
 
 def trimmed(cuts: Sequence[float], bounds: Bounds) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.network.aggregate import AggregateNode
@@ -48,7 +49,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
     if node.source is not None:
         known = "public" if node.public else "private"
         return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
-    whose = "one value for each individual, computed" if node.level == "individual" else "computed"
+    whose = "one value for each individual, computed" if node.of_individual else "computed"
     behind = ", ".join(node.parents)
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
 
@@ -149,7 +150,8 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
         elif isinstance(cell.domain, Interval):
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
-            words.append(f"{cell.name} from {cell.domain.low:g} to {cell.domain.high:g}{order}")
+            low, high = (shown(end, cell.domain.calendar) for end in (cell.domain.low, cell.domain.high))
+            words.append(f"{cell.name} from {low} to {high}{order}")
         elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
             words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
     if not words:

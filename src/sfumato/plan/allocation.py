@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from sfumato.errors import PrivacyParameterError
 
 __all__ = ["Budget", "Shares", "split_budget"]
 
-Currency = Literal["mu²", "epsilon"]
 Difficulty = Mapping[str, Mapping[str, float]]
 
 #: Every block gets at least this part of an even share: what is asked for is answered, however badly.
@@ -48,11 +47,11 @@ class Budget:
 def split_budget(
     difficulty: Difficulty,
     budgets: Sequence[Budget],
-    currency: Currency = "mu²",
+    degree: int = 1,
     limits: Difficulty | None = None,
     floors: Difficulty | None = None,
 ) -> Shares:
-    """Shares that minimise Σ difficulty/(m + c)ᵖ over observers and blocks, p = 1 for μ² and 2 for ε.
+    """Shares that minimise Σ difficulty/(m + c)ᵖ over observers and blocks, p the degree: 1 for μ² and 2 for ε.
 
     `floors` are what blocks get at least, as parts of their observer's budget (a fifth of an even share without them);
     where groups of observers collude they do not hold.
@@ -64,20 +63,19 @@ def split_budget(
     {'public': {'mean': 0.5, 'count': 0.25}}
     """
     _check(difficulty, budgets)
-    power = 1 if currency == "mu²" else 2
-    offsets = _offsets(difficulty, limits or {}, power)
+    offsets = _offsets(difficulty, limits or {}, degree)
     totals = {o: min(budget.total for budget in budgets if o in budget.observers) for o in difficulty}
     shares = {
-        o: _water_filling(blocks, offsets[o], totals[o], power, (floors or {}).get(o, {}))
+        o: _water_filling(blocks, offsets[o], totals[o], degree, (floors or {}).get(o, {}))
         for o, blocks in difficulty.items()
         if blocks
     }
     groups = [budget for budget in budgets if len(budget.observers) > 1]
     if any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
         feasible = _within_groups(shares, difficulty, totals, budgets)
-        best = _cone_program(feasible, difficulty, offsets, totals, budgets, power)
+        best = _cone_program(feasible, difficulty, offsets, totals, budgets, degree)
         candidates = [_shrink(one, budgets) for one in (best, feasible) if one is not None]
-        return min(candidates, key=lambda one: _loss(one, difficulty, offsets, power))
+        return min(candidates, key=lambda one: _loss(one, difficulty, offsets, degree))
     return _shrink(shares, budgets)
 
 

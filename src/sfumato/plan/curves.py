@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sfumato.core import ApproxDP, Guarantee, PureDP
-from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError
 from sfumato.network.network import Network
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw_law import NoiseName, draw_law
 from sfumato.plan.plan import Curve, Planned
 from sfumato.plan.request import Request
 from sfumato.plan.settle import Settling
@@ -40,18 +39,13 @@ def relative_losses(question: Question, planned: Sequence[Planned]) -> list[floa
     return [units.loss_of(one) for one in planned]
 
 
-def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: Noise) -> Curve:
+def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: NoiseName) -> Curve:
     """By the law of the noise, from the settled point."""
     delta = asked.delta_ if isinstance(asked, ApproxDP) else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
     epsilon = asked.epsilon(delta)
-    points = [(epsilon * multiple, loss / _ratio(epsilon, multiple, delta, noise) ** 2) for multiple in MULTIPLES]
+    ratio = draw_law(noise).ratio
+    points = [(epsilon * multiple, loss / ratio(epsilon, delta, multiple) ** 2) for multiple in MULTIPLES]
     return Curve(planned.name, planned.observer, tuple(points), MULTIPLES.index(1.0))
-
-
-def _ratio(epsilon: float, multiple: float, delta: float, noise: Noise) -> float:
-    if noise == "laplace" or delta == 0 or epsilon <= 0:
-        return multiple
-    return gaussian_mu(epsilon * multiple, delta) / gaussian_mu(epsilon, delta)
 
 
 def act_curve(

@@ -21,7 +21,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.plan.cuts import is_cut
 from sfumato.plan.discrete import SampleDraw
-from sfumato.plan.draw import Draw, sensitivity_of
+from sfumato.plan.draw import Draw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
@@ -75,9 +75,9 @@ def _publications(plan: Plan, network: Network, requests: Sequence[Request]) -> 
     yield _found("publications", sorted(stated) == sorted(asked), "each of the study's, and no other")
     everybody = {node.name for group in network.groups for node in group.nodes}
     for request in requests:
-        nodes = set(request.nodes) & everybody if request.level == "individual" else set(request.nodes)
+        nodes = set(request.nodes) & everybody if request.of_individuals else set(request.nodes)
         for planned in plan.publications:
-            if request.level != "other" and (planned.name, planned.observer) == (request.name, request.observer):
+            if not request.is_act and (planned.name, planned.observer) == (request.name, request.observer):
                 shown = {seen.node for seen in planned.seen}
                 yield _found(f"{request.observer}: {request.name}", shown == nodes, "it shows what the study says")
 
@@ -148,7 +148,7 @@ def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
 
 def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
     """One act for every table, model and channel, reading what the study says within the guarantee it was given."""
-    wanted = sorted((request.observer, request.name) for request in requests if request.level == "other")
+    wanted = sorted((request.observer, request.name) for request in requests if request.is_act)
     settled = sorted((act.observer, act.name) for act in plan.acts)
     if wanted or settled:
         yield _found("acts", settled == wanted, "one for every table, model and channel")
@@ -167,12 +167,12 @@ def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
     draws = [draw for draw in plan.draws if observer in draw.observers]
     yield from _sums(plan, draws, network, observer, requests)
-    asked = [request for request in requests if request.level == "individual"]
+    asked = [request for request in requests if request.of_individuals]
     numbers = [name for request in asked if not request.sampled for name in request.nodes]
     answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
     for index, group in enumerate(network.groups):
         own = [draw for draw in draws if draw.group == index]
-        template = template_of(network, group, numbers) if numbers else None
+        template = template_of(network, group, numbers, observer) if numbers else None
         if template is not None:
             yield from _numbers(own, template, [n for n in numbers if n in template.order], observer)
         elif any(not isinstance(draw, SampleDraw) for draw in own):
@@ -199,7 +199,7 @@ def _sums(
 ) -> Iterator[Finding]:
     """Noise on every sum that lies behind something seen and that somebody can move."""
     sums = {node.name: node for node in network.aggregates}
-    asked = [request for request in requests if request.level == "aggregate"]
+    asked = [request for request in requests if request.of_sums]
     behind = {
         name: sums[name].dataset == request.requirement.dataset if name in sums else False
         for request in asked
@@ -219,7 +219,7 @@ def _sums(
         elif not own:
             yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
         for draw in own:
-            least = sensitivity_of(draw.noise, question.moves()) * ARITHMETIC
+            least = draw.kind.sensitivity(question.moves()) * ARITHMETIC
             fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.drawn_size(draw.pure)
             yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
@@ -248,7 +248,7 @@ def _is_met(draw: Draw, node: AggregateNode) -> bool:
     apart, (alone, inside) = draw.apart, node.question.met()
     assert apart is not None
     met = (apart.alone, alone), (apart.inside, inside)
-    moves = all(_is_stated(stated, sensitivity_of(draw.noise, one) * ARITHMETIC) for stated, one in met)
+    moves = all(_is_stated(stated, draw.kind.sensitivity(one) * ARITHMETIC) for stated, one in met)
     return moves and not node.question.expected
 
 
@@ -273,7 +273,7 @@ def _is_stated(sensitivity: float, least: float) -> bool:
 
 def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], observer: str) -> Iterator[Finding]:
     linear = [draw for draw in draws if isinstance(draw, LinearDraw)]
-    if linear:
+    if linear and not template.observed:
         alone = all(draw.candidate == linear[0].candidate for draw in linear)
         alone = alone and not any(isinstance(draw, Draw) for draw in draws)
         seen = set(observed) <= set(linear[0].candidate.outputs)
@@ -286,7 +286,7 @@ def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], 
             yield _found(f"{observer}: {draw.node}", fine and private, "inputs and their ranges are the study's")
         return
     cut = frozenset(draw.node for draw in draws if isinstance(draw, Draw))
-    covered = is_cut(cut, template.parents, template.private, observed)
+    covered = not linear and is_cut(cut, template.parents, template.hidden, observed)
     yield _found(f"{observer}: {', '.join(observed)}", covered, "noise lies on every way from private data")
     for draw in draws:
         if isinstance(draw, Draw):

@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.plan.draw import sensitivity_of
 from sfumato.plan.individual_part import IndividualPart, finite_difficulty
 
 if TYPE_CHECKING:
@@ -28,15 +27,15 @@ FAIR = 1.2
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
     for request in settling.requests:
-        if request.level != "aggregate":
+        if not request.of_sums:
             continue
         for name, influence in settling.reads_of(request).items():
             question = settling.questions[name]
             if question.is_public:
                 continue
-            moves = sensitivity_of(settling.noise, question.moves())
+            law = settling.law
             block, price = settling.block_of(name)
-            each = moves**2 * price if settling.noise == "gaussian" else 2 * (moves * price) ** 2
+            each = law.variance * law.sensitivity(question.moves()) ** 2 * price**law.degree
             own = found[request.observer]
             own[block] = own.get(block, 0.0) + request.weight * influence * each
     for observer, parts in settling.individual_parts.items():
@@ -50,7 +49,7 @@ def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
     for request in settling.requests:
         own = found[request.observer]
-        if request.level == "aggregate":
+        if request.of_sums:
             for name in settling.reads_of(request):
                 part = settling.questions[name].size / settling.numbers_of(request) if name in request.nodes else 1.0
                 block, _ = settling.block_of(name)
@@ -64,15 +63,15 @@ def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
 def floors_of(settling: Settling, difficulties: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """What each block gets at least, as a part of the budget: no publication becomes more than 1.2 times as noisy
     as in an even split, in which publications of larger weight have the larger part."""
-    power = 1 if settling.noise == "gaussian" else 2
-    least = FAIR ** (-2 / power)
+    power = settling.law.power
+    least = FAIR ** (-2 / settling.law.degree)
     found: dict[str, dict[str, float]] = {}
     for observer, blocks in difficulties.items():
         behind = _blocks_by_publication(settling, observer, blocks)
-        parts = {name: weight ** (1 / (power + 1)) for name, (weight, _) in behind.items()}
+        parts = {name: weight ** (1 / power) for name, (weight, _) in behind.items()}
         own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
         for name, (_, needed) in behind.items():
-            roots = {block: blocks[block] ** (1 / (power + 1)) for block in needed}
+            roots = {block: blocks[block] ** (1 / power) for block in needed}
             share = least * parts[name] / math.fsum(parts.values())
             for block, root in roots.items():
                 own[block] = max(own[block], share * root / math.fsum(roots.values()))
@@ -86,7 +85,7 @@ def _blocks_by_publication(
     for request in settling.requests:
         if request.observer != observer:
             continue
-        if request.level == "aggregate":
+        if request.of_sums:
             read = dict.fromkeys(settling.block_of(name)[0] for name in settling.reads_of(request))
             needed = [name for name in read if name in blocks]
         else:

@@ -11,20 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
-from sfumato.core import Adjacency, GaussianDP, PureDP
+from sfumato.core import Adjacency
 from sfumato.core.events.event import Event
 from sfumato.core.events.together import TogetherEvent
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.questions.intervals import NoiseLaw
-from sfumato.questions.moves import Moves
 
-__all__ = ["Apart", "Draw", "Noise", "combined_variance", "events_of", "law_of", "refinements", "sensitivity_of"]
-
-Noise = Literal["gaussian", "laplace"]
+__all__ = ["Apart", "Draw", "combined_variance", "events_of", "law_of", "refinements"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Draw:
     """
 
     node: str
-    noise: Noise
+    noise: NoiseName
     scale: float
     sensitivity: float
     dimension: int
@@ -67,13 +66,17 @@ class Draw:
     apart: Apart | None = None  # where its cost is counted together with that of others
 
     def mechanism(self, random_state: int | None = None) -> Gaussian | Laplace:
-        kind = Gaussian if self.noise == "gaussian" else Laplace
-        return kind(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+        return self.kind.mechanism(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+
+    @property
+    def kind(self) -> DrawLaw:
+        """What draws of this law have in common."""
+        return draw_law(self.noise)
 
     def event(self) -> Event:
         return self.mechanism().event()
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Of one number."""
         return self.mechanism().error()
@@ -81,12 +84,12 @@ class Draw:
     @property
     def pure(self) -> bool:
         """Whether its noise is measured by the sum norm."""
-        return self.noise == "laplace"
+        return self.kind.pure
 
-    @property
+    @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
-        return NoiseLaw(laplace=(self.scale,)) if self.pure else NoiseLaw(self.variance)
+        return self.kind.noise(self.scale, self.variance)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -118,11 +121,6 @@ class Draw:
         )
 
 
-def sensitivity_of(noise: Noise, moves: Moves) -> float:
-    """The norm of a question's moves that a kind of noise is measured by."""
-    return float(moves.l2 if noise == "gaussian" else moves.l1)
-
-
 def law_of(draws: Sequence[Draw]) -> NoiseLaw:
     """The law of the noise in one number of a node when its versions are combined by precision, as run/view.py does."""
     precisions = [1 / draw.variance for draw in draws]
@@ -135,7 +133,7 @@ def law_of(draws: Sequence[Draw]) -> NoiseLaw:
 
 def refinements(
     node: str,
-    noise: Noise,
+    noise: NoiseName,
     sensitivity: float,
     dimension: int,
     shares: Mapping[str, float],
@@ -161,20 +159,17 @@ def refinements(
         if step <= share * 1e-4:
             continue
         seen_by = tuple(sorted(observer for observer, own in shares.items() if own >= share))
-        scale = _scale(node, noise, sensitivity, dimension, step, adjacency)
+        scale = _scale(node, draw_law(noise), sensitivity, dimension, step, adjacency)
         draws.append(Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group))
         reached = share
     return tuple(draws)
 
 
-def _scale(node: str, noise: Noise, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
+def _scale(node: str, law: DrawLaw, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise PrivacyParameterError(f"{node} has no finite sensitivity. Nothing was planned and nothing was spent.")
     below = math.nextafter(share, 0.0)  # the difference of two shares was rounded
-    if noise == "gaussian":
-        mu = GaussianDP(math.sqrt(below) * (1 - 1e-15))
-        return Gaussian.for_guarantee(mu, sensitivity, adjacency, dimension=dimension).scale
-    return Laplace.for_guarantee(PureDP(below), sensitivity, adjacency, dimension=dimension).scale
+    return law.mechanism.for_guarantee(law.guarantee(below), sensitivity, adjacency, dimension=dimension).scale
 
 
 def combined_variance(draws: tuple[Draw, ...]) -> float:

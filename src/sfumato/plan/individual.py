@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sfumato.errors import PlanError
 from sfumato.lang.deadline import check_time
 from sfumato.plan.cuts import enumerate_cuts
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw_law import NoiseName, draw_law
 from sfumato.plan.template import Sensitivity, Template
 
 __all__ = ["STRATEGIES", "CutCandidate", "best_cut", "candidates", "scales_for"]
@@ -49,7 +49,9 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     observed = tuple(weights)
     slopes = template.squared_slopes(observed)
     found = []
-    for cut in enumerate_cuts(template.parents, template.private, observed):
+    for cut in enumerate_cuts(template.parents, template.hidden, observed):
+        if template.observed and _is_nested(template, cut):
+            continue  # what is published are the noisy nodes themselves, each with its own error
         sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
         if not all(math.isfinite(one.value) for one in sensitivity.values()):
             continue
@@ -74,6 +76,10 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     return tuple(sorted(found, key=lambda candidate: (candidate.total, len(candidate.cut))))
 
 
+def _is_nested(template: Template, cut: frozenset[str]) -> bool:
+    return any(cut & set(template.ancestors(node)[:-1]) for node in cut)
+
+
 def _sensitivity(template: Template, node: str, cut: frozenset[str]) -> Sensitivity:
     check_time(f"bounding how far one individual moves {node}")
     return template.sensitivity(node, cut)
@@ -87,22 +93,20 @@ def _strategy(cut: frozenset[str], template: Template, observed: frozenset[str])
     return "noise on the way"
 
 
-def scales_for(candidate: CutCandidate, budget: float, noise: Noise) -> dict[str, float]:
+def scales_for(candidate: CutCandidate, budget: float, noise: NoiseName) -> dict[str, float]:
     """Noise scales that spend `budget` (μ² or ε) on this cut alone, split best."""
-    power = 2 if noise == "gaussian" else 3
-    roots = {node: candidate.difficulty(node) ** (1 / power) for node in candidate.cut}
+    law = draw_law(noise)
+    roots = {node: candidate.difficulty(node) ** (1 / law.power) for node in candidate.cut}
     total = math.fsum(roots.values())
     shares = {node: budget * root / total for node, root in roots.items()}
-    if noise == "gaussian":
-        return {node: candidate.sensitivity[node].value / math.sqrt(share) for node, share in shares.items()}
-    return {node: candidate.sensitivity[node].value / share for node, share in shares.items()}
+    return {node: law.scale(candidate.sensitivity[node].value, share) for node, share in shares.items()}
 
 
 def best_cut(
     template: Template,
     weights: Mapping[str, float],
     budget: float,
-    noise: Noise,
+    noise: NoiseName,
     allowed: frozenset[str] = STRATEGIES,
 ) -> tuple[CutCandidate, tuple[tuple[CutCandidate, float], ...]]:
     """The allowed cut of least simulated loss, and all that were simulated: promising ones, inputs and outputs."""

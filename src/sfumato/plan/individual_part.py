@@ -19,7 +19,8 @@ from sfumato.core import Adjacency
 from sfumato.errors import PlanError
 from sfumato.lang.deadline import check_time
 from sfumato.plan.discrete import SampleCandidate, SampleDraw
-from sfumato.plan.draw import Draw, Noise, combined_variance, refinements
+from sfumato.plan.draw import Draw, combined_variance, refinements
+from sfumato.plan.draw_law import NoiseName, draw_law
 from sfumato.plan.individual import CutCandidate, best_cut
 from sfumato.plan.linear.individual import LinearCandidate, LinearDraw, linear_candidate, linear_refinements
 from sfumato.plan.plan import Considered
@@ -87,7 +88,7 @@ class CutPart(IndividualPart):
     """Independent noise on the nodes of a cut."""
 
     candidate: CutCandidate
-    noise: Noise
+    noise: NoiseName
 
     @property
     def strategy(self) -> str:
@@ -99,11 +100,11 @@ class CutPart(IndividualPart):
 
     @property
     def difficulty(self) -> float:
-        return math.fsum(self._root(node) for node in self.cut) ** (2 if self.noise == "gaussian" else 3)
+        return math.fsum(self._root(node) for node in self.cut) ** draw_law(self.noise).power
 
     def _root(self, node: str) -> float:
-        factor, power = (1.0, 2) if self.noise == "gaussian" else (2.0, 3)
-        return (factor * self.candidate.difficulty(node)) ** (1 / power)
+        law = draw_law(self.noise)
+        return (law.variance * self.candidate.difficulty(node)) ** (1 / law.power)
 
     def fractions(self) -> dict[str, float]:
         total = math.fsum(self._root(node) for node in self.cut)
@@ -124,7 +125,7 @@ class CutPart(IndividualPart):
         scales = {}
         for node in self.cut:
             own = tuple(d for d in draws if isinstance(d, Draw) and d.node == node and d.group == self.group)
-            scales[node] = math.sqrt(combined_variance(own) / (1 if self.noise == "gaussian" else 2))
+            scales[node] = math.sqrt(combined_variance(own) / draw_law(self.noise).variance)
         return self.template.simulated_errors(scales, names, self.noise)
 
 
@@ -198,7 +199,7 @@ class SeveralParts(IndividualPart):
     """Several publications of the same individuals: each gets a fixed fraction of the share."""
 
     parts: tuple[IndividualPart, ...]
-    noise: Noise
+    noise: NoiseName
 
     @property
     def strategy(self) -> str:
@@ -210,7 +211,7 @@ class SeveralParts(IndividualPart):
 
     @property
     def _power(self) -> int:
-        return 2 if self.noise == "gaussian" else 3
+        return draw_law(self.noise).power
 
     @property
     def difficulty(self) -> float:
@@ -240,7 +241,7 @@ def choose_part(
     template: Template,
     weights: Mapping[str, float],
     budget: float,
-    noise: Noise,
+    noise: NoiseName,
     allowed: frozenset[str],
 ) -> IndividualPart:
     """The allowed strategy of least simulated loss at the whole budget, with what the others would have cost."""
@@ -251,7 +252,9 @@ def choose_part(
             "was spent."
         )
     cuts_allowed = allowed - {CORRELATED}
-    linear = linear_candidate(template, weights) if noise == "gaussian" and CORRELATED in allowed else None
+    # An observer who knows some of the inputs gets noisy nodes and puts the answer together (docs/proofs/observers.md).
+    answers = draw_law(noise).correlates and CORRELATED in allowed and not template.observed
+    linear = linear_candidate(template, weights) if answers else None
     if not cuts_allowed and linear is None:
         raise PlanError(
             f"{', '.join(weights)}: input, output and cut are forbidden, and correlated noise is for two or more "
@@ -310,7 +313,7 @@ def finite_difficulty(part: IndividualPart) -> float:
     )
 
 
-def put_together(parts: Sequence[IndividualPart], noise: Noise) -> IndividualPart:
+def put_together(parts: Sequence[IndividualPart], noise: NoiseName) -> IndividualPart:
     """What one group gives to one observer in all."""
     if len(parts) == 1:
         return parts[0]

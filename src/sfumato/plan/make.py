@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
+from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, questions_of, requests_of
@@ -105,6 +106,7 @@ def _planned(
     strategies: Sequence[Strategy],
 ) -> Plan:
     network = network_of(spec_or_network, tables)
+    _check_step(network.spec)
     requests = requests_of(network)
     settled: list[Mixed] = []
     assumptions: list[str] = []
@@ -128,6 +130,19 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _check_step(spec: Spec) -> None:
+    """One step is planned at a time: what may be published next follows from what was."""
+    if not spec.steps or any(step.number == spec.step and step.publishes is not None for step in spec.steps):
+        return
+    publishing = sorted({step.number for step in spec.steps if step.publishes is not None})
+    steps = ", ".join(map(str, publishing)) or "none"
+    asked = f"step {spec.step} publishes nothing" if spec.step is not None else "the study has steps"
+    raise PlanError(
+        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)). Steps that publish: "
+        f"{steps}. Nothing was planned and nothing was spent."
+    )
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
@@ -156,7 +171,7 @@ def _check_derived(plan: Plan, network: Network) -> None:
         )
 
 
-def _statements(network: Network) -> dict[str, list[Any]]:
+def _statements(network: Network) -> dict[str, Any]:
     """What the study says about whose a variable is and who learns it exactly, for who reads the plan."""
     moved = frozenset().union(*(touched(network, dataset.name) for dataset in network.spec.datasets))
     said: dict[str, list[Any]] = {
@@ -164,7 +179,17 @@ def _statements(network: Network) -> dict[str, list[Any]]:
         "instances": list(network.instances),
         "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
     }
-    return {word: found for word, found in said.items() if found}
+    found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
+    return found | _history(network.spec)
+
+
+def _history(spec: Spec) -> dict[str, Any]:
+    """Which step this is, and of how many each promise is shared out over."""
+    if spec.step is None:
+        return {}
+    asked = [one for one in spec.requirements if one.whole is not None and one.shares]
+    promised = {show(one.name): [one.shares, str(one.whole)] for one in asked}
+    return {"step": spec.step, "shares": promised}
 
 
 def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:
@@ -189,7 +214,7 @@ def _dataset(
     strategies: Sequence[Strategy],
 ) -> Mixed:
     # Beside tables and models, colluders' statistics are counted as versions of each other: one kind of noise for all.
-    acting = any(request.level == "other" for request in requests)
+    acting = any(request.is_act for request in requests)
     apart = not (acting and network.spec.collusions)
 
     def statistics(asked: tuple[Request, ...]) -> Settled:
@@ -223,7 +248,7 @@ def _cheapest(
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
 
-    def settled(own: tuple[Request, ...], noise: Noise, scales: Mapping[str, float]) -> Settled:
+    def settled(own: tuple[Request, ...], noise: NoiseName, scales: Mapping[str, float]) -> Settled:
         return Settling(network, dataset, own, noise, size, sizes, scales, templates).settle()
 
     both = settle_side_by_side(network, dataset, requests, settled) if apart else None
@@ -247,7 +272,7 @@ def _followed_wishes(settled: Settled, requests: tuple[Request, ...]) -> int:
 
 def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
     """The same, saying of every publication whether its preferred kind of noise was taken."""
-    wishes = {(r.name, r.observer): [name for name in r.preferred if name in get_args(Noise)] for r in requests}
+    wishes = {(r.name, r.observer): [name for name in r.preferred if name in LAWS] for r in requests}
     return dataclasses.replace(
         chosen,
         planned=tuple(
@@ -259,7 +284,7 @@ def _with_wishes(chosen: Settled, requests: tuple[Request, ...]) -> Settled:
     )
 
 
-def _followed(noise: Noise, wanted: Sequence[str]) -> str:
+def _followed(noise: NoiseName, wanted: Sequence[str]) -> str:
     if noise in wanted:
         return f"the study prefers {noise} noise"
     return (
@@ -279,18 +304,18 @@ def _beside(mine: Planned, theirs: Planned, other: Settled) -> Planned:
 
 
 def _called(settled: Settled) -> str:
-    return "for each observer the best kind of" if settled.noise == "side by side" else settled.noise
+    return "for each observer the best kind of" if settled.noise is None else settled.noise
 
 
-def _noises(requests: tuple[Request, ...]) -> list[Noise]:
+def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
     """Gaussian noise needs a δ somewhere; Laplace noise keeps every kind of promise that a pure ε implies."""
-    noises: list[Noise] = ["laplace"]
+    noises: list[NoiseName] = ["laplace"]
     # A random answer costs a pure ε.
     if not any(is_pure(request.requirement.guarantee) or request.sampled for request in requests):
         noises.insert(0, "gaussian")
     banned = {name for request in requests for name in request.forbidden}
     pure = _has_pure(requests)
-    left: list[Noise] = [noise for noise in noises if noise not in banned and (noise == "gaussian" or pure)]
+    left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
     if not left and not banned:
         raise _answers_need_epsilon(requests)
     if not left:

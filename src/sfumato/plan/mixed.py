@@ -62,13 +62,13 @@ class Mixing:
 
     @cached_property
     def wanted(self) -> dict[Key, Wanted]:
-        others = [request for request in self.requests if request.level == "other"]
+        others = [request for request in self.requests if request.is_act]
         return {(request.observer, request.name): wanted_of(request, self.network) for request in others}
 
     @cached_property
     def numbers(self) -> tuple[Request, ...]:
         """The requests for statistics."""
-        return tuple(request for request in self.requests if request.level != "other")
+        return tuple(request for request in self.requests if not request.is_act)
 
     @cached_property
     def requirements(self) -> dict[str, Request]:

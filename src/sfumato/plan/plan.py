@@ -24,6 +24,7 @@ from sfumato.lang.spec import EVERYONE
 from sfumato.plan.act import Act
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.draw import Draw, events_of
+from sfumato.plan.draw_law import draw_law
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.questions.question import Question
 from sfumato.questions.registry import question_from_dict
@@ -307,10 +308,7 @@ class Plan(Shown):
 
 def _spent(draws: Iterable[Draw | LinearDraw | SampleDraw]) -> float:
     """μ² for Gaussian noise, ε for Laplace noise; a dataset has one kind."""
-    return math.fsum(
-        draw.event().guarantee().mu ** 2 if draw.noise == "gaussian" else draw.event().guarantee().epsilon(0.0)  # type: ignore[attr-defined]
-        for draw in draws
-    )
+    return math.fsum(draw_law(draw.noise).spent(draw.event().guarantee()) for draw in draws)
 
 
 def _draw(entry: Mapping[str, Any]) -> Draw | LinearDraw | SampleDraw:

@@ -47,7 +47,7 @@ class Predicting:
 
     @property
     def _pure(self) -> bool:
-        return self.settling.noise == "laplace"
+        return self.settling.law.pure
 
     def seen(self, name: str) -> Seen:
         """One line of the plan."""
@@ -105,7 +105,7 @@ class Predicting:
             size = settling.count_of(other)
             error = settling.questions[other].error(variance_of(other, self.draws), size, self._pure)
             if error > 0:
-                scales[other] = math.sqrt(error / (2.0 if self._pure else 1.0))
+                scales[other] = math.sqrt(error / settling.law.variance)
         errors = settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
         return np.where(np.isnan(errors), math.inf, errors)  # 0/0 may be anything
 

@@ -56,6 +56,21 @@ class Request:
         return self.requirement.observer
 
     @property
+    def of_individuals(self) -> bool:
+        """Whether it shows one value for each individual."""
+        return self.level == "individual"
+
+    @property
+    def of_sums(self) -> bool:
+        """Whether it shows sums, or what is computed from them."""
+        return self.level == "aggregate"
+
+    @property
+    def is_act(self) -> bool:
+        """Whether one random act of its own makes it: a table, a model, a channel."""
+        return self.level == "other"
+
+    @property
     def adjacency(self) -> Adjacency:
         adjacency = self.requirement.guarantee.adjacency
         if adjacency is None:
@@ -140,7 +155,7 @@ def _asked(request: Request, network: Network) -> Question | None:
             "than a number (groups, bounds). Give each its own name and clause. Nothing was planned and nothing was "
             "spent."
         )
-    return found.get(request.nodes[0]) if request.level == "aggregate" and len(request.nodes) == 1 else None
+    return found.get(request.nodes[0]) if request.of_sums and len(request.nodes) == 1 else None
 
 
 def sums_behind(request: Request, network: Network) -> list[str]:
@@ -163,7 +178,7 @@ def sums_behind(request: Request, network: Network) -> list[str]:
 
 def questions_of(network: Network, requests: Iterable[Request]) -> dict[str, Question]:
     """What the sums behind these publications ask."""
-    asked = [request for request in requests if request.level == "aggregate"]
+    asked = [request for request in requests if request.of_sums]
     needed = {name for request in asked for name in sums_behind(request, network)}
     return {node.name: node.question for node in network.aggregates if node.name in needed}
 
@@ -179,8 +194,9 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
                 "requirements. Give them different names. Nothing was planned and nothing was spent."
             )
         _check_named(network, request)
-        if request.level == "individual":
+        if request.of_individuals:
             _check_rows(network, request)
+            _check_known(network, request)
     _check_people(network, {request.requirement.dataset for request in requests})
     _check_columns(network)
 
@@ -193,9 +209,7 @@ def _check_named(network: Network, request: Request) -> None:
     """Rows without an identifier are known by their place in the file, and that place is nobody's to publish."""
     goal = network.spec.dataset(request.requirement.dataset).goal
     homes = {column.table for column in network.spec.columns if indicator(column.atom) == indicator(goal)}
-    listed = request.level == "individual" or (
-        isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW
-    )
+    listed = request.of_individuals or (isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW)
     if listed and homes & network.spec.numbered_tables:
         raise PlanError(
             f"{request.position}{request.name} shows a row for each individual, and these have no identifier: the "
@@ -222,6 +236,21 @@ def _check_rows(network: Network, request: Request) -> None:
                     f"{request.position}{request.name} shows {name}, of which one individual may have several rows in "
                     f"{node.row_table}. Publish an aggregate of it, or keep one row with "
                     f"rows_per_person({node.row_table}, 1). Nothing was planned and nothing was spent."
+                )
+
+
+def _check_known(network: Network, request: Request) -> None:
+    """No promise is stated about what its observer knows exactly."""
+    for group in network.groups:
+        for name in request.nodes:
+            template = template_of(network, group, [name], request.observer)
+            if template is not None and template.private and not template.hidden:
+                known = ", ".join(sorted(template.observed))
+                raise PlanError(
+                    f"{request.position}{request.observer} learns {known} exactly, by an observe or reveal line, and "
+                    f"with it {name}: {show(request.requirement.name)} cannot promise anything about it. Take "
+                    f"{request.name} out (sfumato view gives {request.observer} the exact values), or take the observe "
+                    "line out. Nothing was planned and nothing was spent."
                 )
 
 
@@ -273,7 +302,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         tuple(name for p in spec.preferences if p.publication == entry.name for name in p.strategies),
         frozenset(name for f in spec.forbidden if f.publication == entry.name for name in f.strategies),
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
-        sampled or (isinstance(direct, Node) and direct.level == "individual" and is_finite(direct)),
+        sampled or (isinstance(direct, Node) and direct.of_individual and is_finite(direct)),
     )
 
 
@@ -292,7 +321,7 @@ def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) ->
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:
-    return "individual" if isinstance(node, Node) and node.level == "individual" else "aggregate"
+    return "individual" if isinstance(node, Node) and node.of_individual else "aggregate"
 
 
 def _joined(first: Request, second: Request) -> Request:
@@ -313,12 +342,21 @@ def _joined(first: Request, second: Request) -> Request:
     )
 
 
-def template_of(network: Network, group: Group, observed: Iterable[str]) -> Template | None:
-    """What one individual of the group computes up to the observed nodes; None if the group has none of them."""
+def template_of(
+    network: Network, group: Group, observed: Iterable[str], observer: str | None = None
+) -> Template | None:
+    """What one individual of the group computes up to the observed nodes; None if the group has none of them.
+
+    For an observer it says which of the cells behind them this observer knows exactly.
+    """
     found: dict[str, Node] = {node.name: node for node in network.shared}
     found.update({node.name: node for node in group.nodes})
     targets = [name for name in observed if name in found]
-    return _template(found, targets, {}) if targets else None
+    if not targets:
+        return None
+    template = _template(found, targets, {})
+    known = template.private & group.known_to(observer) if observer is not None else frozenset()
+    return replace(template, observed=known) if known else template
 
 
 def sample_answers(network: Network, group: Group, node: Node) -> tuple[Template, SampleCandidate]:

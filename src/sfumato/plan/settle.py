@@ -12,20 +12,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
-from sfumato.core import ApproxDP, Guarantee, PureDP, compose
+from sfumato.core import Guarantee, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
-from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, split_budget
 from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
-from sfumato.plan.draw import Noise, events_of, refinements, sensitivity_of
+from sfumato.plan.draw import events_of, refinements
+from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.plan.individual_part import (
     AnyDraw,
     IndividualPart,
@@ -56,15 +54,15 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Settled:
-    """What the draws of one dataset are, and what everybody will see of them."""
+    """What the draws of one dataset are, and what everybody will see of them; `noise` is None where kinds are mixed."""
 
-    noise: Noise | Literal["side by side"]
+    noise: NoiseName | None
     draws: tuple[AnyDraw, ...]
     planned: tuple[Planned, ...]
     promises: tuple[Promise, ...]
     loss: float
     #: The kind of noise of each observer.
-    noises: Mapping[str, Noise]
+    noises: Mapping[str, NoiseName]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Settling:
     network: Network
     dataset: str
     requests: tuple[Request, ...]
-    noise: Noise
+    noise: NoiseName
     size: float
     sizes: Mapping[str, float]
     #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
@@ -85,6 +83,11 @@ class Settling:
     )
     _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
+
+    @property
+    def law(self) -> DrawLaw:
+        """Of all draws made here."""
+        return draw_law(self.noise)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,11 +119,7 @@ class Settling:
     def _total(self, observer: str, guarantee: Guarantee) -> float:
         try:
             scale = self.scales.get(observer, 1.0)
-            if self.noise == "gaussian":
-                return largest_mu(guarantee) ** 2 * scale
-            # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.
-            stated = isinstance(guarantee, PureDP | ApproxDP)
-            return (guarantee.eps if stated else largest_pure_epsilon(guarantee)) * math.sqrt(scale)
+            return self.law.whole(guarantee) * scale ** (1 / self.law.degree)
         except PrivacyParameterError as error:
             raise PlanError(
                 f"The requirement towards {observer} cannot be kept by {self.noise} noise: {error}"
@@ -148,7 +147,7 @@ class Settling:
             return {}
         seen: dict[str, set[str]] = {}
         for request in self.requests:
-            for name in self.reads_of(request) if request.level == "aggregate" else ():
+            for name in self.reads_of(request) if request.of_sums else ():
                 seen.setdefault(name, set()).add(request.observer)
         observers = {name: frozenset(own) for name, own in seen.items()}
         relation = self.network.spec.dataset(self.dataset).adjacency.relation
@@ -164,7 +163,7 @@ class Settling:
     def _needed_sums(self) -> set[str]:
         needed: set[str] = set()
         for request in self.requests:
-            if request.level == "aggregate":
+            if request.of_sums:
                 for name in request.nodes:
                     needed |= self.sums_behind(name, request)
         return needed
@@ -237,7 +236,7 @@ class Settling:
         """For every observer its cut in every group of individuals."""
         found: dict[str, list[IndividualPart]] = {}
         for observer in self.guarantees:
-            asked = [r for r in self.requests if r.observer == observer and r.level == "individual"]
+            asked = [r for r in self.requests if r.observer == observer and r.of_individuals]
             if not asked:
                 continue
             self._check_replaced(asked[0])
@@ -256,13 +255,13 @@ class Settling:
             for request in own
             for name in request.nodes
         }
-        key = (index, tuple(weights))
+        observer, group = asked[0].observer, self.network.groups[index]
+        key = (index, (*weights, *sorted(group.known_to(observer))))
         if key not in self.templates:
-            self.templates[key] = template_of(self.network, self.network.groups[index], weights)
+            self.templates[key] = template_of(self.network, group, weights, observer)
         template = self.templates[key]
         if template is None:
             return []
-        observer = asked[0].observer
         budget = self._total(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
         wished, allowed = wished_of(own), allowed_of(own)
@@ -283,7 +282,7 @@ class Settling:
                 if node is None:
                     continue
                 check_random_answer(request, name)
-                if self.noise != "laplace":
+                if not self.law.pure:
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template, candidate = sample_answers(self.network, group, node)
                 own = (
@@ -315,7 +314,7 @@ class Settling:
         The mean over its numbers: a publication counts once, however many numbers it shows.
         """
         found: dict[str, float] = {}
-        pure, numbers = self.noise == "laplace", self.numbers_of(request)
+        pure, numbers = self.law.pure, self.numbers_of(request)
         for name in request.nodes:
             squared = self.unit_of(name) ** 2 * numbers
             if name in self.aggregates:
@@ -351,9 +350,8 @@ class Settling:
 
     def settle(self) -> Settled:
         difficulties = difficulties_of(self)
-        currency = "mu²" if self.noise == "gaussian" else "epsilon"
         limits, floors = (limits_of(self), floors_of(self, difficulties)) if difficulties else ({}, {})
-        shares = split_budget(difficulties, self.budgets, currency, limits, floors) if difficulties else {}
+        shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(self._planned(request, draws) for request in self.requests)
         promises = self._promises(draws)
@@ -371,8 +369,8 @@ class Settling:
                 if block in blocks
             }
             if own and not question.is_public:
-                sensitivity = sensitivity_of(self.noise, question.moves()) * ARITHMETIC
-                size = question.drawn_size(self.noise == "laplace")
+                sensitivity = self.law.sensitivity(question.moves()) * ARITHMETIC
+                size = question.drawn_size(self.law.pure)
                 found = refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
                 bundle = self.bundles.get(name)
                 apart = bundle.apart(name, ARITHMETIC) if bundle is not None else None
@@ -408,10 +406,7 @@ class Settling:
         for group in sorted(groups, key=str):
             seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
             if seen:
-                cost = compose(events_of(seen))
-                # A sum of ε decides at once; the exact profile of many Laplace acts would take a second to compute.
-                pure = self.noise == "laplace"
-                kept.append(PureDP(cost.epsilon(0.0), adjacency=cost.adjacency) if pure else cost)
+                kept.append(self.law.composed(compose(events_of(seen))))
         for cost in kept:
             if cost.implies(asked) is not True:
                 raise PlanError(
@@ -425,7 +420,7 @@ class Settling:
 
     def _planned(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
         mine = [draw for draw in draws if request.observer in draw.observers]
-        make = self._planned_individual if request.level == "individual" else self._planned_sums
+        make = self._planned_individual if request.of_individuals else self._planned_sums
         return make(request, mine)
 
     def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
@@ -439,10 +434,10 @@ class Settling:
         first = parts[0]
         budget = self._total(request.observer, self.guarantees[request.observer])
         reason = (
-            f"of the ways simulated at the whole budget ({'μ²' if self.noise == 'gaussian' else 'ε'} = {budget:.4g}) "
+            f"of the ways simulated at the whole budget ({self.law.currency} = {budget:.4g}) "
             "this one has the least weighted error"
         )
-        asked = [r for r in self.requests if r.observer == request.observer and r.level == "individual"]
+        asked = [r for r in self.requests if r.observer == request.observer and r.of_individuals]
         reason += said_of_wishes(asked, {part.strategy for part in parts})
         changing = any(part.template.private for part in parts)
         return Planned(
@@ -506,5 +501,5 @@ class Settling:
             if name not in self.aggregates or self.questions[name].is_public:
                 return None
             question, count = self.questions[name], self.count_of(name)
-            total += question.error(variance_of(name, draws) * count, count, self.noise == "laplace")
+            total += question.error(variance_of(name, draws) * count, count, self.law.pure)
         return total

@@ -19,7 +19,8 @@ from sfumato.core import GaussianDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.network.network import Network
-from sfumato.plan.draw import Noise, events_of
+from sfumato.plan.draw import events_of
+from sfumato.plan.draw_law import NoiseName
 from sfumato.plan.plan import Promise
 from sfumato.plan.request import Request, is_pure
 from sfumato.plan.settle import Settled
@@ -27,7 +28,7 @@ from sfumato.plan.settle import Settled
 __all__ = ["settle_side_by_side"]
 
 #: Settles requests with one kind of noise, the budgets of some observers multiplied.
-Settle = Callable[[tuple[Request, ...], Noise, Mapping[str, float]], Settled]
+Settle = Callable[[tuple[Request, ...], NoiseName, Mapping[str, float]], Settled]
 _STEPS = 7
 
 
@@ -36,12 +37,12 @@ def settle_side_by_side(
 ) -> Settled | None:
     """The two classes of observers apart; None where there is one class only, or what they see cannot be told apart."""
     pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
-    classes: dict[Noise, tuple[Request, ...]] = {
+    classes: dict[NoiseName, tuple[Request, ...]] = {
         "laplace": tuple(request for request in requests if request.observer in pure),
         "gaussian": tuple(request for request in requests if request.observer not in pure),
     }
     # What everyone sees counts for all; of people in several public groups the worst would be sought in two currencies.
-    alone = all(request.level == "aggregate" and request.observer != EVERYONE for request in requests)
+    alone = all(request.of_sums and request.observer != EVERYONE for request in requests)
     banned = any(noise in request.forbidden for noise, own in classes.items() for request in own)
     if not alone or banned or not all(classes.values()):
         return None
@@ -55,14 +56,14 @@ def _settled(
     network: Network,
     dataset: str,
     requests: tuple[Request, ...],
-    classes: Mapping[Noise, tuple[Request, ...]],
+    classes: Mapping[NoiseName, tuple[Request, ...]],
     settle: Settle,
 ) -> Settled | None:
-    noises: dict[str, Noise] = {request.observer: noise for noise, own in classes.items() for request in own}
+    noises: dict[str, NoiseName] = {request.observer: noise for noise, own in classes.items() for request in own}
     asked = {request.observer: request.requirement.guarantee for own in classes.values() for request in own}
     groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
     crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
-    found: dict[Noise, Settled] = {noise: settle(own, noise, {}) for noise, own in classes.items()}
+    found: dict[NoiseName, Settled] = {noise: settle(own, noise, {}) for noise, own in classes.items()}
     scales: dict[str, float] = {}
     for group in crossing:
         scale = _scale(group, found, asked)
@@ -80,7 +81,7 @@ def _settled(
     promises = list({frozenset(one.observers): one for one in reversed(promises)}.values())[::-1]
     planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
     return Settled(
-        "side by side",
+        None,
         tuple(draw for one in found.values() for draw in one.draws),
         tuple(planned[request.observer, request.name] for request in requests),
         tuple(promises),
@@ -95,13 +96,13 @@ def _is_part(promise: Promise, crossing: Sequence[frozenset[str]], declared: Seq
     return len(observers) > 1 and observers not in declared and any(observers <= group for group in crossing)
 
 
-def _costs(group: frozenset[str], found: Mapping[Noise, Settled]) -> list[Guarantee]:
+def _costs(group: frozenset[str], found: Mapping[NoiseName, Settled]) -> list[Guarantee]:
     """What a group sees, one guarantee for each kind of noise."""
     seen = [events_of(d for d in one.draws if set(d.observers) & group) for one in found.values()]
     return [compose(events) for events in seen if events]
 
 
-def _scale(group: frozenset[str], found: Mapping[Noise, Settled], asked: Mapping[str, Guarantee]) -> float | None:
+def _scale(group: frozenset[str], found: Mapping[NoiseName, Settled], asked: Mapping[str, Guarantee]) -> float | None:
     """By what the colluders' budgets of μ² (and the square of those of ε) are multiplied so that both fit together."""
     costs = _costs(group, found)
 
@@ -125,7 +126,7 @@ def _scaled(cost: Guarantee, factor: float) -> Guarantee:
 
 
 def _together(
-    dataset: str, group: frozenset[str], found: Mapping[Noise, Settled], asked: Mapping[str, Guarantee]
+    dataset: str, group: frozenset[str], found: Mapping[NoiseName, Settled], asked: Mapping[str, Guarantee]
 ) -> Promise | None:
     """The promise to colluders of both kinds, derived from all that they see."""
     kept = compose(events_of(d for one in found.values() for d in one.draws if set(d.observers) & group))

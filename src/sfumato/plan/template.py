@@ -17,14 +17,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.core.special import ndtri
 from sfumato.errors import PlanError
 from sfumato.lang.deadline import check_time
 from sfumato.network.bounds import Bounds
 from sfumato.network.expression import Expression
 from sfumato.network.rounding import rounding
 from sfumato.plan.cuts import Parents, depends_on_private
-from sfumato.plan.draw import Noise
+from sfumato.plan.draw_law import NoiseName, draw_law
 
 __all__ = ["Formula", "Sensitivity", "Template"]
 
@@ -65,8 +64,15 @@ class Template:
     private: frozenset[str]
     order: tuple[str, ...]
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Private inputs that the observer knows exactly by an observe or reveal line.
+    observed: frozenset[str] = frozenset()
     #: What was computed once, by its question: many cuts and every kind of noise ask the same.
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Private inputs that the observer does not know: what noise must lie in front of."""
+        return self.private - self.observed
 
     @cached_property
     def touched(self) -> frozenset[str]:
@@ -227,19 +233,19 @@ class Template:
         return moved
 
     def predicted_errors(
-        self, scales: Mapping[str, float], outputs: Iterable[str], noise: Noise = "gaussian"
+        self, scales: Mapping[str, float], outputs: Iterable[str], noise: NoiseName = "gaussian"
     ) -> dict[str, float]:
         """Expected squared error of each output under noise on the cut, over inputs spread on their public ranges."""
         errors = self.simulated_errors(scales, outputs, noise)
         return {output: float(np.mean(error**2)) for output, error in errors.items()}
 
     def simulated_errors(
-        self, scales: Mapping[str, float], outputs: Iterable[str], noise: Noise = "gaussian"
+        self, scales: Mapping[str, float], outputs: Iterable[str], noise: NoiseName = "gaussian"
     ) -> dict[str, Numbers]:
         """Error of each output at every simulated point."""
         names = sorted(scales)
         inputs, uniform, exact = _spread(self, len(names))
-        standard = ndtri(uniform) if noise == "gaussian" else _laplace_quantile(uniform)
+        standard = draw_law(noise).quantile(uniform)
         added = {name: scales[name] * standard[:, i] for i, name in enumerate(names)}
         noisy = self.evaluate(inputs, added, exact)
         return {output: noisy[output] - exact[output] for output in outputs}
@@ -250,7 +256,3 @@ def _spread(template: Template, more: int) -> tuple[dict[str, Numbers], Numbers,
     """Inputs, `more` columns for noise, and every node's value without it."""
     inputs, uniform = template.points(_SIMULATED, more)
     return inputs, uniform, template.evaluate(inputs)
-
-
-def _laplace_quantile(uniform: Numbers) -> Numbers:
-    return np.where(uniform < 0.5, np.log(2 * uniform), -np.log(2 * (1 - uniform)))

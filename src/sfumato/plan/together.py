@@ -19,7 +19,8 @@ from sfumato.core.events.together import farthest
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import Family, families_apart
 from sfumato.network.network import Group
-from sfumato.plan.draw import Apart, Noise, sensitivity_of
+from sfumato.plan.draw import Apart
+from sfumato.plan.draw_law import NoiseName, draw_law
 from sfumato.questions.question import Question
 
 __all__ = ["Bundle", "bundles_of"]
@@ -51,7 +52,7 @@ def bundles_of(
     groups: Sequence[Group],
     questions: Mapping[str, Question],
     observers: Mapping[str, frozenset[str]],
-    noise: Noise,
+    noise: NoiseName,
     replaces: bool,
 ) -> dict[str, Bundle]:
     """For every sum that is priced together with others its bundle; each bundle's sums are seen by the same people."""
@@ -68,13 +69,14 @@ def bundles_of(
     return found
 
 
-def _bundle(family: Family, questions: Mapping[str, Question], noise: Noise, replaces: bool) -> Bundle:
-    moves = {name: sensitivity_of(noise, questions[name].moves()) for name in family.names}
+def _bundle(family: Family, questions: Mapping[str, Question], noise: NoiseName, replaces: bool) -> Bundle:
+    law = draw_law(noise)
+    moves = {name: law.sensitivity(questions[name].moves()) for name in family.names}
     met = {}
     for name in family.names:
         one, both = questions[name].met()
-        met[name] = sensitivity_of(noise, one), sensitivity_of(noise, both)
-    power = 2 if noise == "gaussian" else 1
+        met[name] = law.sensitivity(one), law.sensitivity(both)
+    power = law.norm
     alone, inside = ([_part(met[name][which] / moves[name]) ** power for name in family.names] for which in (0, 1))
     places = {name: place for place, name in enumerate(family.names)}
     sets = [sorted(places[name] for name in one) for one in family.sets]

@@ -259,7 +259,7 @@ class _Reader:
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
     for request in requests_of(network):
-        if (request.name, request.observer) != (act.name, act.observer) or request.level != "other":
+        if (request.name, request.observer) != (act.name, act.observer) or not request.is_act:
             continue
         wanted = wanted_of(request, network)
         stated = (act.kind, act.dataset, act.guarantee.adjacency)

@@ -77,7 +77,6 @@ def _designed(draws: tuple[Draw, ...], centres: int, design: Maker) -> Design:
     """The design for numbers of the same sensitivity and the same share of the budget."""
     first = draws[0]
     moved = 2 if first.adjacency.relation == "replace-one" else 1
-    order = 2 if first.noise == "gaussian" else 1
-    statistic = ClippedSums(first.dimension, first.sensitivity / moved, order)
+    statistic = ClippedSums(first.dimension, first.sensitivity / moved, first.kind.norm)
     share = compose([draw.event() for draw in draws])
     return design(statistic, [Requirement(first.adjacency, share)], centres, law=first.noise)

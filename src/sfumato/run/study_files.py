@@ -53,6 +53,11 @@ class Published:
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
+    @property
+    def of_individuals(self) -> bool:
+        """Whether it has a row for each individual."""
+        return self.level == "individual"
+
 
 @dataclass(frozen=True)
 class Release(Shown):
@@ -219,7 +224,7 @@ def _write_results(release: Release, plan: Plan, results: Path) -> None:
             (results / f"{stem}.{ending}").write_text(text, encoding="utf-8")
         for name, table in one.tables.items():
             parquet.write_table(table, results / f"{stem}.{name}.parquet", write_statistics=False)
-        if one.level != "individual" and not one.documents:
+        if not one.of_individuals and not one.documents:
             text = json.dumps(_plain(one.values.to_pylist()), indent=2, ensure_ascii=False, allow_nan=False)
             (results / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
     (results / "index.json").write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.calendar import told
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode, tables_together
@@ -28,7 +29,7 @@ from sfumato.plan.draw import Draw, law_of
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned
-from sfumato.plan.request import asked_of, shared_template, template_of
+from sfumato.plan.request import Request, asked_of, shared_template, template_of
 from sfumato.plan.template import Template
 from sfumato.questions.consistency import nonnegative_figures
 from sfumato.questions.intervals import Figure, NoiseLaw, figure_of
@@ -45,13 +46,14 @@ _ANYTHING = Bounds.unbounded("a published sum")
 
 
 def tidy_rows(
-    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure]
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure], unit: str = ""
 ) -> list[dict[str, Any]]:
-    """One line a published number of a node."""
+    """One line a published number of a node; where it stands for a day or a time of day, these beside it."""
     found = []
     for part, label, figure in zip(parts, labels, figures, strict=True):
         numbers = (figure.value, figure.standard_error, figure.low, figure.high)
-        found.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+        days = told(figure.value, figure.low, figure.high, unit)
+        found.append({"node": name, "part": part, **label, **days, **dict(zip(COLUMNS[2:], numbers, strict=True))})
     return found
 
 
@@ -121,9 +123,9 @@ class View:
     drawn: Drawn
     observer: str
 
-    def published(self, planned: Planned, level: str) -> Published:
-        table = self._individuals(planned) if level == "individual" else self._aggregates(planned)
-        return Published(planned.name, planned.observer, level, table)
+    def published(self, planned: Planned, request: Request) -> Published:
+        table = self._individuals(planned) if request.of_individuals else self._aggregates(planned)
+        return Published(planned.name, planned.observer, request.level, table)
 
     def _draws(self, node: str, group: int | None) -> list[Draw]:
         mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
@@ -149,7 +151,7 @@ class View:
                 figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
-            rows += tidy_rows(name, parts, labels, figures)
+            rows += tidy_rows(name, parts, labels, figures, node.question.calendar if node is not None else "")
         return tidy_table(rows)
 
     def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
@@ -240,13 +242,16 @@ class View:
         sampled = {d.node: d for d in answers if isinstance(d, SampleDraw)}
         shown = {name: self._answered(draw, rows, table) for name, draw in sampled.items()}
         numbers = [name for name in names if name not in sampled]
-        template = template_of(self.network, self.network.groups[index], numbers) if numbers else None
+        group = self.network.groups[index]
+        template = template_of(self.network, group, numbers, self.observer) if numbers else None
         if template is None or not rows.size:
             return shown
         linear = self._linear_draws(index)
         self._check_noise(template, index, [name for name in numbers if name in template.order], linear)
         wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
         inputs = {node: self._column(node, rows, table) for node in wanted}
+        if template.observed:  # the observer puts in what it knows (run/own.py); here is only what has noise
+            numbers = [name for name in template.order if self._draws(name, index)]
         if linear:
             candidate = linear[0].candidate
             found = linear_rows(candidate, self.drawn.combined(linear, candidate.apply(inputs)), linear)
@@ -260,7 +265,8 @@ class View:
     def _check_noise(self, template: Template, index: int, names: Sequence[str], linear: Sequence[LinearDraw]) -> None:
         """A second time, beside plan/derive.py: no value that private data reaches is shown without noise."""
         cut = [name for name in template.order if self._draws(name, index)]
-        if not linear and not is_cut(cut, template.parents, template.private, names):
+        fine = not template.observed if linear else is_cut(cut, template.parents, template.hidden, names)
+        if not fine:
             raise PlanError(
                 f"{', '.join(names)} would be shown without noise: the plan draws nothing between it and private data. "
                 "Make the plan again with make_plan. Nothing was published."

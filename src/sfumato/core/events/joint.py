@@ -91,11 +91,16 @@ class JointObjectiveEvent(Event):
             positive(getattr(self, name), name)
         for name in ("mask", "at", "delta"):
             at_least_zero(getattr(self, name), name)
-        if self.noise != "gaussian":
+        if not self.is_gaussian:
             if self.mask or self.at or self.delta:
                 raise PrivacyParameterError("Without Gaussian noise there is no mask and no delta in a joint training.")
         elif not self.delta < 1 or self.profile(self.at) > self.delta:
             raise PrivacyParameterError("This joint training does not keep the epsilon and delta it states.")
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether its noise is normal, so that its cost is a curve and not a pure ε."""
+        return self.noise == "gaussian"
 
     @property
     def shift(self) -> float:
@@ -116,7 +121,7 @@ class JointObjectiveEvent(Event):
         return round_up(self.shift + joint / (alpha - 1) + alpha * self.mask**2 / 2, 1e-12)
 
     def guarantee(self) -> ApproxDP | PureDP:
-        if self.noise == "gaussian":
+        if self.is_gaussian:
             return ApproxDP(self.at, self.delta, adjacency=self.adjacency)
         records = 2 if self.adjacency.relation == "replace-one" else 1
         length = math.sqrt(2) if self.noise == "norm-gamma" else 2.0

@@ -219,6 +219,11 @@ class ObjectivePerturbationEvent(Event):
             positive(getattr(self, name), name)
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether its noise is normal, so that its cost is a curve and not a pure ε."""
+        return self.noise == "gaussian"
+
+    @property
     def moved(self) -> float:
         """How far one change of the data moves b, in scales."""
         records = 2 if self.adjacency.relation == "replace-one" else 1
@@ -230,6 +235,6 @@ class ObjectivePerturbationEvent(Event):
         return round_up(math.log1p(self.curvature / self.strength), 1e-15)
 
     def guarantee(self) -> ObjectiveDP | PureDP:
-        if self.noise == "gaussian":
+        if self.is_gaussian:
             return ObjectiveDP(self.moved, self.shift, adjacency=self.adjacency)
         return PureDP(round_up(self.moved + self.shift, 1e-15), adjacency=self.adjacency)

@@ -7,6 +7,7 @@ Not here: anything that draws noise; the rivals' errors are computed from their 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,26 +21,35 @@ if TYPE_CHECKING:
 
     from sfumato.mechanisms.tailored.noise import TailoredNoise
 
-__all__ = ["clipped_errors", "draw_channel"]
+__all__ = ["clipped_errors", "draw_channel", "gaussian_below", "laplace_below"]
 
 _DELTA = 1e-5
 _CELLS = 4000
 
 
-def clipped_errors(channel: TailoredNoise, use: Use, law: str) -> np.ndarray:
+def laplace_below(channel: TailoredNoise, away: np.ndarray) -> np.ndarray:
+    """The distribution function of Laplace noise of the channel's ε."""
+    scale = channel.domain.width / channel.epsilon
+    return np.where(away < 0, 0.5 * np.exp(np.minimum(away, 0) / scale), 1 - 0.5 * np.exp(-np.abs(away) / scale))
+
+
+def gaussian_below(channel: TailoredNoise, away: np.ndarray) -> np.ndarray:
+    """The distribution function of Gaussian noise of the channel's ε and δ; of 1e-5 where it has none."""
+    return ndtr(away / gaussian_scale(channel.epsilon, channel.delta or _DELTA, channel.domain.width))
+
+
+def clipped_errors(
+    channel: TailoredNoise, use: Use, below_of: Callable[[TailoredNoise, np.ndarray], np.ndarray]
+) -> np.ndarray:
     """E[(use(clip(x + noise)) - use(x))²] for each input, with noise of the same ε put back into the domain.
 
-    Laplace noise is ε-DP; Gaussian noise needs a δ: the channel's own, or 1e-5.
+    Laplace noise is ε-DP; Gaussian noise needs a δ.
     """
     low, high = channel.domain.low, channel.domain.high
     edges = np.linspace(low, high, _CELLS + 1)
     middles = use.moved((edges[1:] + edges[:-1]) / 2, low, high, channel.guard or 0.0)
     away = edges[None, :] - channel.inputs[:, None]
-    if law == "laplace":
-        scale = channel.domain.width / channel.epsilon
-        below = np.where(away < 0, 0.5 * np.exp(np.minimum(away, 0) / scale), 1 - 0.5 * np.exp(-np.abs(away) / scale))
-    else:
-        below = ndtr(away / gaussian_scale(channel.epsilon, channel.delta or _DELTA, channel.domain.width))
+    below = below_of(channel, away)
     masses = np.diff(below, axis=1)
     masses[:, 0] += below[:, 0]
     masses[:, -1] += 1 - below[:, -1]
@@ -61,8 +71,8 @@ def draw_channel(channel: TailoredNoise, figure: Figure | None = None) -> Figure
     delta = channel.delta or _DELTA
     series = {
         "tailored": channel.mean_squared_errors(use),
-        "Laplace, clipped": clipped_errors(channel, use, "laplace"),
-        f"Gaussian, clipped (δ = {delta:g})": clipped_errors(channel, use, "gaussian"),
+        "Laplace, clipped": clipped_errors(channel, use, laplace_below),
+        f"Gaussian, clipped (δ = {delta:g})": clipped_errors(channel, use, gaussian_below),
     }
     for label, squares in series.items():
         errors.plot(channel.inputs, np.sqrt(squares), label=label)
