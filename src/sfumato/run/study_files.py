@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.card import Card, Shown
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Pufferfish, PureDP
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
@@ -29,13 +29,13 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
+    from sfumato.learn.model_document import PublishedModel
     from sfumato.run.publish_base import Performed
-    from sfumato.run.publish_models import PublishedModel
 
 __all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
 _PROOFS = {"cut_placement", "allocation", "aggregates"}
-_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, Pufferfish)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Release(Shown):
 
     def model(self, key: str | tuple[str, str]) -> PublishedModel:
         """A published classifier, regression or outlier detector, ready to predict."""
-        from sfumato.run.publish_models import model_from_text
+        from sfumato.learn.model_document import model_from_text
 
         documents = self.publication(key).documents
         if "json" not in documents:
@@ -120,6 +120,8 @@ def _drawn(
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
     proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
     drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
+    if any(isinstance(one.asked, Pufferfish) for one in plan.promises if one.dataset == dataset):
+        proofs.add("pufferfish")
     proofs |= {question.proof for name, question in plan.questions.items() if name in drawn}
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
