@@ -28,6 +28,7 @@ from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.reached import reached
 from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
+from sfumato.plan.sharing import ways_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 
@@ -55,7 +56,7 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
         return
     requests = requests_of(network)
     yield from _publications(plan, network, requests)
-    placed = [_placed(draw, network, requests) for draw in plan.draws]
+    placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network)]
     yield from placed
     if not all(finding.ok for finding in placed):
         return  # whose they are and who sees them decides all that follows
@@ -93,6 +94,15 @@ def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Fin
     fine = owner is not None and draw.dataset == owner and draw.adjacency == network.spec.dataset(owner).adjacency
     known = bool(draw.observers) and set(draw.observers) <= observers
     return _found(f"draw of {draw.node}", fine and known, "it is about the study's own individuals")
+
+
+def _shared(plan: Plan, network: Network) -> Finding:
+    """All sums go one way, by the study's own centres and by whom it trusts."""
+    sums = [draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
+    alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws) or bool(plan.acts)
+    ways = {*sums, *((None,) if alone else ())}
+    fine = len(ways) <= 1 and ways <= set(ways_of(network.spec))
+    return _found("sharing", fine, "the noise is drawn by whom the study trusts with it")
 
 
 # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -71,8 +71,6 @@ class Question(ABC):
     of_texts: ClassVar[bool] = False
     #: Whether it asks for a place among the values: of days it is a day.
     locates: ClassVar[bool] = False
-    #: What institutions sum up for it (centres/statistics.py), if they can.
-    at_centres: ClassVar[str | None] = None
 
     # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
