@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+    from sfumato.core.calendar import Dates, Times
     from sfumato.core.certificate import Certificate
     from sfumato.core.compose import compose
+    from sfumato.core.dependence import Chains, Groups
     from sfumato.core.domain import Categories, Interval
     from sfumato.core.gaussian import gaussian_mu
     from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
+    from sfumato.core.pufferfish import Pufferfish
     from sfumato.core.schema import Schema
     from sfumato.evidence.audit import audit
     from sfumato.evidence.verify import verify
@@ -43,9 +46,12 @@ __all__ = [
     "ApproxDP",
     "Categories",
     "Certificate",
+    "Chains",
+    "Dates",
     "Exponential",
     "Gaussian",
     "GaussianDP",
+    "Groups",
     "Guarantee",
     "Interval",
     "Laplace",
@@ -53,11 +59,13 @@ __all__ = [
     "NoGuarantee",
     "NormGamma",
     "PermuteAndFlip",
+    "Pufferfish",
     "PureDP",
     "RandomizedResponse",
     "RenyiDP",
     "Schema",
     "Study",
+    "Times",
     "audit",
     "compose",
     "gaussian_mu",
@@ -75,10 +83,13 @@ _HOME = {
     "Adjacency": "core.adjacency",
     "ApproxDP": "core.guarantee",
     "Categories": "core.domain",
+    "Chains": "core.dependence",
     "Certificate": "core.certificate",
+    "Dates": "core.calendar",
     "Exponential": "mechanisms.exponential",
     "Gaussian": "mechanisms.gaussian",
     "GaussianDP": "core.guarantee",
+    "Groups": "core.dependence",
     "Guarantee": "core.guarantee",
     "Interval": "core.domain",
     "Laplace": "mechanisms.laplace",
@@ -86,11 +97,13 @@ _HOME = {
     "NoGuarantee": "core.guarantee",
     "NormGamma": "mechanisms.norm_gamma",
     "PermuteAndFlip": "mechanisms.permute_and_flip",
+    "Pufferfish": "core.pufferfish",
     "PureDP": "core.guarantee",
     "RandomizedResponse": "mechanisms.randomized_response",
     "RenyiDP": "core.guarantee",
     "Schema": "core.schema",
     "Study": "study.builder",
+    "Times": "core.calendar",
     "audit": "evidence.audit",
     "compose": "core.compose",
     "gaussian_mu": "core.gaussian",

@@ -7,20 +7,20 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.absent import unknown_missing
+from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.held import read_as_one
+from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
-    DATABASE_ENDINGS,
     EVERYONE,
     ROW,
     TABLE_ENDINGS,
@@ -36,6 +36,7 @@ from sfumato.lang.spec import (
     Missing,
     MissingRule,
     Nonnegative,
+    Part,
     Preference,
     Range,
     Relation,
@@ -76,6 +77,7 @@ class Declared:
     row_limits: list[RowLimit] = field(default_factory=list)
     each_person: list[EachPerson] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
+    correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
@@ -85,6 +87,10 @@ class Declared:
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    colluders: int = 0
+    absences: int = 0
+    parts: list[Part] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
@@ -93,6 +99,7 @@ class Declared:
         """Keyword arguments of Spec."""
         made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
         made["public_tables"] = frozenset(self.public_tables)
+        made |= {"colluders": self.colluders, "absences": self.absences}
         return made
 
 
@@ -119,7 +126,8 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
         except InputError as error:  # core's own words about an interval, categories or a privacy parameter
             problems.append(_problem(clause, _Wrong(str(error))))
     problems += _unknown_adjacencies(declared)
-    problems += _unknown_missing(declared)
+    problems += unknown_missing(declared)
+    problems += read_as_one(declared)
     return declared, problems
 
 
@@ -178,36 +186,13 @@ def _source(declared: Declared, clause: Clause) -> None:
     if any(other.table == made.table for other in declared.sources):
         raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
     declared.sources.append(made)
-    if wrong := _wrong_path(made):
+    if wrong := wrong_path(made):
         way_out = (
             f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}, of a folder of "
             "them ending in /, of a database with the name of its table, source(T, 'file.duckdb', table), or "
             "'postgresql:table'."
         )
         raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
-
-
-_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
-
-
-def _wrong_path(source: Source) -> str | None:
-    """Why no run could read it, from its name alone."""
-    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
-    if path.startswith("postgresql:"):
-        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
-    if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
-        return "is not a path inside the data folder"
-    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
-        return "lies outside the data folder"
-    if any(sign in path for sign in "*?["):
-        return "has one of the signs * ? [, which could name several files"
-    if ending in DATABASE_ENDINGS:
-        return None if source.name else "is a database and does not say which of its tables"
-    if source.name is not None:
-        return "names a table inside a file that is no database by its name"
-    if path.endswith("/"):
-        return None
-    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
 
 
 def _column(declared: Declared, clause: Clause) -> None:
@@ -237,11 +222,23 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
+    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) in ("date/2", "time/2"):
+        ends = clause.head.arguments[1]
+        domain = Interval(*(_number(end, "an end of a range") for end in ends.arguments), calendar=ends.functor)
+    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) == "private/1":
+        domain = _private(clause.head.arguments[1].arguments[0])
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
+
+
+def _private(share: Term) -> Interval:
+    part = _number(share, "the share of a budget")
+    if not 0 < part < 1:
+        raise _Wrong("the share of a budget that bounds are bought with lies between 0 and 1", share)
+    return Interval.private(part)
 
 
 def _categories(listed: Term) -> Categories:
@@ -360,15 +357,17 @@ def _dataset(declared: Declared, clause: Clause) -> None:
     declared.datasets.append(Dataset(made_name, variable.name, goal, adjacency, clause.position))
 
 
-def _privacy_requirement(declared: Declared, clause: Clause) -> None:
-    name, dataset, metric = clause.head.arguments
-    named = _atom(name, "a requirement's name")
-    if variables(named):
+def _correlated(declared: Declared, clause: Clause) -> None:
+    dataset, what, bound = clause.head.arguments
+    owner = _known_dataset(declared, dataset)
+    if any(other.dataset == owner.name for other in declared.correlations):
         raise _Wrong(
-            "a requirement's name must not hold a variable",
-            name,
-            way_out="Write one requirement for each observer; their budgets are separate.",
+            f"who depends on whom in {owner.name} is said twice", dataset, code="twice", way_out="Keep the wider class."
         )
+    declared.correlations.append(correlated(owner.name, owner.adjacency.relation, what, bound, clause.position))
+
+
+def _known_dataset(declared: Declared, dataset: Term) -> Dataset:
     wanted = _name(dataset, "a dataset")
     known = {declared_one.name: declared_one for declared_one in declared.datasets}
     if wanted not in known:
@@ -379,14 +378,28 @@ def _privacy_requirement(declared: Declared, clause: Clause) -> None:
             nearest=nearest(wanted, known),
             way_out=f"Declare it: dataset({wanted}, domain(P, patient(P))). It says who is protected.",
         )
+    return known[wanted]
+
+
+def _privacy_requirement(declared: Declared, clause: Clause) -> None:
+    name, dataset, metric = clause.head.arguments
+    named = _atom(name, "a requirement's name")
+    if variables(named):
+        raise _Wrong(
+            "a requirement's name must not hold a variable",
+            name,
+            way_out="Write one requirement for each observer; their budgets are separate.",
+        )
+    owner = _known_dataset(declared, dataset)
     if any(other.name == named for other in declared.requirements):
         raise _Wrong(f"the requirement {show(named)} is declared twice", name, code="twice")
-    guarantee = _guarantee(metric).under(known[wanted].adjacency)
+    known = next((one for one in declared.correlations if one.dataset == owner.name), None)
+    guarantee = _guarantee(metric, owner.name, known).under(owner.adjacency)
     observer = called(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
-    declared.requirements.append(Requirement(named, observer, wanted, guarantee, clause.position))
+    declared.requirements.append(Requirement(named, observer, owner.name, guarantee, clause.position))
 
 
-def _guarantee(metric: Term) -> Guarantee:
+def _guarantee(metric: Term, dataset: str, known: Correlated | None) -> Guarantee:
     name = indicator(metric)
     if not isinstance(metric, Compound) or name not in METRICS:
         raise _Wrong(
@@ -398,6 +411,8 @@ def _guarantee(metric: Term) -> Guarantee:
         )
     values = [float(_number(part, "a privacy parameter")) for part in metric.arguments]
     try:
+        if metric.functor == "pufferfish":
+            return pufferfish(dataset, known, values)
         return _METRIC_CLASSES[name](*values)
     except InputError as error:
         raise _Wrong(str(error), metric, code="metric", expected=METRICS[name]) from None
@@ -461,6 +476,25 @@ def _holds(declared: Declared, clause: Clause) -> None:
     declared.holds.append(Holds(_name(centre, "a centre"), _name(table, "a table"), clause.position))
 
 
+def _trusted(declared: Declared, clause: Clause) -> None:
+    declared.trusted.append(_name(clause.head.arguments[0], "a party"))
+
+
+def _colluders(declared: Declared, clause: Clause) -> None:
+    declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
+
+
+def _absences(declared: Declared, clause: Clause) -> None:
+    declared.absences = _centres(clause.head.arguments[0], "how many centres may stay away")
+
+
+def _centres(term: Term, what: str) -> int:
+    number = _number(term, what)
+    if number != int(number) or number < 0:
+        raise _Wrong(f"{what} is a whole number from 0 on", term)
+    return int(number)
+
+
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
     if variables(clause.head) or not (isinstance(individual, Number) or called(individual)):
@@ -488,6 +522,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "each_row": _each_row,
     "adjacency": _adjacency,
     "dataset": _dataset,
+    "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
     "prefer": _prefer,
     "forbid": _forbid,
@@ -497,6 +532,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,
+    "trusted": _trusted,
+    "colluders": _colluders,
+    "absences": _absences,
     "forget": _forget,
 }
 _ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
@@ -508,27 +546,3 @@ def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:
         if name not in known:
             wrong = _Wrong(f"the dataset {name} is not declared", code="unknown-dataset", nearest=nearest(name, known))
             yield _problem(clause, wrong)
-
-
-def _unknown_missing(declared: Declared) -> Iterable[Problem]:
-    """What stands for an absent cell must lie in the variable's range."""
-    domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
-    for one in declared.missing:
-        if one.rule != "value":
-            continue
-        domain = domains.get(indicator(one.atom_pattern))
-        inside = (
-            isinstance(domain, Interval)
-            and isinstance(one.value, (int, float))
-            and domain.low <= one.value <= domain.high
-        ) or (isinstance(domain, Categories) and one.value in domain.values)
-        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
-        if not inside and one.position is not None:
-            yield Problem(
-                "error",
-                "declaration",
-                f"what stands for an absent {show(one.atom_pattern)} must lie in its declared range",
-                one.position,
-                expected=STATIC["missing/2"],
-                way_out="Declare the range, or choose a value inside it.",
-            )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.correlated import Correlated
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -52,6 +53,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Part",
     "Preference",
     "Publication",
     "Range",
@@ -253,6 +255,15 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One centre's part of a table that several centres hold."""
+
+    table: str
+    centre: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """forget(Individual): rows that must not be read again; forget(Individual, RV): one cell of them."""
 
@@ -374,6 +385,7 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
@@ -383,6 +395,13 @@ class Spec:
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
+    #: Parties that may see the rows of every centre.
+    trusted: tuple[str, ...] = ()
+    #: How many centres may pool what they know with all readers, and how many may stay away from a sum.
+    colluders: int = 0
+    absences: int = 0
+    #: What each centre calls its part of a table that several hold (lang/held.py).
+    parts: tuple[Part, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

@@ -54,6 +54,7 @@ STATIC = {
     "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
+    "correlated/3": "correlated(Dataset, group(H, lives_in(P, H)), at_most(K))",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
@@ -63,6 +64,9 @@ STATIC = {
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",
+    "trusted/1": "trusted(Party)",
+    "colluders/1": "colluders(N)",
+    "absences/1": "absences(N)",
     "forget/1": "forget(Individual)",
     "forget/2": "forget(Individual, rv(Individual))",
 }
@@ -98,6 +102,8 @@ METRICS = {
     "renyi_dp/2": "renyi_dp(Alpha, Epsilon)",
     "gdp/1": "gdp(Mu)",
     "zcdp/1": "zcdp(Rho)",
+    "pufferfish/1": "pufferfish(Epsilon)",
+    "pufferfish/2": "pufferfish(Epsilon, Delta)",
 }
 
 #: What a CPF may be made of beside numbers and parents.
@@ -170,6 +176,7 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "groups": {"named": "values that enough people have, with noisy counts"},
+    "bought": {"bounds": "bounds first, then what is clipped to them"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
     "synthetic": {
@@ -186,6 +193,13 @@ WAYS: dict[str, dict[str, str]] = {
     "regression": {"sufficient": "noisy sufficient statistics"},
     "outliers": {"svdd": "support vector data description"},
     "channel": {"tailored": "a channel designed for its uses"},
+}
+
+#: What they may name besides, of sums, where several centres hold the rows (plan/sharing.py).
+CENTRE_WAYS = {
+    "masks": "masked sums of the centres, with shares of the noise",
+    "each_centre": "noise at each centre",
+    "local": "noise at each individual",
 }
 
 

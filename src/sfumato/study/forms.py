@@ -7,12 +7,14 @@ Not here: the methods (study/builder.py), what a question means (questions/).
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, final
 
+from sfumato.core.calendar import number_of_day, number_of_time
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -24,7 +26,7 @@ from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import Declared
 
-__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned"]
+__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned", "signature_of"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -220,10 +222,20 @@ def _edges(column: Declared, given: Any) -> str:
             raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
         low, step = column.domain.low, column.domain.width / _BINS
         given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
-    edges = [float(edge) for edge in given]
+    edges = [_edge(column, edge) for edge in given]
     if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least two rising numbers")
     return _numbers(edges, "")
+
+
+def _edge(column: Declared, edge: Any) -> float:
+    unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
+    if unit and not isinstance(edge, int | float):
+        number = number_of_day(edge) if unit == "date" else number_of_time(edge)
+        if number is None:
+            raise InputError(f"{edge!r} is no {unit}: the edges of {column.name} are {unit}s")
+        return number
+    return float(edge)
 
 
 def _numbers(given: Any, why: str) -> str:
@@ -314,3 +326,17 @@ FORMS: dict[str, Form] = {
     **{method_of(kind.form): Questioned.of(kind) for kind in QUESTIONS.values()},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }
+
+
+def signature_of(form: Form) -> inspect.Signature:
+    """What help() and an editor show of its method."""
+    both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    first = {"nothing": [], "number": ["column"], "any": ["column"]}.get(form.subject, ["columns"])
+    parts = [inspect.Parameter(name, both) for name in ("self", *first)]
+    empty = inspect.Parameter.empty
+    parts += [inspect.Parameter(o.name, both, default=empty if o.required else o.default) for o in form.options]
+    parts.append(inspect.Parameter("to", named))
+    parts += [inspect.Parameter("by", named, default=())] if form.grouped else []
+    parts += [inspect.Parameter("where", named, default=None)] if form.chosen else []
+    parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
+    return inspect.Signature(parts)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+from sfumato.core.calendar import Dates, number_of_day, shown
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -27,7 +27,8 @@ from sfumato.study.forms import Asking, Form, Option
 from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
-__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of", "unsaid_place"]
+__all__ += ["dependence_text", "metric_text", "number_of", "number_text", "parts_of", "publications_of"]
+__all__ += ["said_of", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -128,12 +129,27 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None) -> str:
+def dependence_text(people: str, households: int | None, memory: float | None, longest: int | None) -> str:
+    """Who depends on whom, as a line; empty where nobody does."""
+    if households is None and memory is None:
+        if longest is not None:
+            raise InputError("longest= is the length of a series and goes together with memory=")
+        return ""
+    if households is not None and (memory is not None or longest is not None):
+        raise InputError("people depend on each other in households, or values in series: give one of the two")
+    if households is not None:
+        return f"correlated({people}, group, at_most({number_text(households)}))."
+    length = "" if longest is None else f", {number_text(longest)}"
+    return f"correlated({people}, chain(T, at(P, T){length}), memory({number_text(memory)}))."
+
+
+def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None, tied: bool = False) -> str:
     if mu is not None:
         return f"gdp({number_text(mu)})"
     if rho is not None:
         return f"zcdp({number_text(rho)})"
-    return f"dp({number_text(epsilon)}, {number_text(delta)})" if delta else f"dp({number_text(epsilon)})"
+    word = "pufferfish" if tied else "dp"
+    return f"{word}({number_text(epsilon)}, {number_text(delta)})" if delta else f"{word}({number_text(epsilon)})"
 
 
 def number_text(value: Any) -> str:
@@ -156,11 +172,8 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         domain = given
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
-    elif isinstance(given, tuple) and len(given) == 2 and all(_is_date(end) for end in given):
-        raise InputError(
-            f"{name}: two dates are no range here, and as two categories they would hold no other day. Give the column "
-            "as a number, such as days since a day, and its range (low, high); two categories are written as a list"
-        )
+    elif isinstance(given, tuple) and len(given) == 2 and all(number_of_day(end) is not None for end in given):
+        domain = Dates(*given)
     elif isinstance(given, list | tuple):
         domain = Categories(tuple(given))
     else:
@@ -170,21 +183,17 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     return domain
 
 
-def _is_date(given: Any) -> bool:
-    """A date, or text that says one."""
-    if isinstance(given, date):
-        return True
-    try:
-        return isinstance(given, str) and datetime.fromisoformat(given) is not None
-    except ValueError:
-        return False
+def moment_text(number: float, unit: str) -> str:
+    """A day or a time of day as a study writes it."""
+    parts = shown(number, unit).split("-" if unit == "date" else ":")
+    return f"{unit}({', '.join(str(int(part)) for part in parts)})"
 
 
 def unsaid_place(column: Declared) -> str | None:
     """Where a cell goes that is absent (or not listed) although nobody said what then; None where it is said."""
     match column.domain:
         case Interval(null=None) as domain:
-            return f"{domain.middle:g}"
+            return shown(domain.middle, domain.calendar)
         case Categories(null=None, unknown=None, values=values):
             return repr(values[0])
     return None
@@ -196,6 +205,13 @@ def column_lines(source: str, who: str, column: Declared, missing: str | None, m
     stands: Scalar | float | None = None
     if isinstance(domain, AnyText):
         bounds = "text"
+    elif isinstance(domain, Interval) and domain.share is not None:
+        bounds, stands = f"private({number_text(domain.share)})", domain.null
+    elif isinstance(domain, Interval) and domain.calendar:
+        bounds, stands = (
+            f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}",
+            domain.null,
+        )
     elif isinstance(domain, Interval):
         bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
         stands = domain.null
@@ -258,3 +274,13 @@ def _words(spec: Spec) -> Iterator[str]:
     for clause in spec.clauses:
         for term in (clause.head, *([clause.body] if clause.body is not None else [])):
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
+
+
+def said_of(column: Declared) -> str:
+    """A column and what it may hold, in a few words."""
+    match column.domain:
+        case Interval(low=low, high=high):
+            return f"{column.name} from {low:g} to {high:g}"
+        case Categories(values=values):
+            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
+    return column.name
