@@ -38,7 +38,7 @@ from sfumato.run import partition_release
 from sfumato.run.engine import dask as engine_dask
 from sfumato.run.engine.dask import DaskEngine
 from sfumato.run.engine.engine import open_engine
-from sfumato.run.partition import Layout, PartitionedTable
+from sfumato.run.partition import PartitionedTable, PartLayout
 from sfumato.run.partition_release import ReleaseParts, release_partitions
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging
@@ -46,7 +46,7 @@ from sfumato.run.staging import Staging
 SCHEMA = Schema({"age": Interval(0, 100, null=0), "dose": Interval(-5, 5, null=0)})
 MIXED = Schema({**SCHEMA.columns, "ill": Categories(["no", "yes"], unknown="no", null="no")})
 PREPARED = GaussianRelease(SCHEMA, epsilon=2.0, delta=1e-6).prepare()
-SMALL = Layout(block_rows=128, part_blocks=2)
+SMALL = PartLayout(block_rows=128, part_blocks=2)
 
 
 def people(count: int, seed: int = 0) -> pa.Table:

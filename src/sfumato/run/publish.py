@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
     "synthetic": ("publish_synthetic", ("Pairs", "Tree", "Rounds")),
-    "classifier": ("publish_learning", ("Objective", "Svm", "Kernel", "Equilibrium")),
+    "classifier": ("publish_learning", ("ObjectivePublisher", "Svm", "Kernel", "Equilibrium")),
     "regression": ("publish_learning", ("Regression",)),
     "outliers": ("publish_learning", ("Outliers",)),
     "channel": ("publish_channel", ("TailoredChannel",)),

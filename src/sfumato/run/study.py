@@ -41,7 +41,7 @@ from sfumato.run.staging import Staging, check_target, finish, is_waiting
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
-from sfumato.run.view import Drawn, View
+from sfumato.run.view import Draws, View
 
 if TYPE_CHECKING:
     from sfumato.core.compose import Repeated
@@ -295,7 +295,7 @@ def _drawn_release(
     out: Path | None,
     random_state: int | None,
 ) -> Release:
-    drawn = Drawn(random_state)
+    drawn = Draws(random_state)
     requests = {(request.name, request.observer): request for request in requests_of(network)}
     performed = _performed(columns, random_state)
     published = tuple(
