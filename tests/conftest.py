@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
-#: Fixtures that take seconds and serve several tests: `--dist loadgroup` gives these tests to one process.
-SHARED = frozenset(("fifty", "demo", "everything"))
+#: Fixtures that take seconds and serve several files: `--dist loadgroup` gives these tests to one process.
+SHARED = frozenset(("fifty", "demo", "everything", "cluster"))
 
 
 def pytest_collection_modifyitems(items):
+    """What is made once for several tests is made in one process: the others of a file go to any."""
     for item in items:
-        for name in SHARED.intersection(getattr(item, "fixturenames", ())):
+        names = SHARED.intersection(_fixtures(item)) or ({item.path.name} if _keeps(item) else ())
+        for name in names:
             item.add_marker(pytest.mark.xdist_group(name))
+
+
+def _fixtures(item):
+    """Those a test names, and the cluster where its parameter asks for one."""
+    names = getattr(item, "fixturenames", ())
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return {*names, "cluster"} if parameters.get("engine") == "dask" else names
+
+
+def _keeps(item):
+    """Whether its file keeps something between tests: a fixture of the module, or a function with a memory."""
+    fixtures = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(made[-1].scope == "module" for made in fixtures.values()) or _remembers(getattr(item, "module", None))
+
+
+@cache
+def _remembers(module):
+    return any(
+        hasattr(one, "cache_info") and one.__module__ == module.__name__ for one in vars(module or object).values()
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,14 @@ def losses_of_growth(scores: np.ndarray) -> float:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.learn.NothingLearnedWarning")
-@pytest.mark.parametrize(("kind", "most"), [(PrivateLogisticRegression, 10**6), (PrivateSVC, 10**5)])
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [
+        (PrivateLogisticRegression, 10**5),
+        pytest.param(PrivateLogisticRegression, 10**6, marks=pytest.mark.slow),
+        (PrivateSVC, 10**5),
+    ],
+)
 def test_more_rows_and_more_budget_never_make_it_worse(kind, most):
     sizes = [10**power for power in (3, 4, 5, 6) if 10**power <= most]
     scores = accuracies(kind, sizes, (0.1, 1.0, 10.0), 6, seeds=1)

@@ -145,13 +145,14 @@ def planned(seeds: range, most_people: int, generous: bool) -> Iterator[tuple[Ca
     assert len(refused) <= len(seeds) / 20, refused
 
 
-def published_falsehoods(seeds: range, most_people: int) -> list[str]:
-    studies = planned(seeds, most_people, True)
-    return [one for case, plan in studies for one in false_numbers(case, run_plan(plan, arrow_tables(case), None))]
+def published_falsehoods(seeds: range, most_people: int) -> Iterator[str]:
+    """One study after the other: who looks for one falsehood need not run them all."""
+    for case, plan in planned(seeds, most_people, True):
+        yield from false_numbers(case, run_plan(plan, arrow_tables(case), None))
 
 
 def test_without_noise_the_truth_is_published():
-    assert published_falsehoods(range(100, 150), 600) == []
+    assert list(published_falsehoods(range(100, 150), 600)) == []
 
 
 def test_the_generator_covers_what_studies_ask():
@@ -223,12 +224,12 @@ def test_a_planted_defect_of_the_runner_is_found(monkeypatch, defect):
     monkeypatch.setattr(
         Network, "evaluate", lambda self, tables, *more, **named: honest(self, defect(tables), *more, **named)
     )
-    assert published_falsehoods(range(100, 106), 60) != []
+    assert any(published_falsehoods(range(100, 106), 60))
 
 
 def test_a_reader_that_believes_rows_without_a_thing_is_found(monkeypatch):
     monkeypatch.setattr(cells, "among", lambda *_: "TRUE")
-    assert published_falsehoods(range(100, 130), 60) != []
+    assert any(published_falsehoods(range(100, 130), 60))
 
 
 def test_a_planted_wrong_cost_is_not_verified(fifty):
@@ -266,8 +267,8 @@ def test_five_hundred_studies_are_planned_run_and_verified(start):
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(20_000, 20_500, 50))
 def test_five_hundred_studies_publish_the_truth(start):
-    assert published_falsehoods(range(start, start + 49), 3000) == []
-    assert published_falsehoods(range(start + 49, start + 50), 100_000) == []
+    assert list(published_falsehoods(range(start, start + 49), 3000)) == []
+    assert list(published_falsehoods(range(start + 49, start + 50), 100_000)) == []
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -188,17 +189,42 @@ def test_refusals_say_what_is_missing_and_quote_no_cell(tmp_path, monkeypatch):
         exact_values(SOURCES["parquet folder"], tmp_path)
 
 
+def test_a_server_that_says_nothing_is_not_waited_for(tmp_path):
+    """It takes the connection and is silent. Where the address says nothing, the time limits are ours."""
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra [postgresql] is not installed")
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(DataError, match="could not be read"):
+            PostgreSQL(f"postgresql://nobody@{place}/none?connect_timeout=2").read(["rows"])
+    from adbc_driver_manager import AdbcStatusCode
+
+    asked: list[str] = []
+
+    def connect(address: str) -> None:
+        asked.append(address)
+        raise dbapi.OperationalError("nobody", status_code=AdbcStatusCode.IO)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dbapi, "connect", connect)
+        for address in ("postgresql://a@b/c", "postgresql://a@b/c?sslmode=disable", "host=b dbname=c"):
+            with pytest.raises(DataError):
+                PostgreSQL(address).read(["rows"])
+    assert [one[: one.index("connect_timeout=30")][-1] for one in asked] == ["?", "&", " "]
+    assert all("keepalives_idle=" in one for one in asked)
+
+
 # ── a real server ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """The address of a PostgreSQL of our own on a free port."""
     pytest.importorskip("adbc_driver_postgresql", reason="the extra [postgresql] is not installed")
     if shutil.which("initdb") is None and not Path("/usr/lib/postgresql").is_dir():
         pytest.skip("PostgreSQL's server is not installed")
     binaries = Path(shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"))).resolve().parent
-    folder = tmp_path_factory.mktemp("postgresql")
+    # Not below pytest's folder: every session of tests that starts closes it to other users again.
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgresql-"))
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -223,6 +249,7 @@ def server(tmp_path_factory) -> Iterator[str]:
             check=False,
             stdout=subprocess.DEVNULL,
         )
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _as_a_user(folder: Path) -> list[str]:
@@ -306,6 +333,20 @@ def test_nothing_can_be_written_through_the_connection(filled, server, tmp_path)
     )
     with pytest.raises(DataError, match="25006"):  # read_only_sql_transaction
         PostgreSQL(server).read(["writes"])
+
+
+@pytest.mark.slow
+def test_a_table_that_somebody_locks_is_not_waited_for(filled, server, monkeypatch):
+    from adbc_driver_postgresql import dbapi
+
+    filled(HOSTILE)
+    monkeypatch.setattr("sfumato.network.stores.postgresql._LOCK", "200ms")
+    with closing(dbapi.connect(server)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(DataError, match=r"somebody held a lock.*55P03"):
+            PostgreSQL(server).read(["rows"])
+        connection.rollback()
+    assert PostgreSQL(server).read(["rows"])
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def ledger(path: Path) -> Ledger:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # and not longer: idle workers take a thirtieth of a core
 def cluster():
     """Two worker processes, as `--engine dask` starts them."""
     pytest.importorskip("distributed")

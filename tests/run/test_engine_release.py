@@ -372,8 +372,8 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
     code = (
         "import sys, time\n"
         "from sfumato.run import partition_release\n"
-        "from sfumato.run.partition import Layout\n"
-        "Layout.for_columns = classmethod(lambda cls, columns: cls(128, 2))\n"
+        "from sfumato.run.partition import PartLayout\n"
+        "PartLayout.for_columns = classmethod(lambda cls, columns: cls(128, 2))\n"
         "write = partition_release.ReleaseParts._write\n"
         "def slowly(self, part):\n"
         "    if part.number == 3: print('drawing', flush=True); time.sleep(60)\n"

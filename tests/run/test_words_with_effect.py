@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from sfumato import make_plan, run_plan
 from sfumato.core.domain import Categories, Interval
-from sfumato.errors import SchemaError, StudyError
+from sfumato.errors import SchemaError
 from sfumato.evidence.explain import explain
 from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.run.files import _read
+from sfumato.run.forget import without_forgotten
 
 HEAD = """
 source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1).
@@ -28,10 +29,11 @@ sum(sy, y(P), p(P)). publish(b, sy, o(pub)).
 """
 
 
-def test_one_variable_cannot_be_forgotten_alone():
-    with pytest.raises(StudyError, match=r"(?s)forgotten alone.*forget\(uma\)"):
-        load(HEAD + "publish(a, s, o(pub)).\nforget(uma, x(uma)).\n")
-    assert load(HEAD + "publish(a, s, o(pub)).\nforget(uma).\n").forgotten
+def test_one_variable_can_be_forgotten_alone():
+    network = Network.from_spec(load(HEAD + "publish(a, s, o(pub)).\nforget(uma, x(uma)).\n"))
+    table = {"t": pa.table({"id": ["uma", "eve"], "x": [1.0, 2.0]})}
+    values = network.evaluate(without_forgotten(network.spec, table))
+    assert values.column("x(P)").tolist() == [2.0, 7.0]  # eve, and what missing/2 says for uma
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,15 @@ from sfumato.centres.node import Account, Offer, Seat, Verify
 from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
+from sfumato.core.waits import within
 from sfumato.errors import CentreError, InputError, MessageError, RoundFailedError, SfumatoError
 
 __all__ = ["Institution", "centre_app", "coordinate_with_flower", "respond"]
 
 _RECORD = "sfumato"
 _POLL_SECONDS = 0.2
+#: Beyond the time of a step, for the grid itself.
+_GRID_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,11 @@ class _FlowerCoordination:
         asked: set[int] = set()
         waiting: set[str] = set()
         while not self._everybody_is_here() and time.monotonic() < deadline:
-            new = [node for node in self._grid.get_node_ids() if node not in asked]
+            new = [node for node in self._answered(self._grid.get_node_ids) if node not in asked]
             asked.update(new)
-            offer = Frame({"kind": "round"}, Offer.of(self.round).to_bytes())
-            waiting.update(self._grid.push_messages([self._message(node, offer) for node in new]) if new else ())
-            for reply in self._grid.pull_messages(waiting) if waiting else ():
+            offers = [self._message(node, Frame({"kind": "round"}, Offer.of(self.round).to_bytes())) for node in new]
+            waiting.update(self._answered(lambda sent=offers: self._grid.push_messages(sent)) if new else ())
+            for reply in self._answered(lambda: self._grid.pull_messages(waiting)) if waiting else ():
                 waiting.discard(reply.metadata.reply_to_message_id)
                 self._let_in(reply)
             time.sleep(_POLL_SECONDS)
@@ -178,6 +181,14 @@ class _FlowerCoordination:
         body = write_json(outcome.to_dict())
         self._exchange(dict.fromkeys(self._members, Frame({"kind": "outcome"}, body)))
 
+    def _answered(self, call: Callable[[], Iterable[Any]]) -> list[Any]:
+        """What the grid hands over; nothing where it does not answer: its own calls try again for ever, and a step to
+        which nobody answers ends the round as it should."""
+        try:
+            return list(within(self.round.step_seconds + _GRID_SECONDS, call))
+        except TimeoutError:
+            return []
+
     @staticmethod
     def _message(node: int, frame: Frame) -> Any:
         app_module, _ = _flower()
@@ -189,7 +200,8 @@ class _FlowerCoordination:
         """Asks the nodes and waits for their answers, or as long as the round allows; a text says what is wrong."""
         messages = [self._message(node, frame) for node, frame in frames.items()]
         answers: dict[int, Message | str] = {}
-        for reply in self._grid.send_and_receive(messages, timeout=self.round.step_seconds):
+        step = self.round.step_seconds
+        for reply in self._answered(lambda: self._grid.send_and_receive(messages, timeout=step)):
             node = reply.metadata.src_node_id
             answers[node] = "broke off" if reply.has_error() else _read(reply.content)
         return answers

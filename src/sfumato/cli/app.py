@@ -7,7 +7,6 @@ Not here: any logic. Errors of the one tree are printed here, in one place.
 
 from __future__ import annotations
 
-import gc
 import shlex
 import sys
 import warnings
@@ -161,6 +160,7 @@ def plan(
     size: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
+    at: Annotated[int | None, typer.Option("--at", help="The step to plan, of a study with steps.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Plan again whenever the file changes, until Ctrl-C.")] = False,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
@@ -171,11 +171,12 @@ def plan(
     console, sizes = Console(), read_sizes(size)
 
     def once() -> None:
-        made = plan_study(study, data, sizes)
+        made = plan_study(study, data, sizes, at)
         if out is not None:
             write_new(out, made.to_json())
         show_plan(made, console, aims_of(made, sizes))
         words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
+        words += ["--at", str(at)] if at is not None else []
         console.print(f"Next: {shlex.join(words)}", markup=False, highlight=False, soft_wrap=True)
 
     if watch:
@@ -204,6 +205,10 @@ def run(
     size: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
+    at: Annotated[int | None, typer.Option("--at", help="The step to publish, of a study with steps.")] = None,
+    forgotten: Annotated[
+        Path | None, typer.Option(help="A list of forget lines that stays with the data and in no published file.")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="Who evaluates the tables: local, dask, or a scheduler such as tcp://host:8786.")
     ] = "local",
@@ -231,6 +236,8 @@ def run(
             dry_run=dry_run,
             resume=resume,
             sizes=read_sizes(size),
+            at=at,
+            forgotten=forgotten,
             engine=engine,
             tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
             stage=status.update,
@@ -248,11 +255,53 @@ def run(
 
 
 @app.command()
+def steps(
+    study: Annotated[Path, typer.Argument(help="A study file with steps.")],
+    data: Annotated[Path, typer.Option(help="Folder with the tables the study's sources name.")],
+    ledger: Annotated[
+        Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file; default: beside the data.")
+    ] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(help="What this person's data are already part of, and what holds from now on.")
+    ] = None,
+) -> None:
+    """Say what was published at which step, what is left, and whether the next step fits. Nothing is spent."""
+    from sfumato.cli.steps import run_steps
+
+    print(run_steps(study, data, ledger, size, person), end="")
+
+
+@app.command()
+def view(
+    folder: Annotated[Path, typer.Argument(help="A folder written by run.")],
+    study: Annotated[Path, typer.Option(help="The study of the folder.")],
+    data: Annotated[Path, typer.Option(help="Folder with the private tables: whoever can read them may ask.")],
+    person: Annotated[str | None, typer.Option(help="Give this person what is theirs (personal_rv).")] = None,
+    observer: Annotated[str | None, typer.Option(help="Give this observer what it knows exactly.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A new CSV file that only you can read; never in FOLDER.")
+    ] = None,
+    forgotten: Annotated[Path | None, typer.Option(help="The list of forget lines that was run with.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file; default: beside the data.")
+    ] = None,
+) -> None:
+    """Give a person, or an observer, what is theirs exactly, from the private tables. Nothing of it is published."""
+    from sfumato.cli.view import run_view
+
+    print(run_view(folder, study, data, person, observer, out, forgotten, ledger), end="")
+
+
+@app.command()
 def explain(
     file: Annotated[Path, typer.Argument(metavar="PLAN", help="plan.json, a folder written by run, or a study file.")],
     reader: Annotated[
         str, typer.Option("--for", help="LAWYER, ANALYST or SUBJECT, or the name of one of the study's observers.")
     ] = "ANALYST",
+    at: Annotated[int | None, typer.Option("--at", help="The step, of a study file with steps.")] = None,
 ) -> None:
     """Say in words what each observer will see, what they could still learn, and what else was considered."""
     from sfumato.evidence.explain import explain as explain_plan
@@ -260,7 +309,7 @@ def explain(
     from sfumato.run.study_file import plan_study
 
     if file.suffix == ".pl":
-        made = plan_study(file, None, {})
+        made = plan_study(file, None, {}, at)
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
     print(explain_plan(made, reader, file if file.is_dir() else None), end="")
@@ -347,10 +396,7 @@ def calibrate(
 
 
 def main() -> None:
-    """Entry point: errors of the one tree become one readable message and exit code 1."""
-    # Modules live for ever: looking through them for garbage was a tenth of the time of a short command.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    """The command: errors of the one tree become one readable message and exit code 1."""
     # A warning about a cell is for whoever sits here, and may not end the command: that would tell others of the cell.
     warnings.simplefilter("default", UndeclaredCellWarning)
     try:

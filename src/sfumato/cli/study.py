@@ -19,6 +19,7 @@ from rich.text import Text
 
 from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.plan import Plan
+from sfumato.plan.sentences import history_sentences
 from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
@@ -66,6 +67,8 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
+    for sentence in history_sentences(plan):
+        console.print(sentence, markup=False, highlight=False)
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)

@@ -16,6 +16,8 @@ __all__ = ["at_least_zero", "number", "positive", "probability", "round_down", "
 
 def number(value: object, name: str) -> float:
     """`value` as a finite float."""
+    if type(value) is float and math.isfinite(value):  # nearly always: asking for Real takes ten times as long
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise PrivacyParameterError(f"{name} must be a number, not {type(value).__name__}. Nothing was spent.")
     try:

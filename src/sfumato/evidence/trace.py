@@ -169,7 +169,7 @@ def find_result(result: str, folder: Path | None) -> tuple[Path, str, str | None
 
 def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network:
     """The network of the study a plan was made from; another study is refused."""
-    spec = load(study)
+    spec = load(study, plan.extras.get("step"))
     if spec.digest != plan.study_digest:
         raise InputError(
             f"{study.name} is not the study this plan was made from: its text has another digest. Give the study as it "
@@ -286,7 +286,7 @@ def _later(person: str, spec: Spec | None) -> Iterator[str]:
             f"{line} in the study leaves the rows of {person} out of every later run. Give --study to see whether it "
             "is there."
         )
-    elif person in forgotten_names(spec):
+    elif person in forgotten_names(spec.forgotten):
         yield from _wrapped(f"The study says {line} Its later runs leave the rows of {person} out before computing.")
     else:
         yield from _wrapped(f"The study does not say {line} Until it does, later runs use the rows of {person} again.")

@@ -20,6 +20,7 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
+from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
@@ -54,7 +55,7 @@ def verify_folder(
         sentence = "No certificate covers these files: anybody could have written or changed them."
         checks.append(Check(", ".join(rest), True, sentence))
     if study is not None and plan is not None:
-        checks.extend(verify_plan(plan, network_of(study, tables)))
+        checks.extend(verify_plan(plan, network_of(load(study, plan.extras.get("step")), tables)))
     return tuple(checks)
 
 

@@ -22,6 +22,7 @@ from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
 from sfumato.lang.short import written_out
 from sfumato.lang.spec import Spec
+from sfumato.lang.steps import shared_out, unfolded
 from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
 
@@ -32,9 +33,10 @@ _BLOCKING = frozenset(
 )
 
 
-def load(path_or_text: str | os.PathLike[str]) -> Spec:
+def load(path_or_text: str | os.PathLike[str], at: int | None = None) -> Spec:
     """The Spec of a study file, or of a study's text: a string with a line break, a parenthesis or a final full stop.
 
+    `at` is a step of a study that has steps (lang/steps.py): the Spec is then what holds and is published at it.
     Raises StudyError, which carries every problem with its place. Warnings stay in `Spec.problems`.
 
     >>> load("random(age(P)) :- paitent(P). patient(uma).")
@@ -44,7 +46,7 @@ def load(path_or_text: str | os.PathLike[str]) -> Spec:
     text:1:19: error: paitent/1 is called here and defined nowhere [unknown-predicate]
     ...
     """
-    spec, problems = examine(path_or_text)
+    spec, problems = examine(path_or_text, at=at)
     errors = tuple(problem for problem in problems if problem.severity == "error")
     if errors or spec is None:
         number = f"{len(errors)} error" + ("s" if len(errors) != 1 else "")
@@ -53,16 +55,16 @@ def load(path_or_text: str | os.PathLike[str]) -> Spec:
 
 
 def examine(
-    path_or_text: str | os.PathLike[str], limits: Limits | None = None
+    path_or_text: str | os.PathLike[str], limits: Limits | None = None, at: int | None = None
 ) -> tuple[Spec | None, tuple[Problem, ...]]:
     """Everything that can be said about a study: the Spec, if there are clauses at all, and all problems in order."""
     text, path, problem = _text(path_or_text)
     if problem is not None:
         return None, (problem,)
-    return _examine(text, path, limits)
+    return _examine(text, path, limits, at)
 
 
-def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, tuple[Problem, ...]]:
+def _examine(text: str, path: str | None, limits: Limits | None, at: int | None) -> tuple[Spec, tuple[Problem, ...]]:
     name = Path(path).stem if path else "study"
     clauses, problems = read(text, Path(path).name if path else "text")
     found = list(problems)
@@ -71,10 +73,13 @@ def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, 
         found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
     clauses, complaints = written_out(_as_cpd(clause) for clause in clauses)
     found += complaints
+    every, (clauses, steps, complaints) = clauses, unfolded(clauses, at)
+    found += complaints
     declared, complaints = declare(clauses)
     found += complaints
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    spec = Spec(name, path, text, digest, **declared.fields(), clauses=clauses)
+    if at is not None:
+        declared.requirements = shared_out(declared.requirements, steps, every)
+    spec = Spec(name, path, text, _digest(text, at), **declared.fields(), steps=steps, step=at, clauses=clauses)
     found += check_safety(clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.
@@ -83,6 +88,12 @@ def _examine(text: str, path: str | None, limits: Limits | None) -> tuple[Spec, 
     ordered = gathered(found)
     warnings = tuple(one for one in ordered if one.severity == "warning")
     return dataclasses.replace(spec, problems=warnings), ordered
+
+
+def _digest(text: str, at: int | None) -> str:
+    """Of the text, and of the step that is asked for: what is planned for one step is no plan of another."""
+    whole = text if at is None else f"{text}\0step {at}"
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _text(path_or_text: str | os.PathLike[str]) -> tuple[str, str | None, Problem | None]:

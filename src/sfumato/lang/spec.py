@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.correlated import Correlated
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -28,6 +29,7 @@ from sfumato.questions.registry import QUESTIONS
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
+    from sfumato.lang.steps import Step
 
 __all__ = [
     "DATABASE_ENDINGS",
@@ -167,12 +169,18 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """privacy_requirement(Name, Dataset, Metric): one budget towards one observer."""
+    """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
+
+    Of a study with steps `guarantee` is the share of the step that is asked for, and `whole` the promise about all
+    `shares` of them.
+    """
 
     name: Term
     observer: str
     dataset: str
     guarantee: Guarantee
+    whole: Guarantee | None = field(default=None, kw_only=True)
+    shares: int = field(default=1, kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -247,9 +255,10 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """forget(Individual): rows that must not be read again."""
+    """forget(Individual): rows that must not be read again; forget(Individual, RV): one cell of them."""
 
     individual: Term
+    variable: Term | None = None
     position: Position | None = field(default=None, compare=False)
 
 
@@ -366,6 +375,7 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
@@ -376,6 +386,9 @@ class Spec:
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
+    steps: tuple[Step, ...] = ()
+    #: The step that is asked for; None where everything holds at once.
+    step: int | None = None
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     clauses: tuple[Clause, ...] = field(default=(), compare=False, repr=False)
     #: What was derived, by its facts: the check, the network and a second plan ask for the same.

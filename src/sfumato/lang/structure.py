@@ -95,6 +95,7 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
+    yield from _forgotten_cells(spec, text)
     yield from _several_rows(spec, text)
     yield from _numbered(spec, text)
     yield from _chosen_by_value(spec, text)
@@ -120,6 +121,21 @@ def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Write rows_per_person({column.table}, {number}). (a fair sample of each person's rows), "
                 f"rows_per_person({column.table}, {number}, last(column)). or each_person({column.table}, mean).",
             )
+
+
+def _forgotten_cells(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+    """What is forgotten of a person is a cell of a private table: only cells are read."""
+    for one in spec.forgotten:
+        cells = [c for c in spec.columns if one.variable is not None and match(c.atom, one.variable) is not None]
+        if one.variable is None or any(c.table not in spec.public_tables for c in cells):
+            continue
+        yield _problem(
+            "forget",
+            f"{show(one.variable)} is no cell of a private table, and only what is read can be forgotten",
+            one.position,
+            text.get(one.position, "") if one.position else "",
+            f"Forget the cells it is computed from, or the whole person: forget({show(one.individual)}).",
+        )
 
 
 def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -264,7 +280,7 @@ def _requirement_names(spec: Spec) -> Iterator[Problem]:
                 f"Declare it: privacy_requirement({show(wanted)}, Dataset, dp(Epsilon, Delta)).",
                 nearest(show(wanted), (show(name) for name in known)),
             )
-    for requirement in spec.requirements:
+    for requirement in spec.requirements if spec.step is None else ():  # another step refers to it
         if requirement.position and not any(match(wanted, requirement.name) is not None for wanted in used):
             yield _problem(
                 "unused-requirement",

@@ -54,6 +54,7 @@ STATIC = {
     "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
+    "correlated/3": "correlated(Dataset, group(H, lives_in(P, H)), at_most(K))",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
@@ -84,8 +85,11 @@ STRUCTURAL = {
 #: Questions over individuals, as their own forms say (questions/).
 AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in question.form.texts.items()}
 
-#: One line that stands for several (lang/short.py).
-SHORT = {"table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])"}
+#: Lines that stand for others (lang/short.py, lang/steps.py).
+SHORT = {
+    "table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])",
+    "step/2": "step(N, publish(Name)), step(N, reveal(Observer, rv(P))) :- conditions or step(N, forget(Individual))",
+}
 
 DECLARATIONS = {**SHORT, **STATIC, **STRUCTURAL, **AGGREGATES}
 
@@ -95,6 +99,8 @@ METRICS = {
     "renyi_dp/2": "renyi_dp(Alpha, Epsilon)",
     "gdp/1": "gdp(Mu)",
     "zcdp/1": "zcdp(Rho)",
+    "pufferfish/1": "pufferfish(Epsilon)",
+    "pufferfish/2": "pufferfish(Epsilon, Delta)",
 }
 
 #: What a CPF may be made of beside numbers and parents.

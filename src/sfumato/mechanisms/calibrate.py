@@ -6,7 +6,10 @@ Out:  ε such that every ε-DP mechanism has it.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.mechanisms.mechanism import unreachable
 
 __all__ = ["largest_pure_epsilon"]
@@ -24,14 +27,21 @@ def largest_pure_epsilon(guarantee: Guarantee) -> float:
     match guarantee:
         case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
             return eps
+        case Pufferfish():
+            return guarantee.largest_pure()
         case NoGuarantee():
             raise unreachable(guarantee, "Pure noise", "Ask for PureDP(eps).")
+    if (found := _bisected(guarantee)) == 0:
+        raise unreachable(guarantee, "Pure noise", "Ask for PureDP(eps).")
+    return found
+
+
+@lru_cache(maxsize=256)  # a plan asks for the promise of every publication, and again for every kind of noise
+def _bisected(guarantee: Guarantee) -> float:
     low, high = 0.0, 1.0
     while PureDP(high).implies(guarantee) is True and high < 1e3:
         low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if PureDP(middle).implies(guarantee) is True else (low, middle)
-    if low == 0:
-        raise unreachable(guarantee, "Pure noise", "Ask for PureDP(eps).")
     return low

@@ -20,6 +20,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
@@ -53,6 +54,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
+        check_members(room, spec)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
@@ -265,7 +267,28 @@ def _groups(spec: Spec, done: _Pass, shared: Mapping[str, Node]) -> list[Group]:
     _check_cells(spec, done, nodes.values())
     if not nodes and done.symbol is None:
         return []
-    return [Group(name, done.alike.facts, done.symbol, tuple(nodes.values()), done.alike.key)]
+    whose = done.grounding.personal
+    own = dict.fromkeys(show(masked(cell, done.mask)) for person, cell in whose if person == done.symbol)
+    return [
+        Group(
+            name,
+            done.alike.facts,
+            done.symbol,
+            tuple(nodes.values()),
+            done.alike.key,
+            _known(done, nodes),
+            tuple(one for one in own if one in nodes),
+        )
+    ]
+
+
+def _known(done: _Pass, nodes: Mapping[str, Node]) -> tuple[tuple[str, str], ...]:
+    """Who knows which cells of these individuals exactly: by public facts alone, so it may shape the plan."""
+    if done.symbol is None:
+        return ()
+    others = [one for one in done.grounding.observations if not is_own(one)]
+    found = [(called(one.observer), show(masked(one.variable, done.mask))) for one in others]
+    return tuple(dict.fromkeys((who, cell) for who, cell in found if cell in nodes and nodes[cell].reads_data))
 
 
 def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:

@@ -11,10 +11,12 @@ DuckDB as here: a minimum and a clip of it give the other argument and the upper
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -170,15 +172,25 @@ def _poisson_at_least(values: Sequence[Numbers]) -> Numbers:
 
 def _by_terms(count: int, rate: Numbers) -> Numbers:
     """Rates up to the count: the terms from the count on, which only fall. Beyond: one minus those before it."""
-    term, before = np.exp(-rate), np.zeros_like(rate)
-    for number in range(count):
-        before = before + term
-        term = term * (rate / (number + 1))
-    falling, from_here = np.minimum(rate, count), np.zeros_like(rate)
-    for number in range(count + 1, count + 20 + 10 * math.isqrt(count)):  # what is left out is below the last digit
-        from_here = from_here + term
-        term = term * (falling / number)
+    if not count:
+        return np.ones_like(rate)
+    nothing = np.exp(-rate)
+    before = nothing * _polynomial(rate, [1 / math.factorial(number) for number in range(count)])
+    exactly = nothing * rate**count / math.factorial(count)
+    later = itertools.accumulate(  # to the first that is below the last digit
+        (count / number for number in range(count + 1, count + 20 + 10 * math.isqrt(count))), mul, initial=1.0
+    )
+    from_here = exactly * _polynomial(np.minimum(rate, count) / count, list(later))
     return np.where(rate > count, 1.0 - before, from_here)
+
+
+def _polynomial(at: Numbers, coefficients: Sequence[float]) -> Numbers:
+    """Coefficients from the lowest power on. In place: planning spends its time here."""
+    value = np.full_like(at, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        value *= at
+        value += coefficient
+    return value
 
 
 def _by_gamma(count: Numbers, rate: Numbers) -> Numbers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,7 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
-from sfumato.lang.spec import Column, Publication, Spec
+from sfumato.lang.spec import EVERYONE, Column, Publication, Spec
 from sfumato.lang.term import Position, Term
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
@@ -104,6 +105,15 @@ class Group:
     representative: Term | None
     nodes: tuple[Node, ...]
     key: str | None = None
+    #: (observer, cell) of observe and reveal lines that hold for everybody of this structure, but for one's own.
+    known: tuple[tuple[str, str], ...] = ()
+
+    #: What belongs to each of these individuals by personal_rv.
+    personal: tuple[str, ...] = ()
+
+    def known_to(self, observer: str) -> frozenset[str]:
+        """The cells that an observer knows exactly of every individual here."""
+        return frozenset(cell for other, cell in self.known if other in (observer, EVERYONE))
 
     def node(self, name: str) -> Node | None:
         """The node of that name, if this structure has it."""
@@ -172,7 +182,7 @@ class Network:
         """The digest of the study's text."""
         return self.spec.digest
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Node | AggregateNode, ...]:
         """Every node name once, parents before children; the first group that has a node stands for the others."""
         found: dict[str, Node | AggregateNode] = {}
@@ -180,7 +190,7 @@ class Network:
             found.setdefault(node.name, node)
         return _ordered(found)
 
-    @property
+    @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """(parent, child) pairs."""
         known = {node.name for node in self.nodes}

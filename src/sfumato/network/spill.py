@@ -48,7 +48,7 @@ class SpillFolder:
         fresh = self.path / "new"
         self._lock: IO[bytes] = fresh.open("wb")
         if fcntl is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody else knows the file yet
         # Under its name the lock is never seen free while its process lives.
         fresh.rename(self.path / _LOCK)
 

@@ -11,7 +11,7 @@ memory goes to a private folder that is removed (network/spill.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["NUMBERS", "TEXT", "TableLayout", "TableRoom", "layout_of", "plain_type"]
 
 Answer = TypeVar("Answer")
+
+#: Rows that are looked at together where a whole table is not.
+_BATCH = 200_000
 
 #: The type of a column of a CSV file: text that may be meant as a number.
 TEXT = "TEXT"
@@ -193,6 +196,12 @@ class TableRoom:
     def arrow(self, query: str) -> pa.Table:
         """Run one query of ours and give an Arrow table."""
         return self._guarded(lambda: self.connection.sql(query).to_arrow_table())
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Run one query of ours and give its rows a part at a time, never all of them."""
+        reader = self._guarded(lambda: self.connection.sql(query).to_arrow_reader(_BATCH))
+        while (batch := self._guarded(lambda: next(reader, None))) is not None:
+            yield batch
 
     def _guarded(self, action: Callable[[], Answer]) -> Answer:
         import duckdb

@@ -172,7 +172,7 @@ def _observer(plan: Plan, network: Network, observer: str, requests: list[Reques
     answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
     for index, group in enumerate(network.groups):
         own = [draw for draw in draws if draw.group == index]
-        template = template_of(network, group, numbers) if numbers else None
+        template = template_of(network, group, numbers, observer) if numbers else None
         if template is not None:
             yield from _numbers(own, template, [n for n in numbers if n in template.order], observer)
         elif any(not isinstance(draw, SampleDraw) for draw in own):
@@ -273,7 +273,7 @@ def _is_stated(sensitivity: float, least: float) -> bool:
 
 def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], observer: str) -> Iterator[Finding]:
     linear = [draw for draw in draws if isinstance(draw, LinearDraw)]
-    if linear:
+    if linear and not template.observed:
         alone = all(draw.candidate == linear[0].candidate for draw in linear)
         alone = alone and not any(isinstance(draw, Draw) for draw in draws)
         seen = set(observed) <= set(linear[0].candidate.outputs)
@@ -286,7 +286,7 @@ def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], 
             yield _found(f"{observer}: {draw.node}", fine and private, "inputs and their ranges are the study's")
         return
     cut = frozenset(draw.node for draw in draws if isinstance(draw, Draw))
-    covered = is_cut(cut, template.parents, template.private, observed)
+    covered = not linear and is_cut(cut, template.parents, template.hidden, observed)
     yield _found(f"{observer}: {', '.join(observed)}", covered, "noise lies on every way from private data")
     for draw in draws:
         if isinstance(draw, Draw):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sfumato.core import Adjacency
@@ -75,7 +76,7 @@ class Draw:
     def event(self) -> Event:
         return self.mechanism().event()
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Of one number."""
         return self.mechanism().error()
@@ -85,7 +86,7 @@ class Draw:
         """Whether its noise is measured by the sum norm."""
         return self.kind.pure
 
-    @property
+    @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
         return self.kind.noise(self.scale, self.variance)

@@ -49,7 +49,9 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     observed = tuple(weights)
     slopes = template.squared_slopes(observed)
     found = []
-    for cut in enumerate_cuts(template.parents, template.private, observed):
+    for cut in enumerate_cuts(template.parents, template.hidden, observed):
+        if template.observed and _is_nested(template, cut):
+            continue  # what is published are the noisy nodes themselves, each with its own error
         sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
         if not all(math.isfinite(one.value) for one in sensitivity.values()):
             continue
@@ -72,6 +74,10 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     if not found:
         raise PlanError(_unbounded(template, observed))
     return tuple(sorted(found, key=lambda candidate: (candidate.total, len(candidate.cut))))
+
+
+def _is_nested(template: Template, cut: frozenset[str]) -> bool:
+    return any(cut & set(template.ancestors(node)[:-1]) for node in cut)
 
 
 def _sensitivity(template: Template, node: str, cut: frozenset[str]) -> Sensitivity:

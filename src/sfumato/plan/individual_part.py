@@ -252,7 +252,9 @@ def choose_part(
             "was spent."
         )
     cuts_allowed = allowed - {CORRELATED}
-    linear = linear_candidate(template, weights) if draw_law(noise).correlates and CORRELATED in allowed else None
+    # An observer who knows some of the inputs gets noisy nodes and puts the answer together (docs/proofs/observers.md).
+    answers = draw_law(noise).correlates and CORRELATED in allowed and not template.observed
+    linear = linear_candidate(template, weights) if answers else None
     if not cuts_allowed and linear is None:
         raise PlanError(
             f"{', '.join(weights)}: input, output and cut are forbidden, and correlated noise is for two or more "

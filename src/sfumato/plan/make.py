@@ -21,6 +21,7 @@ from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.spec import Spec
+from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
@@ -105,6 +106,7 @@ def _planned(
     strategies: Sequence[Strategy],
 ) -> Plan:
     network = network_of(spec_or_network, tables)
+    _check_step(network.spec)
     requests = requests_of(network)
     settled: list[Mixed] = []
     assumptions: list[str] = []
@@ -128,6 +130,19 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _check_step(spec: Spec) -> None:
+    """One step is planned at a time: what may be published next follows from what was."""
+    if not spec.steps or any(step.number == spec.step and step.publishes is not None for step in spec.steps):
+        return
+    publishing = sorted({step.number for step in spec.steps if step.publishes is not None})
+    steps = ", ".join(map(str, publishing)) or "none"
+    asked = f"step {spec.step} publishes nothing" if spec.step is not None else "the study has steps"
+    raise PlanError(
+        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)). Steps that publish: "
+        f"{steps}. Nothing was planned and nothing was spent."
+    )
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
@@ -156,7 +171,7 @@ def _check_derived(plan: Plan, network: Network) -> None:
         )
 
 
-def _statements(network: Network) -> dict[str, list[Any]]:
+def _statements(network: Network) -> dict[str, Any]:
     """What the study says about whose a variable is and who learns it exactly, for who reads the plan."""
     moved = frozenset().union(*(touched(network, dataset.name) for dataset in network.spec.datasets))
     said: dict[str, list[Any]] = {
@@ -164,7 +179,17 @@ def _statements(network: Network) -> dict[str, list[Any]]:
         "instances": list(network.instances),
         "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
     }
-    return {word: found for word, found in said.items() if found}
+    found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
+    return found | _history(network.spec)
+
+
+def _history(spec: Spec) -> dict[str, Any]:
+    """Which step this is, and of how many each promise is shared out over."""
+    if spec.step is None:
+        return {}
+    asked = [one for one in spec.requirements if one.whole is not None and one.shares]
+    promised = {show(one.name): [one.shares, str(one.whole)] for one in asked}
+    return {"step": spec.step, "shares": promised}
 
 
 def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, PureDP
+from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Publication, Requirement
 from sfumato.lang.term import Compound, Term, indicator, match, show
@@ -79,7 +79,7 @@ class Request:
 
 
 def is_pure(guarantee: Guarantee) -> bool:
-    return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0)
+    return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP | Pufferfish) and guarantee.delta_ == 0)
 
 
 def asked_of(node: AggregateNode) -> Question:
@@ -195,6 +195,7 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
         _check_named(network, request)
         if request.of_individuals:
             _check_rows(network, request)
+            _check_known(network, request)
     _check_people(network, {request.requirement.dataset for request in requests})
     _check_columns(network)
 
@@ -234,6 +235,21 @@ def _check_rows(network: Network, request: Request) -> None:
                     f"{request.position}{request.name} shows {name}, of which one individual may have several rows in "
                     f"{node.row_table}. Publish an aggregate of it, or keep one row with "
                     f"rows_per_person({node.row_table}, 1). Nothing was planned and nothing was spent."
+                )
+
+
+def _check_known(network: Network, request: Request) -> None:
+    """No promise is stated about what its observer knows exactly."""
+    for group in network.groups:
+        for name in request.nodes:
+            template = template_of(network, group, [name], request.observer)
+            if template is not None and template.private and not template.hidden:
+                known = ", ".join(sorted(template.observed))
+                raise PlanError(
+                    f"{request.position}{request.observer} learns {known} exactly, by an observe or reveal line, and "
+                    f"with it {name}: {show(request.requirement.name)} cannot promise anything about it. Take "
+                    f"{request.name} out (sfumato view gives {request.observer} the exact values), or take the observe "
+                    "line out. Nothing was planned and nothing was spent."
                 )
 
 
@@ -325,12 +341,21 @@ def _joined(first: Request, second: Request) -> Request:
     )
 
 
-def template_of(network: Network, group: Group, observed: Iterable[str]) -> Template | None:
-    """What one individual of the group computes up to the observed nodes; None if the group has none of them."""
+def template_of(
+    network: Network, group: Group, observed: Iterable[str], observer: str | None = None
+) -> Template | None:
+    """What one individual of the group computes up to the observed nodes; None if the group has none of them.
+
+    For an observer it says which of the cells behind them this observer knows exactly.
+    """
     found: dict[str, Node] = {node.name: node for node in network.shared}
     found.update({node.name: node for node in group.nodes})
     targets = [name for name in observed if name in found]
-    return _template(found, targets, {}) if targets else None
+    if not targets:
+        return None
+    template = _template(found, targets, {})
+    known = template.private & group.known_to(observer) if observer is not None else frozenset()
+    return replace(template, observed=known) if known else template
 
 
 def sample_answers(network: Network, group: Group, node: Node) -> tuple[Template, SampleCandidate]:

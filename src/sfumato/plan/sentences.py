@@ -14,8 +14,9 @@ from sfumato.lang.spec import EVERYONE
 from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned
+from sfumato.plan.request import template_of
 
-__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -48,9 +49,36 @@ def exact_sentences(plan: Plan, observers: Collection[str] | None = None) -> tup
     )
 
 
+def history_sentences(plan: Plan) -> tuple[str, ...]:
+    """Of a step of a history: over how many steps each promise is shared out, and what all of them together keep."""
+    used = {planned.requirement for planned in plan.publications}
+    return tuple(
+        f"This is step {plan.extras['step']} of a history. {name} promises {whole} about everything that its {shares} "
+        f"step{'s' if shares != 1 else ''} publish{'es' if shares == 1 else ''} together; what is stated here is this "
+        "release's share of it."
+        for name, (shares, whole) in plan.extras.get("shares", {}).items()
+        if name in used
+    )
+
+
+def _known(planned: Planned, network: Network) -> tuple[str, ...]:
+    """Where an observer knows some of the cells behind what it is shown: what the file holds, and what it is for."""
+    names = [seen.node for seen in planned.seen] if planned.listed else []
+    templates = [template_of(network, group, names, planned.observer) for group in network.groups]
+    known = sorted(frozenset().union(*(one.observed for one in templates if one is not None)))
+    if not known or not planned.cut:
+        return ()
+    cells, noisy, shown = ", ".join(known), ", ".join(planned.cut), ", ".join(dict.fromkeys(names))
+    return (
+        f"{planned.observer} knows {cells} exactly, so no noise is spent on it: the file holds {noisy} with noise, and "
+        f"{planned.observer} computes {shown} from it and from what it knows, as sfumato view does. The error stated "
+        "is that of the result.",
+    )
+
+
 def with_meaning(planned: Planned, network: Network) -> Planned:
     """The publication with all that must be known to read it; it stays in the plan's file, which has no network."""
-    listed = (LISTED,) if planned.listed else ()
+    listed = (*((LISTED,) if planned.listed else ()), *_known(planned, network))
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
     return dataclasses.replace(planned, about=(*listed, *meaning, *((NONNEGATIVE,) if moved else ())))

@@ -255,13 +255,13 @@ class Settling:
             for request in own
             for name in request.nodes
         }
-        key = (index, tuple(weights))
+        observer, group = asked[0].observer, self.network.groups[index]
+        key = (index, (*weights, *sorted(group.known_to(observer))))
         if key not in self.templates:
-            self.templates[key] = template_of(self.network, self.network.groups[index], weights)
+            self.templates[key] = template_of(self.network, group, weights, observer)
         template = self.templates[key]
         if template is None:
             return []
-        observer = asked[0].observer
         budget = self._total(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
         wished, allowed = wished_of(own), allowed_of(own)

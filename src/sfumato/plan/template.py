@@ -64,8 +64,15 @@ class Template:
     private: frozenset[str]
     order: tuple[str, ...]
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Private inputs that the observer knows exactly by an observe or reveal line.
+    observed: frozenset[str] = frozenset()
     #: What was computed once, by its question: many cuts and every kind of noise ask the same.
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Private inputs that the observer does not know: what noise must lie in front of."""
+        return self.private - self.observed
 
     @cached_property
     def touched(self) -> frozenset[str]:

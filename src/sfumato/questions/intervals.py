@@ -47,11 +47,11 @@ class NoiseLaw:
     gaussian: float = 0.0
     laplace: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def variance(self) -> float:
         return self.gaussian + 2 * math.fsum(scale**2 for scale in self.laplace)
 
-    @property
+    @cached_property
     def deviation(self) -> float:
         return math.sqrt(self.variance)
 
@@ -141,9 +141,11 @@ def _numeric_support(laws: Sequence[NoiseLaw], directions: Numbers) -> Numbers:
         for scale in law.laplace:
             phi /= 1 + (scale * reach) ** 2
     height = np.full((len(directions), 1), NORMAL_95)
+    falling = phi / t
     for _ in range(_NEWTON):
-        inside = _STEP / math.pi * height[:, 0] + 2 * _STEP / math.pi * np.sum(np.sin(height * t) / t * phi, axis=1)
-        density = _STEP / math.pi + 2 * _STEP / math.pi * np.sum(np.cos(height * t) * phi, axis=1)
+        angle = height * t
+        inside = _STEP / math.pi * (height[:, 0] + 2 * np.einsum("ij,ij->i", np.sin(angle), falling))
+        density = _STEP / math.pi * (1 + 2 * np.einsum("ij,ij->i", np.cos(angle), phi))
         height += ((COVERAGE - inside) / density)[:, None]
     wave = np.sin(height * t) * phi
     slope = np.cos(height * t) * phi
@@ -239,16 +241,17 @@ def ratio_figures(above: Numbers, below: Numbers, law: NoiseLaw) -> list[Figure]
         root = NORMAL_95 * spread * np.sqrt(above**2 + below**2 - reach)
         ends = [(above * below + sign * root) / (below**2 - reach) for sign in (-1.0, 1.0)]
     else:
-        ends = [_inverted(above, below, law, sign) for sign in (-1.0, 1.0)]
+        ends = list(_inverted(above, below, law))
     rows = zip(values, errors, *ends, strict=True)
     return [Figure(float(v), float(e), float(low), float(high)) for v, e, low, high in rows]
 
 
-def _inverted(above: Numbers, below: Numbers, law: NoiseLaw, sign: float) -> Numbers:
-    """The end of {r: |above - r·below| <= h(r)} on one side, by bisection over the angle of (1, -r)."""
+def _inverted(above: Numbers, below: Numbers, law: NoiseLaw) -> Numbers:
+    """Both ends of {r: |above - r·below| <= h(r)}, a row each, by bisection over the angle of (1, -r)."""
     angles, heights = _heights(NoiseLaw(law.gaussian / law.variance, tuple(b / law.deviation for b in law.laplace)))
-    start = np.arctan2(above, below)
-    near, far = start.copy(), np.full_like(start, sign * math.pi / 2)
+    sign = np.array([[-1.0], [1.0]])
+    near = np.broadcast_to(np.arctan2(above, below), (2, above.size))
+    far = np.broadcast_to(sign * math.pi / 2, near.shape)
     for _ in range(60):
         middle = (near + far) / 2
         height = law.deviation * np.interp(middle, angles, heights)

@@ -4,14 +4,15 @@ In:   the tables a run reads and the column that says whose row it is; the ledge
 Out:  sources, the accounts they are bound to, and a first grant if a person asked for it.
 Not here: what is charged (ledger/ledger.py), which rows are read (network/).
 
-A source is a place (the resolved path of a file) or a content (SHA-256 of a file's bytes, or of a table in memory),
-each together with the identity column. An account is bound to every source it was charged for. So a new name for the
-dataset, for the source or for the unit, a link, a copy, another working folder or appended rows find the same account.
-A file that was both moved and changed is new to the ledger, and so is a table in memory that was a file before: it
-needs a first grant, and that is a person's act. The place and the content are written down without the column as well:
-whoever is in a file is in it by every column, so a second account for the same data needs a person who says so
-(`ledger grant … --beside`), and one study cannot have two. The ledger keeps sources as keyed hashes. Commands keep a
-list of the ledgers they charge, so that a copy in another folder, with another default ledger, finds its account too.
+A source is a place (the resolved path of a file), the bytes of a file or its rows (run/fingerprint.py), each together
+with the identity column. An account is bound to every source it was charged for. So a new name for the dataset, for the
+source or for the unit, a link, a copy, the same rows in another format or order, another working folder or appended
+rows find the same account. A table that was both moved and changed is new to the ledger: it needs a first grant, and
+that is a person's act. Sources are written down without the column as well: whoever is in a file is in it by every
+column, so a second account for the same data needs a person who says so (`ledger grant … --beside`), and one study
+cannot have two.
+The ledger keeps sources as keyed hashes. Commands keep a list of the ledgers they charge, so that a copy in another
+folder, with another default ledger, finds its account too.
 """
 
 from __future__ import annotations
@@ -26,11 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, Repeated
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
@@ -40,8 +37,8 @@ from sfumato.ledger.records import data_of
 from sfumato.network.network import Network
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
-from sfumato.network.tables import TableRoom, layout_of
-from sfumato.network.text_files import TextTable
+from sfumato.network.tables import layout_of
+from sfumato.run.fingerprint import fingerprint
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
@@ -58,7 +55,7 @@ __all__ = [
 
 #: Whether a first grant may be made: yes, no, or ask with this sentence.
 Grant = bool | Callable[[str], bool]
-_GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+_GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, Pufferfish)
 _FEW_FILES = 64
 
 
@@ -122,19 +119,17 @@ def _check_public(network: Network, tables: Mapping[str, Any]) -> None:
 
 
 def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
-    """The sources of one table: its place and its content, each with the identity column ("" for records)."""
+    """The sources of one table: its place, its bytes and its rows, each with the identity column ("" for records)."""
+    rows = f"rows\0{fingerprint(table)}\0{identity}"
     if isinstance(table, StoredRows):
-        return (f"place\0{table.place}\0{identity}", f"rows\0{_content_in_any_order(table)}\0{identity}")
-    if isinstance(table, str | os.PathLike) and Path(table).is_dir():
-        return tuple(
-            f"{source}{identity}" for source in files_sources(str(table), [str(f) for f in files_in(Path(table))])
-        )
-    if isinstance(table, str | os.PathLike):
-        path = Path(table).resolve()
-        content = hash_of(path) if path.is_file() else None
-        places = [f"place\0{path}\0{identity}"]
-        return (*places, f"bytes\0{content}\0{identity}") if content else tuple(places)
-    return (f"table\0{_content(table)}\0{identity}",)
+        return (f"place\0{table.place}\0{identity}", rows)
+    if not isinstance(table, str | os.PathLike):
+        return (rows,)
+    path = Path(table).resolve()
+    if path.is_dir():
+        files = files_sources(str(path), [str(file) for file in files_in(path)])
+        return (*(f"{source}{identity}" for source in files), rows)
+    return (f"place\0{path}\0{identity}", f"bytes\0{hash_of(path)}\0{identity}", rows)
 
 
 def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
@@ -152,55 +147,6 @@ def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _content_in_any_order(table: StoredRows) -> str:
-    """SHA-256 of a database's rows as a bag: the order in which a server hands them over is its own."""
-    rows = table.rows.table if isinstance(table.rows, TextTable) else table.rows
-    names = ", ".join(f"{len(name)}:{name}" for name in rows.column_names)
-    with TableRoom({"stored": rows}, ["stored"]) as room:
-        counted = room.run(f"SELECT count(*), sum(hash(t)::HUGEINT), bit_xor(hash(t)) FROM {room.names['stored']} AS t")
-    return hashlib.sha256(f"{names}\0{counted[0]}".encode()).hexdigest()
-
-
-def _content(table: Any) -> str:
-    """SHA-256 of a table in memory: names in their order, and every column's values whatever its chunks."""
-    digest = hashlib.sha256()
-    columns = _columns(table)
-    for name, column in columns.items():
-        digest.update(f"{len(str(name))}:{name}".encode("utf-8", "surrogateescape"))
-        _update(digest, column)
-    return digest.hexdigest()
-
-
-def _columns(table: Any) -> dict[str, Any]:
-    if isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__"):
-        try:
-            arrow: Any = (
-                table if isinstance(table, pa.Table) else pa.table(dict(table) if isinstance(table, Mapping) else table)
-            )
-            return {name: arrow[name] for name in arrow.column_names}
-        except (pa.ArrowException, TypeError, ValueError):
-            pass  # cells of several types in one column: they are read one by one below
-    if isinstance(table, Mapping):
-        return {str(name): column for name, column in table.items()}
-    if hasattr(table, "columns"):
-        return {str(name): table[name] for name in table.columns}
-    return {"": np.asarray(table)}
-
-
-def _update(digest: Any, column: Any) -> None:
-    if isinstance(column, pa.ChunkedArray | pa.Array):
-        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-            digest.update(np.asarray(column.is_valid()).tobytes())
-            digest.update(np.asarray(pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)).tobytes())
-            return
-        values = column.to_pylist()
-    else:
-        values = column.tolist() if hasattr(column, "tolist") else list(column)
-    for value in values:
-        text = repr(value).encode("utf-8", "surrogateescape")
-        digest.update(len(text).to_bytes(8, "big") + text)
-
-
 # ── costs and grants ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -214,7 +160,8 @@ def renamed(cost: Event | Repeated | Guarantee, adjacency: Adjacency) -> Event |
 def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
     """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
     kept = [one.under(cost.adjacency) for one in promises if isinstance(one, _GRANTABLE) and cost.implies(one) is True]
-    for one in (*(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
+    depending = [one for one in kept if isinstance(one, Pufferfish)]
+    for one in (*depending, *(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
         if isinstance(one, _GRANTABLE):
             return one
     pure = cost.epsilon(0.0)

@@ -54,8 +54,18 @@ def examine_study(
     spec, problems = examine(study)
     if spec is None or any(problem.severity == "error" for problem in problems):
         return spec, problems
-    found = _refusal(spec, _folder(spec, data))
-    return spec, in_order([*problems, *found])
+    steps = sorted({step.number for step in spec.steps if step.publishes is not None})
+    found = [problem for step in steps for problem in _at_step(study, step, data)]
+    if not spec.steps:
+        found = _refusal(spec, _folder(spec, data))
+    return spec, in_order(list(dict.fromkeys([*problems, *found])))
+
+
+def _at_step(study: str | os.PathLike[str], step: int, data: str | os.PathLike[str] | None) -> list[Problem]:
+    """What is wrong with one step of a study, and with nothing else of it."""
+    spec, problems = examine(study, at=step)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    return errors or (_refusal(spec, _folder(spec, data)) if spec is not None else [])
 
 
 def _folder(spec: Spec, data: str | os.PathLike[str] | None) -> Path:

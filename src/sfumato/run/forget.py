@@ -1,30 +1,58 @@
-"""People who asked to be forgotten are taken out before anything is computed.
+"""People who asked to be forgotten are taken out before anything is computed, or one cell of theirs is.
 
-In:   forget(P) lines of a study, its tables.
-Out:  the tables without their rows.
+In:   forget lines of a study and of the curator's own list, its tables.
+Out:  the tables without what is forgotten.
 Not here: what was already published from them (evidence/trace.py).
+
+Where the number of people is public (replacing one) a forgotten person keeps one empty row: absent cells are among the
+values over which every move is taken, and leaving shows in no published size. Where presence is protected (adding or
+removing one) all rows go. A forgotten cell is an absent one, as the study says by missing/2.
+Proof: docs/proofs/time_steps.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import DataError
-from sfumato.lang.spec import Spec
-from sfumato.lang.term import Compound, Number, Term, Text, indicator
+from sfumato.errors import DataError, StudyError
+from sfumato.lang.declare import declare
+from sfumato.lang.reader import read
+from sfumato.lang.spec import Forgotten, Spec
+from sfumato.lang.term import Compound, Number, Term, Text, indicator, match
 from sfumato.network.cells import equals
-from sfumato.network.tables import TableRoom
+from sfumato.network.evaluate import ID
+from sfumato.network.expression import sql_name
+from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.text_files import TextTable
 
-__all__ = ["forgotten_names", "without_forgotten"]
+__all__ = ["forgotten_names", "read_forgotten", "unlisted", "without_forgotten"]
 
 
-def forgotten_names(spec: Spec) -> frozenset[str]:
-    """Who is to be forgotten, as their identifiers stand in the tables."""
-    return frozenset(_name(entry.individual) for entry in spec.forgotten)
+def read_forgotten(path: Path) -> tuple[Forgotten, ...]:
+    """The forget lines of the curator's own list: a file that stays with the data and is no part of the study."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path.name}: the list of who is forgotten cannot be read. Nothing was read or spent."
+        ) from error
+    clauses, problems = read(text, path.name)
+    declared, more = declare(clauses)
+    others = [clause for clause in clauses if clause.head.functor != "forget" or clause.body is not None]
+    if problems or more or others:
+        place = (*problems, *more, *others)[0].position
+        message = f"{place}: a list of who is forgotten holds lines such as forget(uma). and forget(uma, age(uma))."
+        raise StudyError(f"{message} Nothing was read and nothing was spent.", (*problems, *more))
+    return tuple(declared.forgotten)
+
+
+def forgotten_names(forgotten: Sequence[Forgotten]) -> frozenset[str]:
+    """Whose rows are to be forgotten, as their identifiers stand in the tables."""
+    return frozenset(_name(entry.individual) for entry in forgotten if entry.variable is None)
 
 
 def _name(term: Term) -> str:
@@ -37,27 +65,74 @@ def _name(term: Term) -> str:
 
 
 def without_forgotten(spec: Spec, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables, rows of forgotten individuals left out wherever a column identifies an individual.
+    """The tables without forgotten people and cells, wherever a column identifies an individual.
 
     Read and compared as the evaluation does, by the text of the identifier; forget(3) also takes out 03 and 3.0.
     """
-    people = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
-    kept = dict(tables)
-    columns: dict[str, list[str]] = {}
-    for column in spec.columns:
-        if indicator(column.atom) in people and column.table in kept:
-            columns.setdefault(column.table, []).append(column.name)
-    for table, names in columns.items():
-        kept[table] = _filtered(table, kept[table], names, spec)
-    return kept
+    return {name: _kept(spec, name, table) for name, table in tables.items()}
 
 
-def _filtered(name: str, table: Any, columns: Sequence[str], spec: Spec) -> pa.Table | TextTable:
+def _kept(spec: Spec, name: str, table: Any) -> Any:
+    layout = layout_of(spec, name)
+    for dataset in spec.datasets:
+        column = layout.identity(indicator(dataset.goal))
+        if column is not None:
+            present = dataset.adjacency.relation == "replace-one"
+            table = _filtered(table, layout, column.name, spec, present)
+    return table
+
+
+def unlisted(spec: Spec, table: pa.Table) -> pa.Table:
+    """A table with a row for each individual, those of forgotten people left out."""
+    with TableRoom({"rows": table}, ["rows"]) as room:
+        gone = _gone(ID, [entry for entry in spec.forgotten if entry.variable is None])
+        ids = room.arrow(f"SELECT NOT ({gone}) AS listed FROM {room.names['rows']}")
+    return table.filter(ids["listed"])
+
+
+def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present: bool) -> pa.Table | TextTable:
+    name = layout.table
     with TableRoom({name: table}, [name]) as room:
-        room.types(name, columns)  # a column that is not there is refused by name
-        named = [same for column in columns for entry in spec.forgotten for same in _same(column, entry.individual)]
-        gone = " OR ".join(f"coalesce({same}, FALSE)" for same in named) or "FALSE"
-        return room.selected(name, f"NOT ({gone})")
+        room.types(name, [person])  # a column that is not there is refused by name
+        columns = [row[0] for row in room.run(f"DESCRIBE {room.names[name]}")]
+        whole = _gone(person, [entry for entry in spec.forgotten if entry.variable is None])
+        cells = _cells(spec, layout)
+        if layout.public:  # who is in it, and what it says of whom, is known and shapes the plan; its values go
+            cells = {one.name: f"({whole}) OR ({cells.get(one.name, 'FALSE')})" for one in layout.values}
+            whole, present = "FALSE", False
+        shown = ", ".join(
+            f"CASE WHEN {cells[column]} THEN NULL ELSE {sql_name(column)} END AS {sql_name(column)}"
+            if column in cells
+            else sql_name(column)
+            for column in columns
+        )
+        query = f"SELECT {shown} FROM {room.names[name]} WHERE NOT ({whole})"
+        if present:
+            empty = ", ".join(sql_name(c) if c == person else f"NULL AS {sql_name(c)}" for c in columns)
+            query += f" UNION ALL SELECT DISTINCT {empty} FROM {room.names[name]} WHERE {whole}"
+        rows = room.arrow(query)
+        return TextTable(rows, room.text[name]) if room.text[name] else rows
+
+
+def _cells(spec: Spec, layout: TableLayout) -> dict[str, str]:
+    """Column -> SQL that is true where its cell is forgotten."""
+    found: dict[str, list[str]] = {}
+    for entry in spec.forgotten:
+        for column in layout.values if entry.variable is not None else ():
+            bound = match(column.atom, entry.variable) if entry.variable is not None else None
+            tests = []
+            for variable, value in (bound or {}).items():
+                identity = layout.bound(variable)
+                if identity is not None:
+                    tests.append(f"({' OR '.join(_same(identity.name, value))})")
+            if bound is not None and any(layout.bound(name) is not None for name in bound):
+                found.setdefault(column.name, []).append(f"coalesce({' AND '.join(tests)}, FALSE)")
+    return {column: " OR ".join(tests) for column, tests in found.items()}
+
+
+def _gone(column: str, entries: Sequence[Forgotten]) -> str:
+    named = [same for entry in entries for same in _same(column, entry.individual)]
+    return " OR ".join(f"coalesce({same}, FALSE)" for same in named) or "FALSE"
 
 
 def _same(column: str, individual: Term) -> tuple[str, ...]:

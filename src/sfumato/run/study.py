@@ -23,9 +23,10 @@ import pyarrow as pa
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
+from sfumato.lang.spec import Forgotten
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
-from sfumato.network.evaluate import Values
+from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows, located, read_stored
@@ -34,6 +35,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.engine.engine import Engine
+from sfumato.run.history import check_order, purpose_of
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from sfumato.run.publish import Columns
     from sfumato.run.publish_base import Performed
 
-__all__ = ["Published", "Release", "read_release", "run_plan", "tables_in"]
+__all__ = ["Published", "Release", "charges_of", "read_release", "run_plan", "tables_in"]
 
 
 def tables_in(plan: Plan, folder: Path) -> dict[str, Path | StoredRows]:
@@ -69,6 +71,8 @@ def run_plan(
     engine: str | Engine = "local",
     row_key: bytes | None = None,
     grant: Grant = False,
+    forgotten: Sequence[Forgotten] = (),
+    needs: Mapping[str, Guarantee] | None = None,
     again: str = "call run_plan again with resume=True.",
     holds: Callable[[Certificate], bool] | None = None,
     stage: Callable[[str], None] = lambda name: None,
@@ -81,11 +85,13 @@ def run_plan(
     `engine` is "local", "dask" or the address of a scheduler: it evaluates the network; noise is drawn here alone.
     `row_key` decides which rows of a person with many rows are kept; without it the ledger's key does, and without a
     ledger or in a dry run a fixed one (network/rows.py).
-    `grant` lets data that has no budget yet get exactly what this plan needs: a person's decision. `again` says how to
-    finish if this is interrupted. `holds` is asked about the certificates before anything is reserved, as far as they
-    follow from the plan alone. `stage` is told what is being done, for who waits.
+    `forgotten` are forget lines beside the study's own (run/forget.py): the curator's list, in no published file.
+    `grant` lets data that has no budget yet get exactly what this plan needs, or what `needs` says by dataset (all
+    steps of a history): a person's decision. `again` says how to finish if this is interrupted. `holds` is asked about
+    the certificates before anything is reserved, as far as they follow from the plan alone. `stage` is told what is
+    being done, for who waits.
     """
-    network = _network(plan)
+    network = _remembering(_network(plan), forgotten)
     if resume and out is not None and random_state is None:
         finish(out, plan.hash, _book(ledger), again)
         if (stored := _stored(plan, out)) is not None:
@@ -100,6 +106,7 @@ def run_plan(
     stage("reading the tables")
     sources = sources_of(network, tables)
     if charged is not None and not is_waiting(out):
+        check_order(plan, charged, sources)
         _check_balance(plan, charged, sources)
     stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
@@ -109,7 +116,7 @@ def run_plan(
     def drawn(payment: Payment) -> Release:
         stage("drawing noise")
         if charged is not None:
-            _reserve(plan, charged, sources, grant, payment.reservations)
+            _reserve(plan, charged, sources, grant, needs or {}, payment.reservations)
         payment.begin()
         return _drawn_release(plan, network, values, columns, out, random_state)
 
@@ -190,6 +197,13 @@ def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None)
             )
 
 
+def _remembering(network: Network, forgotten: Sequence[Forgotten]) -> Network:
+    """The network whose study also says who else is forgotten."""
+    if not forgotten:
+        return network
+    return replace(network, spec=replace(network.spec, forgotten=(*network.spec.forgotten, *forgotten)))
+
+
 def _network(plan: Plan) -> Network:
     if plan.network is None:
         raise InputError(
@@ -244,15 +258,15 @@ def _stored(plan: Plan, out: Path) -> Release | None:
 def _check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse what the accounts of this data cannot pay before it is evaluated; the reservation decides for good."""
     for dataset in plan.datasets:
-        for name, costs, point in _charges(plan, dataset, ledger.owners(sources[dataset])):
+        for name, costs, point in charges_of(plan, dataset, ledger.owners(sources[dataset])):
             ledger.check(name, costs, purpose=_purpose(plan), promised=point)
 
 
 def _purpose(plan: Plan) -> str:
-    return f"plan {plan.hash[:12]} of {plan.study}"
+    return purpose_of(plan)
 
 
-def _charges(
+def charges_of(
     plan: Plan, dataset: str, owners: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
     """Account, cost and the point to charge, for each account that a dataset's individuals have."""
@@ -266,7 +280,12 @@ def _charges(
 
 
 def _reserve(
-    plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], grant: Grant, made: list[Reservation]
+    plan: Plan,
+    ledger: Ledger,
+    sources: Mapping[str, tuple[str, ...]],
+    grant: Grant,
+    needs: Mapping[str, Guarantee],
+    made: list[Reservation],
 ) -> None:
     """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which."""
     try:
@@ -274,9 +293,9 @@ def _reserve(
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
             own, cost = sources[dataset], plan.cost(dataset)
             assert cost.adjacency is not None
-            first_grant(ledger, dataset, needed(cost, promises), own, grant)
+            first_grant(ledger, dataset, needs.get(dataset) or needed(cost, promises), own, grant)
             owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
-            for name, costs, point in _charges(plan, dataset, owners):
+            for name, costs, point in charges_of(plan, dataset, owners):
                 made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own))
     except BaseException:
         while made:
@@ -306,6 +325,13 @@ def _drawn_release(
         )
         for planned in plan.publications
     )
+    if network.spec.forgotten:
+        from sfumato.run.forget import unlisted
+
+        published = tuple(
+            replace(one, values=unlisted(network.spec, one.values)) if ID in one.values.column_names else one
+            for one in published
+        )
     return Release(plan.hash, published, _certificates(plan, performed, random_state is None), out)
 
 

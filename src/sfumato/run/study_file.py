@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sfumato.core import Guarantee
 from sfumato.core.certificate import Certificate
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
@@ -20,6 +21,7 @@ from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.accounts import Grant
+from sfumato.run.forget import read_forgotten
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.planning import make_plan
@@ -34,8 +36,9 @@ def public_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
     return read_stored({source.table: located(source, folder) for source in public})
 
 
-def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float]) -> Plan:
-    spec = load(study)
+def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float], at: int | None = None) -> Plan:
+    """The plan of a study file, of one of its steps where it has any."""
+    spec = load(study, at)
     return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
 
 
@@ -49,15 +52,21 @@ def run_study(
     dry_run: bool = False,
     resume: bool = False,
     sizes: Mapping[str, float] | None = None,
+    at: int | None = None,
+    forgotten: Path | None = None,
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
     holds: Callable[[Certificate], bool] | None = None,
     stage: Callable[[str], None] = lambda name: None,
 ) -> tuple[Plan, Release]:
-    """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan."""
+    """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan.
+
+    `at` is the step of a study with steps, `forgotten` the curator's list of who is forgotten (run/forget.py).
+    """
     stage("planning")
+    others = read_forgotten(forgotten) if forgotten is not None else ()
     if dry_run:
-        spec = load(study)
+        spec = load(study, at)
         public = public_tables(spec, data)
         tables: Mapping[str, Any] = generated_tables(spec, public)
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
@@ -66,13 +75,15 @@ def run_study(
         for name in (name for name in known if name not in (sizes or {})):
             tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
-    plan = plan_study(study, data, sizes or {})
+    plan = plan_study(study, data, sizes or {}, at)
     tell(_summary(plan))
     for sentence in verdicts(plan):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
+    words += ["--at", str(at)] if at is not None else []
+    words += ["--forgotten", forgotten] if forgotten is not None else []
     again = f"`{shlex.join(map(str, words))}`."
     with told_when_interrupted():
         release = run_plan(
@@ -83,11 +94,22 @@ def run_study(
             resume=resume,
             engine=engine,
             grant=grant,
+            needs=_needs(study, data, sizes or {}, at) if grant is not False else None,
+            forgotten=others,
             again=again,
             holds=holds,
             stage=stage,
         )
     return plan, release
+
+
+def _needs(study: Path, data: Path, sizes: Mapping[str, float], at: int | None) -> dict[str, Guarantee] | None:
+    """What a first grant must hold for all steps of a study, this one included."""
+    if at is None:
+        return None
+    from sfumato.run.steps import history_needs, publishing_steps
+
+    return history_needs([plan_study(study, data, sizes, step) for step in publishing_steps(load(study))])
 
 
 def _summary(plan: Plan) -> str:

@@ -240,13 +240,16 @@ class View:
         sampled = {d.node: d for d in answers if isinstance(d, SampleDraw)}
         shown = {name: self._answered(draw, rows, table) for name, draw in sampled.items()}
         numbers = [name for name in names if name not in sampled]
-        template = template_of(self.network, self.network.groups[index], numbers) if numbers else None
+        group = self.network.groups[index]
+        template = template_of(self.network, group, numbers, self.observer) if numbers else None
         if template is None or not rows.size:
             return shown
         linear = self._linear_draws(index)
         self._check_noise(template, index, [name for name in numbers if name in template.order], linear)
         wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
         inputs = {node: self._column(node, rows, table) for node in wanted}
+        if template.observed:  # the observer puts in what it knows (run/own.py); here is only what has noise
+            numbers = [name for name in template.order if self._draws(name, index)]
         if linear:
             candidate = linear[0].candidate
             found = linear_rows(candidate, self.drawn.combined(linear, candidate.apply(inputs)), linear)
@@ -260,7 +263,8 @@ class View:
     def _check_noise(self, template: Template, index: int, names: Sequence[str], linear: Sequence[LinearDraw]) -> None:
         """A second time, beside plan/derive.py: no value that private data reaches is shown without noise."""
         cut = [name for name in template.order if self._draws(name, index)]
-        if not linear and not is_cut(cut, template.parents, template.private, names):
+        fine = not template.observed if linear else is_cut(cut, template.parents, template.hidden, names)
+        if not fine:
             raise PlanError(
                 f"{', '.join(names)} would be shown without noise: the plan draws nothing between it and private data. "
                 "Make the plan again with make_plan. Nothing was published."

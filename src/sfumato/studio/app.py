@@ -33,6 +33,8 @@ __all__ = ["serve", "studio_app"]
 
 #: The largest request that is read; a study is a page of wishes.
 _LARGEST = 2_000_000
+#: After Ctrl-C for requests under way; a publication ends in its own thread.
+_GOODBYE_SECONDS = 10
 #: A report is one file with its own styles and pictures, and runs nothing.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
 _STATIC = {"studio.css": "text/css", "studio.js": "text/javascript"}
@@ -229,7 +231,12 @@ def serve(
         listening.bind(("127.0.0.1", 0))
         guard = Guard(listening.getsockname()[1])
         config = uvicorn.Config(
-            studio_app(desk, guard), log_level="error", access_log=False, server_header=False, lifespan="off"
+            studio_app(desk, guard),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
         server = uvicorn.Server(config)
         show(guard.address)

@@ -33,6 +33,14 @@ __all__ = ["PostgreSQL"]
 #: Beside the data; holds addresses and is read by nobody else.
 _FILE = "sources.toml"
 _VARIABLE = "SFUMATO_POSTGRESQL"
+#: What the address leaves open: seconds to connect, and after which a server that went away is noticed.
+_PATIENCE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 6}
+#: Somebody else's lock, and one whole table; as PostgreSQL writes times.
+_LOCK, _READING = "60s", "1h"
+_ENDED = {
+    "55P03": f"somebody held a lock on it for {_LOCK}",
+    "57014": f"it was not read within {_READING}",
+}
 _AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
 _COLUMNS = """
 SELECT a.attname::text, format_type(a.atttypid, NULL)::text
@@ -76,8 +84,10 @@ class PostgreSQL(Store):
                 "nothing was spent."
             ) from None
         try:
-            with closing(dbapi.connect(self.address)) as connection, closing(connection.cursor()) as cursor:
+            with closing(dbapi.connect(_patient(self.address))) as connection, closing(connection.cursor()) as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK}'")
+                cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
                 server = self._server(cursor)
                 return {name: self._rows(cursor, server, name) for name in names}
         except Error as error:
@@ -129,4 +139,14 @@ def _kind_of(error: Exception) -> str:
     """The class of the failure and the server's five-letter code, which quote nothing."""
     code = getattr(error, "sqlstate", None)
     known = re.fullmatch(r"[0-9A-Z]{5}", code or "")
-    return f"{type(error).__name__}, SQLSTATE {code}" if known else type(error).__name__
+    why = _ENDED.get(code or "")
+    name = f"{type(error).__name__}: {why}" if why else type(error).__name__
+    return f"{name}, SQLSTATE {code}" if known else name
+
+
+def _patient(address: str) -> str:
+    """The address with a time limit for every wait that it does not bound itself; a URI or `key=value` words."""
+    added = [f"{name}={value}" for name, value in _PATIENCE.items() if f"{name}=" not in address]
+    if "://" not in address:
+        return " ".join([address, *added])
+    return address + ("&" if "?" in address else "?") + "&".join(added) if added else address

@@ -18,13 +18,13 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, final
 
+from sfumato.core.waits import within
 from sfumato.errors import InputError, SfumatoError
 from sfumato.run.engine.engine import Engine, Function, Task, Total, guarded
 
@@ -46,6 +46,8 @@ _SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": _KEPT,
     "distributed.comm.timeouts.connect": "120s",  # busy machines start workers slowly
     "distributed.worker.profile.enabled": False,  # looks at the working thread a hundred times a second
+    "distributed.admin.tick.interval": "1s",  # each process would look fifty times a second whether it is awake
+    "distributed.admin.system-monitor.interval": "5s",  # for a dashboard that nobody opens
 }
 
 
@@ -169,7 +171,7 @@ class DaskEngine(Engine):
     def close(self) -> None:
         for part in self._owned:
             with suppress(TimeoutError):
-                _within(_GOODBYE, part.close)
+                within(_GOODBYE, part.close)
 
     def _started(self, function: Function, tasks: Sequence[Task]) -> list[Any]:
         # A name of our own: Dask would make one from the function's text, and log it.
@@ -178,7 +180,7 @@ class DaskEngine(Engine):
 
     def _drop(self, futures: Sequence[Any]) -> None:
         with suppress(TimeoutError):
-            _within(_GOODBYE, lambda: self.client.cancel(futures, force=True))
+            within(_GOODBYE, lambda: self.client.cancel(futures, force=True))
 
     def _finished(self, futures: Sequence[Any]) -> Iterator[Any]:
         """The futures as they end. It stops early where nothing came and nobody worked for the whole patience."""
@@ -207,7 +209,7 @@ class DaskEngine(Engine):
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         try:
-            return _within(_ANSWER, question)
+            return within(_ANSWER, question)
         except Exception as error:
             said = f"The scheduler does not answer ({type(error).__name__})."
         raise SfumatoError(f"{said} {_RESUME}")
@@ -240,26 +242,6 @@ class DaskEngine(Engine):
                 said = f"The cluster gave up a task ({type(error).__name__})."
             break
         raise SfumatoError(f"{said} {_RESUME}")
-
-
-def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """What a call returns, or TimeoutError: several of Dask's calls know no deadline of their own."""
-    answer: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
-
-    def run() -> None:
-        try:
-            answer.put((work(), None))
-        except BaseException as error:
-            answer.put((None, error))
-
-    threading.Thread(target=run, name="sfumato-dask-call", daemon=True).start()
-    try:
-        result, error = answer.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"no answer in {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return result
 
 
 def _added(totals: Sequence[Total]) -> Total:

@@ -12,7 +12,7 @@ task whatever the files' order, and the sums are whole numbers: they do not depe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow as pa
 from sfumato.core.domain import told_to
 from sfumato.errors import DataError
 from sfumato.lang import load
-from sfumato.lang.spec import Spec
+from sfumato.lang.spec import Forgotten, Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
@@ -55,7 +55,7 @@ def evaluate_on(
         tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, dict(tables), shares, dict(row_keys or {}))
+        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}))
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -68,12 +68,14 @@ class _Share:
     """One share of the individuals, evaluated. Made of plain values, so that any worker can be sent it."""
 
     study: str
+    step: int | None
+    forgotten: tuple[Forgotten, ...]
     tables: dict[str, Any]
     shares: int
     row_keys: dict[str, bytes]
 
     def __call__(self, place: int) -> Values:
-        spec = load(self.study)
+        spec = replace(load(self.study, self.step), forgotten=self.forgotten)
         network = Network.from_spec(spec, self.tables)
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
         with told_to(set()):  # the curator is told once, of all shares together

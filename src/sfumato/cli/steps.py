@@ -1,0 +1,105 @@
+"""`sfumato steps STUDY.pl --data DIR`: a history in lines.
+
+In:   arguments.
+Out:  text.
+Not here: what it means (run/steps.py, evidence/trace.py).
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sfumato.cli.study import read_sizes
+from sfumato.core import Guarantee
+from sfumato.ledger.balance import amount_text
+from sfumato.run.accounts import default_ledger
+from sfumato.run.steps import StepState, StudyAccounts, standings
+
+__all__ = ["run_steps"]
+
+_WIDTH = 100
+
+
+def run_steps(
+    study: Path, data: Path, ledger: Path | None, size: list[str] | None = None, person: str | None = None
+) -> str:
+    """What to print: every step, the account, the next step; of a person, what they are part of."""
+    place = ledger or default_ledger(data)
+    found, account, needs = standings(study, data, place, read_sizes(size))
+    lines = [line for standing in found for line in _step(standing)]
+    lines += ["", *_account(account, needs)]
+    lines += ["", *_next(found, study, data)]
+    if person is not None:
+        lines += ["", *_person(found, person, account)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def _step(one: StepState) -> Iterator[str]:
+    yield from _wrapped(f"step {one.number}: {', '.join(one.actions)}")
+    for released in one.released:
+        booked = amount_text(released.reservation.charged) if released.reservation.charged else "no guarantee"
+        yield from _wrapped(
+            f"released with plan {released.plan}; booked on {released.reservation.dataset}: {booked}", "  "
+        )
+    if one.plan is not None:
+        costs = ", ".join(f"{dataset} {one.plan.cost(dataset)}" for dataset in one.plan.datasets)
+        yield from _wrapped(f"to come; it costs {costs}", "  ")
+    if one.refusal:
+        yield from _wrapped(f"does not fit: {one.refusal}", "  ")
+
+
+def _account(account: StudyAccounts | None, needs: dict[str, Guarantee]) -> Iterator[str]:
+    if account is not None and account.balances:
+        for balance in account.balances:
+            yield from _wrapped(str(balance))
+        yield from _wrapped("The promise about the whole history is what is granted, whatever was spent of it so far.")
+    else:
+        for dataset, need in needs.items():
+            yield from _wrapped(f"Nothing is granted for {dataset} yet. All steps together need {amount_text(need)}.")
+
+
+def _next(found: Sequence[StepState], study: Path, data: Path) -> Iterator[str]:
+    coming = [one for one in found if one.plan is not None]
+    if not coming:
+        yield "Every step that publishes was released."
+        return
+    words = ["sfumato", "run", str(study), "--data", str(data), "--at", str(coming[0].number), "--out", "DIR"]
+    if coming[0].refusal:
+        yield from _wrapped(f"Next would be step {coming[0].number}, and the account does not hold it.")
+    else:
+        yield f"Next: {shlex.join(words)}"
+
+
+def _person(found: Sequence[StepState], person: str, account: StudyAccounts | None) -> Iterator[str]:
+    """What was released before somebody was forgotten, and why that is bounded."""
+    yield f"{person}: no table was opened for this line, and whether {person} is in the data is not told."
+    gone = [one.number for one in found if f"forget({person})" in one.actions]
+    done = [one for one in found if one.released]
+    before = [one.number for one in done if not gone or one.number < gone[0]]
+    steps = ", ".join(map(str, before)) or "none"
+    yield from _wrapped(
+        f"Data of {person}, if there are any, are part of what was released at these steps: {steps}.", "  "
+    )
+    if before and account is not None:
+        for balance in account.balances:
+            yield from _wrapped(
+                f"All of it together is within {amount_text(balance.granted)} of what it would have been with other "
+                "data in this one place. It cannot be taken back; nothing of the budget comes back either.",
+                "  ",
+            )
+    for one in found:
+        for action in one.actions:
+            if action == f"forget({person})":
+                yield from _wrapped(f"From step {one.number} on no row of {person} is read.", "  ")
+            elif action.startswith(f"forget({person},"):
+                cell = action.removeprefix(f"forget({person},").removesuffix(")").strip()
+                yield from _wrapped(f"From step {one.number} on {cell} is read as an absent cell.", "  ")
+    if not gone:
+        yield from _wrapped(f"Later steps read the rows of {person}: no step says forget({person}).", "  ")

@@ -1,0 +1,101 @@
+"""The rows of a table as one number that no format, order or name changes: what a copy has in common with its original.
+
+In:   a table as a run reads it (network/tables.py): CSV, Parquet, a database, a frame.
+Out:  a text that two tables share if they hold the same bag of rows, whatever their columns are called.
+Not here: which account has it (run/accounts.py); the ledger keeps it as a keyed hash (ledger/records.py).
+
+A cell is what its text says: a number where it is one (1, 1.0, "1", true; a fraction to seven digits), otherwise its
+letters without case and without blanks around them; an absent cell is nothing. A row is the sum of its cells' hashes,
+the table the sum of its rows' hashes, modulo 2^64 and in two lanes. So rows and columns may stand in any order, columns
+may be renamed, and one pass in batches suffices. Private, and not made to withstand search: it stays in memory. Who
+changes a cell or a row, or drops a column, makes another table; no fingerprint sees that in general, so a first grant
+stays a person's decision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.network.cells import text_as_number
+from sfumato.network.expression import sql_name
+from sfumato.network.tables import NUMBERS, TableRoom, plain_type
+
+__all__ = ["fingerprint"]
+
+_NAME = "given"
+#: The second lane starts elsewhere.
+_OTHER = np.uint64(0x9E3779B97F4A7C15)
+_MIDNIGHT = " 00:00:00"
+
+
+def fingerprint(table: Any) -> str:
+    """The same for two tables with the same rows, in whatever format and order.
+
+    >>> one, other = {"id": [1, 2], "sex": ["f", "m"]}, {"gender": ["M", "F"], "who": [2.0, 1.0]}
+    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint({"id": [1, 2], "sex": ["m", "f"]})
+    (True, False)
+    """
+    with TableRoom({_NAME: table}, [_NAME]) as room:
+        columns = room.plain_columns(_NAME)
+        kinds = room.types(_NAME, columns)
+        shown = [part for place, name in enumerate(columns) for part in _shown(place, name, kinds[name])]
+        rows, lanes = 0, np.zeros(2, dtype=np.uint64)
+        for batch in room.batches(f"SELECT {', '.join(shown)} FROM {room.names[_NAME]}") if shown else ():
+            found = _rows(batch, len(columns))
+            rows += len(found)
+            lanes += np.array([_mixed(found).sum(dtype=np.uint64), _mixed(found ^ _OTHER).sum(dtype=np.uint64)])
+    return f"{rows} {lanes[0]:016x}{lanes[1]:016x}"
+
+
+def _shown(place: int, name: str, kind: str) -> tuple[str, str]:
+    """SQL for a cell as a number, and as text where it is none."""
+    cell, plain = sql_name(name), plain_type(kind)
+    if plain in NUMBERS:
+        return f"TRY_CAST({cell} AS DOUBLE) AS n{place}", f"NULL::VARCHAR AS s{place}"
+    text = f"trim({cell}::VARCHAR)"
+    number = text_as_number(text)
+    day = f"CASE WHEN suffix({text}, '{_MIDNIGHT}') THEN left({text}, 10) ELSE lower({text}) END"
+    return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {day} END AS s{place}"
+
+
+def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
+    found = np.zeros(batch.num_rows, dtype=np.uint64)
+    for place in range(columns):
+        found += _numbers(batch.column(f"n{place}")) + _words(batch.column(f"s{place}"))
+    return found
+
+
+def _numbers(column: pa.Array) -> NDArray[np.uint64]:
+    values = np.asarray(pc.fill_null(column, np.nan), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # a copy may hold fewer digits of a fraction, never of a count
+        short = values.astype(np.float32).astype(np.float64)
+    kept = np.where(values == np.trunc(values), values, short) + 0.0  # -0.0 is 0
+    return np.where(np.isnan(values), np.uint64(0), _mixed(kept.view(np.uint64)))
+
+
+def _words(column: pa.Array) -> NDArray[np.uint64] | np.uint64:
+    """Every byte hashed with its place, added up and hashed; an empty text is an absent cell, as in a CSV file."""
+    if column.null_count == len(column):
+        return np.uint64(0)
+    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
+    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    places = np.arange(len(letters)) - np.repeat(starts, lengths)
+    summed = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(letters | places.astype(np.uint64) << np.uint64(8)))])
+    found = summed[starts + lengths] - summed[starts]
+    return np.where(lengths > 0, _mixed(found), np.uint64(0))
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Steele, Lea & Flood's finaliser (SplitMix64): every bit moves every other."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

@@ -1,0 +1,92 @@
+"""A history of releases is one account: which steps were released, and in which order they may be.
+
+In:   a Plan of one step, the ledger.
+Out:  the words by which a step is recorded; the steps released so far; a refusal of steps out of order.
+Not here: what fits into a grant (ledger/balance.py), steps to come (run/steps.py).
+
+Going back is refused: what is forgotten at a later step would be read again.
+Proof: docs/proofs/time_steps.md, docs/proofs/ledger_filter.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sfumato.errors import LedgerError
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
+from sfumato.plan.plan import Plan
+
+__all__ = ["Released", "check_order", "purpose_of", "released_steps"]
+
+_STEP = re.compile(r"^plan (?P<plan>[0-9a-f]+) of (?P<study>.*), step (?P<step>\d+) \((?P<shares>[0-9a-f:]*)\)$")
+
+
+_MARK = 8
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release of one step, as an account has it."""
+
+    step: int
+    plan: str
+    #: Mark of a requirement -> over how many steps its promise was shared out.
+    shares: Mapping[str, int]
+    reservation: Reservation
+
+
+def purpose_of(plan: Plan) -> str:
+    """What a reservation is for, in the ledger's own words."""
+    step = plan.extras.get("step")
+    words = f"plan {plan.hash[:12]} of {plan.study}"
+    if step is None:
+        return words
+    return f"{words}, step {step} ({':'.join(f'{mark}{number:x}' for mark, number in _shares(plan).items())})"
+
+
+def _shares(plan: Plan) -> dict[str, int]:
+    """Mark of each requirement that this step publishes under -> the number of its shares."""
+    used = {planned.requirement for planned in plan.publications}
+    shares = {name: number for name, (number, _) in plan.extras["shares"].items() if name in used}
+    return {hashlib.sha256(name.encode()).hexdigest()[:_MARK]: number for name, number in sorted(shares.items())}
+
+
+def released_steps(ledger: Ledger, dataset: str, study: str) -> Iterator[Released]:
+    """The steps of a study on one account: whatever was reserved and not given back."""
+    for record in ledger.history(dataset):
+        found = _STEP.match(record.text) if record.action == "reserve" else None
+        if found is None or found["study"] != study or record.reservation is None:
+            continue
+        if ledger.state(record.reservation) != "released":
+            marks = [one for one in found["shares"].split(":") if one]
+            shares = {one[:_MARK]: int(one[_MARK:], 16) for one in marks}
+            yield Released(int(found["step"]), found["plan"], shares, ledger.reservation(record.reservation))
+
+
+def check_order(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse a step that was released already or comes before one, and a promise shared out in another way since."""
+    step = plan.extras.get("step")
+    if step is None:
+        return
+    accounts = dict.fromkeys(name for dataset in plan.datasets for name, _ in ledger.owners(sources[dataset]))
+    earlier = [one for name in accounts for one in released_steps(ledger, name, plan.study)]
+    latest = max((one.step for one in earlier), default=0)
+    if latest >= step:
+        why = "that would be a second release" if latest == step else "what was forgotten since would be read again"
+        raise LedgerError(
+            f"Step {latest} of {plan.study} was released already, and step {step} is asked for: {why}. For the same "
+            f"release use --resume with its folder; for a new one write step({latest + 1}, publish(Name)). Nothing was "
+            "drawn and nothing was spent."
+        )
+    shares = _shares(plan)
+    for one in earlier:
+        if any(shares.get(mark, number) != number for mark, number in one.shares.items()):
+            raise LedgerError(
+                f"When step {one.step} of {plan.study} was released, a promise was shared out over another number of "
+                "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
+                "under a requirement of its own. Nothing was drawn and nothing was spent."
+            )

@@ -1,0 +1,136 @@
+"""The steps of a study beside its account: what was released, what the next one costs and whether it fits.
+
+In:   a study file with steps, the folder of its tables, a ledger.
+Out:  StepState of each step; what a grant for the whole history must be.
+Not here: running a step (run/study_file.py), the words on a terminal (cli/steps.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.errors import OverspendError, SfumatoError, StudyError
+from sfumato.lang import load
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import show
+from sfumato.ledger.balance import charge
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Balance
+from sfumato.plan.plan import Plan
+from sfumato.run.accounts import needed, sources_of
+from sfumato.run.history import Released, released_steps
+from sfumato.run.study import charges_of, tables_in
+from sfumato.run.study_file import plan_study
+
+__all__ = ["StepState", "StudyAccounts", "account_of", "history_needs", "publishing_steps", "standings"]
+
+#: What is granted beyond the sum, so that rounding never refuses the last step.
+_UP = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class StepState:
+    """One step: what it does, its releases; of one to come its plan, and why it does not fit or cannot be planned."""
+
+    number: int
+    actions: tuple[str, ...]
+    released: tuple[Released, ...] = ()
+    plan: Plan | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class StudyAccounts:
+    """The accounts of a study's data by dataset, and where each of them stands."""
+
+    ledger: Ledger
+    owners: Mapping[str, tuple[tuple[str, str], ...]]
+
+    @property
+    def balances(self) -> tuple[Balance, ...]:
+        known = dict.fromkeys(owner for owners in self.owners.values() for owner in owners)
+        return tuple(self.ledger.balance(name, unit) for name, unit in known)
+
+
+def publishing_steps(spec: Spec) -> tuple[int, ...]:
+    """The steps that publish something, in order."""
+    return tuple(sorted({step.number for step in spec.steps if step.publishes is not None}))
+
+
+def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
+    """For every dataset what must be granted for all these steps: a sum in a currency that adds over time."""
+    found: dict[str, Guarantee] = {}
+    for dataset in dict.fromkeys(name for plan in plans for name in plan.datasets):
+        own = [plan for plan in plans if dataset in plan.datasets]
+        found[dataset] = _total(own, dataset)
+    return found
+
+
+def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
+    costs = [plan.cost(dataset) for plan in plans]
+    adjacency = costs[0].adjacency
+    pure = math.fsum(cost.epsilon(0.0) for cost in costs)
+    if math.isfinite(pure):
+        return PureDP(pure * _UP, adjacency=adjacency)
+    amounts = [charge(plan.events(dataset), GaussianDP(1.0)) for plan in plans]
+    if all(isinstance(amount, GaussianDP) for amount in amounts):
+        squares = math.fsum(amount.mu**2 for amount in amounts if isinstance(amount, GaussianDP))
+        return GaussianDP(math.sqrt(squares) * _UP, adjacency=adjacency)
+    points = []
+    for plan, cost in zip(plans, costs, strict=True):
+        promises = [one.asked for one in plan.promises if one.dataset == dataset]
+        point = needed(cost, [one for one in promises if isinstance(one, ApproxDP)])
+        points.append(point if isinstance(point, ApproxDP | PureDP) else ApproxDP(point.epsilon(1e-6), 1e-6))
+    deltas = math.fsum(one.delta_ if isinstance(one, ApproxDP) else 0.0 for one in points)
+    return ApproxDP(math.fsum(one.eps for one in points) * _UP, deltas * _UP, adjacency=adjacency)
+
+
+def account_of(plan: Plan, data: Path, ledger: Ledger) -> StudyAccounts:
+    """The accounts of the data that a plan reads; tables are hashed to know them, and nothing of them is kept."""
+    assert plan.network is not None  # it was planned just now
+    sources = sources_of(plan.network, tables_in(plan, data))
+    return StudyAccounts(ledger, {dataset: tuple(ledger.owners(own)) for dataset, own in sources.items()})
+
+
+def standings(
+    study: Path, data: Path, ledger: Path | None, sizes: Mapping[str, float]
+) -> tuple[tuple[StepState, ...], StudyAccounts | None, dict[str, Guarantee]]:
+    """Every step in order, the account if there is one yet, and what the whole history needs."""
+    spec = load(study)
+    if not spec.steps:
+        raise StudyError(f"{study.name} has no steps. Write step(N, publish(Name)). Nothing was read.", ())
+    plans: dict[int, Plan] = {}
+    refusals: dict[int, str] = {}
+    for number in publishing_steps(spec):
+        try:
+            plans[number] = plan_study(study, data, sizes, number)
+        except SfumatoError as error:
+            refusals[number] = str(error)
+    book = Ledger(ledger, create=False) if ledger is not None and ledger.is_file() else None
+    account = account_of(next(iter(plans.values())), data, book) if book is not None and plans else None
+    names = dict.fromkeys(name for own in account.owners.values() for name, _ in own) if account else {}
+    done = [one for name in names for one in released_steps(account.ledger, name, spec.name)] if account else []
+    latest = max((one.step for one in done), default=0)
+    found = []
+    for number in sorted({step.number for step in spec.steps}):
+        actions = tuple(show(step.action) for step in spec.steps if step.number == number)
+        mine = tuple(one for one in done if one.step == number)
+        to_come = plans.get(number) if number > latest else None
+        refusal = refusals.get(number, "") or (_refusal(to_come, account) if to_come and account else "")
+        found.append(StepState(number, actions, mine, to_come, refusal))
+    return tuple(found), account, history_needs(list(plans.values()))
+
+
+def _refusal(plan: Plan, account: StudyAccounts) -> str:
+    """Why a step does not fit into what is left; empty where it does, or where nothing was granted yet."""
+    for dataset in plan.datasets:
+        for name, costs, point in charges_of(plan, dataset, account.owners[dataset]):
+            try:
+                account.ledger.check(name, costs, purpose=f"step {plan.extras['step']}", promised=point)
+            except OverspendError as error:
+                return str(error)
+    return ""

@@ -1,0 +1,151 @@
+"""A copy opens no second account: the same rows in another format, order or place are the same data."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from sfumato.errors import LedgerError, OverspendError, UnknownDatasetError
+from sfumato.ledger.ledger import Ledger
+from sfumato.network.stores.store import located, read_stored
+from sfumato.plan.make import make_plan
+from sfumato.run.fingerprint import fingerprint
+from sfumato.run.study import run_plan
+
+WORDS = ["f", "Mäd chen", 'a "quoted" one', "x,y", "7 up", "007", "nothing", "2020-02-30", "İ"]
+
+
+def random_table(seed: int) -> pa.Table:
+    """Identifiers, numbers, words, truth values, days, absent cells; no line breaks, which a CSV file cannot hold."""
+    generator = np.random.default_rng(seed)
+    rows = int(generator.integers(1, 60))
+
+    def some(values: list) -> list:
+        return [None if generator.random() < 0.1 else value for value in values]
+
+    days = [datetime.date(2000, 1, 1) + datetime.timedelta(days=int(d)) for d in generator.integers(0, 9000, rows)]
+    columns = {
+        "id": pa.array(generator.integers(-(2**40), 2**40, rows)),
+        "age": pa.array(some(generator.integers(0, 110, rows).tolist()), pa.int64()),
+        "weight": pa.array(some((generator.normal(size=rows) * 10.0 ** generator.integers(-9, 9)).tolist())),
+        "short": pa.array(generator.normal(size=rows).astype(np.float32)),
+        "word": pa.array(some(generator.choice(WORDS, rows).tolist()), pa.string()),
+        "truth": pa.array(some((generator.random(rows) < 0.5).tolist()), pa.bool_()),
+        "day": pa.array(some(days), pa.date32()),
+    }
+    kept = ["id", "age", *(name for name in list(columns)[2:] if generator.random() < 0.7)]
+    return pa.table({name: columns[name] for name in kept})
+
+
+def copies(table: pa.Table, folder, generator) -> dict[str, object]:
+    """The same rows in every way a run can read them."""
+    order = generator.permutation(table.num_rows)
+    turned = table.take(order).select(list(generator.permutation(table.column_names)))
+    parquet.write_table(turned, folder / "other.parquet")
+    csv.write_csv(table.take(order), folder / "again.csv")
+    (folder / "parts").mkdir()
+    cut = int(generator.integers(0, table.num_rows + 1))
+    for name, part in (("a", turned.slice(0, cut)), ("b", turned.slice(cut))):
+        parquet.write_table(part, folder / "parts" / f"{name}.parquet")
+    with duckdb.connect(str(folder / "rows.duckdb")) as database:
+        database.register("turned", turned)
+        database.execute('CREATE TABLE "kept" AS SELECT * FROM turned')
+    with sqlite3.connect(folder / "rows.sqlite") as database:
+        cells = {name: turned[name].to_pylist() for name in turned.column_names}
+        cells |= {"day": [None if day is None else str(day) for day in cells["day"]]} if "day" in cells else {}
+        kinds = {"id": "INTEGER", "age": "INTEGER", "weight": "REAL", "short": "REAL", "truth": "INTEGER"}
+        declared = ", ".join(f'"{name}" {kinds.get(name, "TEXT")}' for name in turned.column_names)
+        database.execute(f"CREATE TABLE kept ({declared})")
+        marks = ", ".join("?" * len(cells))
+        database.executemany(f"INSERT INTO kept VALUES ({marks})", zip(*cells.values(), strict=True))
+    database.close()
+    return {
+        "parquet": folder / "other.parquet",
+        "csv": folder / "again.csv",
+        "parts": folder / "parts",
+        "duckdb": stored(folder, "rows.duckdb"),
+        "sqlite": stored(folder, "rows.sqlite"),
+        "arrow": turned,
+        "frame": turned.to_pandas(),
+        "renamed": turned.rename_columns([f"c{place}" for place in range(turned.num_columns)]),
+    }
+
+
+def stored(folder, file: str):
+    """The rows of a database, read as a study reads them."""
+    from sfumato.lang import load
+
+    text = STUDY.replace("'kept.parquet'", f"'{file}', kept")
+    (source,) = [one for one in load(text).sources if one.table == "kept"]
+    return read_stored({"kept": located(source, folder)})["kept"]
+
+
+STUDY = """source(kept, 'kept.parquet').
+column(kept, id, person(P)). rows_per_person(kept, 1).
+column(kept, age, age(P)). random(age(P)) :- person(P). range(age(P), 0, 110). missing(age(P), 50).
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(0.5)).
+sum(total, age(P), person(P)).
+publish(total, total, openness(public)).
+"""
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 120))])
+def test_the_same_rows_are_the_same_data_and_others_are_not(seed, tmp_path):
+    table = random_table(seed)
+    generator = np.random.default_rng(1000 + seed)
+    known = fingerprint(table)
+    found = {name: fingerprint(copy) for name, copy in copies(table, tmp_path, generator).items()}
+    assert {name: one for name, one in found.items() if one != known} == {}
+    changed = table.to_pandas()
+    changed.loc[int(generator.integers(0, len(changed))), "id"] += 1
+    assert fingerprint(changed) != known
+    assert fingerprint(pa.concat_tables([table, table.slice(0, 1)])) != known
+
+
+@pytest.mark.parametrize("seed", [100])
+def test_no_copy_opens_a_second_account(seed, tmp_path):
+    """One ledger, a spent budget, and the rows again under another name: every run is refused."""
+    table = random_table(seed)
+    path = tmp_path / "kept.parquet"
+    parquet.write_table(table, path)
+    ledger = Ledger(tmp_path / "ledger.db")
+    run_plan(make_plan(STUDY), {"kept": path}, ledger, grant=True)
+    other = STUDY.replace("people", "folk").replace("person(P)", "one(P)")
+    for name, copy in copies(table, tmp_path, np.random.default_rng(seed)).items():
+        study = other
+        if name == "renamed":
+            names = copy.column_names
+            back = dict(zip([table.column_names[0], table.column_names[1]], _named(table, copy), strict=True))
+            assert set(back.values()) <= set(names)
+            for old, new in back.items():
+                study = study.replace(f"column(kept, {old},", f"column(kept, {new},")
+        with pytest.raises((OverspendError, LedgerError, UnknownDatasetError)):
+            run_plan(make_plan(study), {"kept": copy}, ledger, grant=True)
+        assert len(ledger.datasets()) == 1, name
+
+
+def _named(table: pa.Table, renamed: pa.Table) -> list[str]:
+    """What identifiers and ages are called in a copy with other names."""
+    wanted = [sorted(map(str, table[name].to_pylist())) for name in ("id", "age")]
+    return [
+        next(name for name in renamed.column_names if sorted(map(str, renamed[name].to_pylist())) == cells)
+        for cells in wanted
+    ]
+
+
+def test_one_changed_cell_is_another_table_and_needs_a_person(tmp_path):
+    """What cannot be caught is at least not opened by itself."""
+    table = pa.table({"id": list(range(30)), "age": [40.0] * 30})
+    ledger = Ledger(tmp_path / "ledger.db")
+    run_plan(make_plan(STUDY), {"kept": table}, ledger, grant=True)
+    changed = pd.DataFrame({"id": range(30), "age": [40.0] * 29 + [41.0]})
+    with pytest.raises(UnknownDatasetError, match="person's decision"):
+        run_plan(make_plan(STUDY.replace("people", "folk")), {"kept": changed}, ledger)
