@@ -47,6 +47,7 @@ __all__ = [
     "Forbidden",
     "Forgotten",
     "Grounding",
+    "HeldPart",
     "Holds",
     "Keep",
     "Missing",
@@ -254,6 +255,15 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPart:
+    """One centre's part of a table that several centres hold."""
+
+    table: str
+    centre: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """forget(Individual): rows that must not be read again; forget(Individual, RV): one cell of them."""
 
@@ -385,6 +395,13 @@ class Spec:
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
+    #: Parties that may see the rows of every centre.
+    trusted: tuple[str, ...] = ()
+    #: How many centres may pool what they know with all readers, and how many may stay away from a sum.
+    colluders: int = 0
+    absences: int = 0
+    #: What each centre calls its part of a table that several hold (lang/held.py).
+    parts: tuple[HeldPart, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.
