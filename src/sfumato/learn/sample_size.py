@@ -24,7 +24,7 @@ from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.base import NothingLearnedWarning
-from sfumato.learn.calibration import Budget, Method, plan_training
+from sfumato.learn.calibration import Method, TrainingBudget, plan_training
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.losses import HuberLoss, LogisticLoss, Loss, SmoothedHinge
 
@@ -150,7 +150,7 @@ def expected_excess(records: int, question: _Question, wanted: float) -> float:
     in expectation (output; Thm 3 takes the worst direction, c for c/d). A sample of n leaves ln(1/(1-confidence))/(nΛ)
     of regret (Shalev-Shwartz et al. 2008), as in Thms 3 and 4.
     """
-    budget = Budget(question.epsilon, question.delta, question.adjacency, records, question.features)
+    budget = TrainingBudget(question.epsilon, question.delta, question.adjacency, records, question.features)
     plans = [plan_training(budget, question.loss, question.method)]
     with suppress(PrivacyParameterError):  # so few records do not allow that strength
         plans.append(plan_training(budget, question.loss, question.method, wanted / question.length**2))
