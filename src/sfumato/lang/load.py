@@ -17,6 +17,7 @@ from sfumato.lang.check import check_grounded
 from sfumato.lang.declare import declare
 from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
+from sfumato.lang.parts import check_parts, divided
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
@@ -77,9 +78,24 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    parted = divided(declared.datasets, declared.requirements, clauses)
+    found += parted.problems
+    declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
     if at is not None:
         declared.requirements = shared_out(declared.requirements, steps, every)
-    spec = Spec(name, path, text, _digest(text, at), **declared.fields(), steps=steps, step=at, clauses=clauses)
+    spec = Spec(
+        name,
+        path,
+        text,
+        _digest(text, at),
+        **declared.fields(),
+        parts=parted.parts,
+        steps=steps,
+        step=at,
+        clauses=clauses,
+    )
+    private = {name: not public for name, (_, public) in spec.table_predicates.items()}
+    found += check_parts(spec.parts, clauses, private, spec.random_predicates)
     found += check_safety(clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.

@@ -52,6 +52,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Part",
     "Preference",
     "Publication",
     "Range",
@@ -167,6 +168,16 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
+
+    name: str
+    whole: str
+    condition: tuple[Term, ...] = ()
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -180,6 +191,8 @@ class Requirement:
     guarantee: Guarantee
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
+    #: The part of the dataset it is about, where datasets divide the same people (lang/parts.py).
+    part: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -374,6 +387,7 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    parts: tuple[Part, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
