@@ -119,6 +119,27 @@ def hospitals() -> dict[str, pa.Table]:
     return {"patients": pa.table({"id": [f"k{number:04d}" for number in range(total)], **columns})}
 
 
+def households() -> dict[str, pa.Table]:
+    """People of a town, most of them infected together with their household or not at all; and who lives where."""
+    chance = np.random.default_rng(19)
+    homes = np.repeat(np.arange(HOUSEHOLDS), chance.choice([1, 2, 3, 4, 5], HOUSEHOLDS, p=[0.3, 0.3, 0.15, 0.15, 0.1]))
+    together = chance.random(HOUSEHOLDS)[homes] < 0.2
+    infected = np.where(chance.random(len(homes)) < 0.9, together, chance.random(len(homes)) < 0.2)
+    names = [f"p{number:05d}" for number in range(len(homes))]
+    ages = np.clip(chance.normal(41, 22, len(homes)), 0, 99).round().astype(int)
+    people = pa.table({"id": names, "infected": np.where(infected, "yes", "no"), "age": ages})
+    return {"people": people, "homes": pa.table({"person": names, "home": [f"h{home:04d}" for home in homes]})}
+
+
+def smart_meter() -> dict[str, pa.Table]:
+    """Whether anybody was at home, for a hundred homes and ninety days; nine days of ten are like the day before."""
+    chance = np.random.default_rng(23)
+    changes = chance.random((100, 90)) < np.where(np.arange(90) == 0, 0.5, 0.1)
+    occupied = changes.cumsum(axis=1) % 2
+    homes, days = np.repeat(np.arange(100), 90), np.tile(np.arange(90), 100)
+    return {"days": pa.table({"home": homes, "day": days, "occupied": occupied.ravel()})}
+
+
 def ward() -> dict[str, pa.Table]:
     """Patients of a ward, one of whom asks to be forgotten (examples/ward/study.pl)."""
     chance = np.random.default_rng(62)
@@ -131,7 +152,8 @@ def ward() -> dict[str, pa.Table]:
 
 def main() -> None:
     """Write every table beside its study."""
-    for make in (oncology, university, linear_query, census, lending, sensors, hospitals, ward):
+    kinds = (oncology, university, linear_query, census, lending, sensors, hospitals, ward, households, smart_meter)
+    for make in kinds:
         folder, tables = make.__name__, make()
         for name, table in tables.items():
             pq.write_table(table, HERE / folder / f"{name}.parquet", compression="zstd")

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
     from sfumato.core.certificate import Certificate
     from sfumato.core.compose import compose
+    from sfumato.core.dependence import Chains, Groups
     from sfumato.core.domain import Categories, Interval
     from sfumato.core.gaussian import gaussian_mu
     from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
+    from sfumato.core.pufferfish import Pufferfish
     from sfumato.core.schema import Schema
     from sfumato.evidence.audit import audit
     from sfumato.evidence.verify import verify
@@ -43,9 +45,11 @@ __all__ = [
     "ApproxDP",
     "Categories",
     "Certificate",
+    "Chains",
     "Exponential",
     "Gaussian",
     "GaussianDP",
+    "Groups",
     "Guarantee",
     "Interval",
     "Laplace",
@@ -53,6 +57,7 @@ __all__ = [
     "NoGuarantee",
     "NormGamma",
     "PermuteAndFlip",
+    "Pufferfish",
     "PureDP",
     "RandomizedResponse",
     "RenyiDP",
@@ -75,10 +80,12 @@ _HOME = {
     "Adjacency": "core.adjacency",
     "ApproxDP": "core.guarantee",
     "Categories": "core.domain",
+    "Chains": "core.dependence",
     "Certificate": "core.certificate",
     "Exponential": "mechanisms.exponential",
     "Gaussian": "mechanisms.gaussian",
     "GaussianDP": "core.guarantee",
+    "Groups": "core.dependence",
     "Guarantee": "core.guarantee",
     "Interval": "core.domain",
     "Laplace": "mechanisms.laplace",
@@ -86,6 +93,7 @@ _HOME = {
     "NoGuarantee": "core.guarantee",
     "NormGamma": "mechanisms.norm_gamma",
     "PermuteAndFlip": "mechanisms.permute_and_flip",
+    "Pufferfish": "core.pufferfish",
     "PureDP": "core.guarantee",
     "RandomizedResponse": "mechanisms.randomized_response",
     "RenyiDP": "core.guarantee",

@@ -266,15 +266,20 @@ def test_the_error_carries_its_problems():
     assert "text:17:" in str(raised.value)
 
 
-@pytest.mark.parametrize("metric", ["dp(0.5)", "dp(0.5, 1e-17)", "renyi_dp(2, 0.5)", "gdp(0.7)", "zcdp(0.1)"])
+PUFFERFISH = ["pufferfish(0.5)", "pufferfish(0.5, 1e-6)"]
+METRIC_TEXTS = ["dp(0.5)", "dp(0.5, 1e-17)", "renyi_dp(2, 0.5)", "gdp(0.7)", "zcdp(0.1)", *PUFFERFISH]
+
+
+@pytest.mark.parametrize("metric", METRIC_TEXTS)
 def test_every_metric_becomes_a_guarantee_under_the_datasets_adjacency(metric):
-    spec = load(changed("dp(0.5, 0.001)", metric))
+    tied = "correlated(people, group, at_most(2)). " if metric in PUFFERFISH else ""
+    spec = load(changed("dp(0.5, 0.001)", metric) + tied)
     guarantee = spec.requirements[0].guarantee
     assert str(guarantee.adjacency) == "replacing one patient"
-    assert type(guarantee).__name__ in {"PureDP", "ApproxDP", "RenyiDP", "GaussianDP", "ZCDP"}
+    assert type(guarantee).__name__ in {"PureDP", "ApproxDP", "RenyiDP", "GaussianDP", "ZCDP", "Pufferfish"}
     if metric == "dp(0.5, 1e-17)":
         assert guarantee.delta(0.5) == 1e-17
-    assert len(METRICS) == 5
+    assert len(METRICS) == len(METRIC_TEXTS)
 
 
 def test_presence_is_protected_on_request():

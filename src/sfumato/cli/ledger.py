@@ -70,6 +70,9 @@ def grant(
     delta: Annotated[float | None, typer.Option(help="δ, together with --epsilon.")] = None,
     mu: Annotated[float | None, typer.Option(help="Gaussian μ instead of ε.")] = None,
     rho: Annotated[float | None, typer.Option(help="Zero-concentrated ρ instead of ε.")] = None,
+    groups: Annotated[int | None, typer.Option(help="So many at most depend on each other (households).")] = None,
+    memory: Annotated[float | None, typer.Option(help="Series whose steps have at most this memory.")] = None,
+    longest: Annotated[int | None, typer.Option(help="The length of a series, together with --memory.")] = None,
     unit: Annotated[str | None, typer.Option(help="Who is protected: a record (if left out), a person, …")] = None,
     relation: Annotated[_Relation, typer.Option(help="What counts as a change.")] = _Relation.REPLACE_ONE,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
@@ -82,7 +85,7 @@ def grant(
     from sfumato.core import Adjacency
     from sfumato.ledger.ledger import Ledger
 
-    total = _total(epsilon, delta, mu, rho)
+    total = _depending(_total(epsilon, delta, mu, rho), groups, memory, longest)
     book = Ledger(ledger)
     others = [known for name, known in book.datasets() if name == dataset and known != (unit or "record")]
     if others and unit is None:
@@ -114,7 +117,7 @@ def raise_grant(
 
     Example: sfumato ledger raise people --epsilon 2 --note "data board, 3 May"
     """
-    from sfumato.core import ApproxDP
+    from sfumato.core import ApproxDP, Pufferfish
     from sfumato.ledger.ledger import Ledger
 
     book = Ledger(ledger, create=False)
@@ -127,9 +130,11 @@ def raise_grant(
             f"--unit {shlex.quote(known[0])}. Nothing changed."
         )
     granted = book.balance(dataset, units[0]).granted
-    if isinstance(granted, ApproxDP) and epsilon is not None and delta is None:
+    if isinstance(granted, ApproxDP | Pufferfish) and epsilon is not None and delta is None:
         delta = granted.delta_
     total = _total(epsilon, delta, mu, rho).under(granted.adjacency)
+    if isinstance(granted, Pufferfish) and epsilon is not None:
+        total = Pufferfish(epsilon, delta or 0.0, granted.dependence, adjacency=granted.adjacency)
     if type(total) is not type(granted) or total.implies(granted) is True or granted.implies(total) is not True:
         raise LedgerError(
             f"{dataset} has {granted.describe()}, and {total.describe()} is no higher budget of that kind. Lowering or "
@@ -231,6 +236,23 @@ def _total(epsilon: float | None, delta: float | None, mu: float | None, rho: fl
         return ZCDP(rho)
     assert epsilon is not None
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def _depending(total: Guarantee, groups: int | None, memory: float | None, longest: int | None) -> Guarantee:
+    """The same amount as a promise to people who depend on each other, where that is said."""
+    from sfumato.core import ApproxDP, Chains, Groups, Pufferfish, PureDP
+
+    if groups is None and memory is None:
+        return total
+    if groups is not None and memory is not None:
+        raise PrivacyParameterError("Give one of --groups and --memory. Nothing changed.")
+    if not isinstance(total, PureDP | ApproxDP):
+        raise PrivacyParameterError("--groups and --memory go together with --epsilon. Nothing changed.")
+    delta = total.delta_ if isinstance(total, ApproxDP) else 0.0
+    if groups is not None:
+        return Pufferfish(total.eps, delta, Groups(groups))
+    assert memory is not None
+    return Pufferfish(total.eps, delta, Chains.best(memory, total.eps, delta, longest))
 
 
 def _console() -> Console:

@@ -2,6 +2,7 @@
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
+from sfumato.core.dependence import Chains, Dependence, Groups
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
@@ -25,6 +26,7 @@ from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
+from sfumato.core.pufferfish import Pufferfish, together
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
 
@@ -38,14 +40,17 @@ __all__ = [
     "BoxEvent",
     "BoxNoise",
     "Categories",
+    "Chains",
     "ChannelEvent",
     "ComposedDP",
+    "Dependence",
     "Domain",
     "Event",
     "GaussianDP",
     "GaussianEvent",
     "GaussianNoise",
     "GroupCountsEvent",
+    "Groups",
     "Guarantee",
     "Interval",
     "JointObjectiveEvent",
@@ -58,6 +63,7 @@ __all__ = [
     "ObjectiveDP",
     "ObjectivePerturbationEvent",
     "Partition",
+    "Pufferfish",
     "PureDP",
     "QuantilesEvent",
     "RandomizedResponseEvent",
@@ -78,4 +84,5 @@ __all__ = [
     "gaussian_scale",
     "guarantee_from_dict",
     "parallel",
+    "together",
 ]

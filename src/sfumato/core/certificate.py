@@ -30,6 +30,7 @@ from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, CertificateVersionError, InputError, UnprovedError
@@ -42,7 +43,7 @@ _FIRST_WITH_FILES = 2
 NOT_FOR_PUBLICATION = "A random_state was used: this result can be repeated and is not for publication."
 
 _DELTAS = (1e-8, 1e-6, 1e-5)
-_EXACT = (PureDP, ApproxDP, GaussianDP)
+_EXACT = (PureDP, ApproxDP, GaussianDP, Pufferfish)
 _STATABLE = (*_EXACT, ZCDP, ComposedDP)
 _MALFORMED = (ArithmeticError, AttributeError, InputError, LookupError, RecursionError, TypeError, ValueError)
 _PACKAGES = ("dp-accounting", "numpy", "scipy", "sfumato")
@@ -70,7 +71,7 @@ class Claims:
             return cls()
         relative = 1e-9 if isinstance(guarantee, _EXACT) else 1e-3
         deltas = set(_DELTAS)
-        if isinstance(guarantee, ApproxDP):
+        if isinstance(guarantee, ApproxDP | Pufferfish):
             deltas.add(guarantee.delta_)
         if math.isfinite(guarantee.epsilon(0.0)):
             deltas.add(0.0)
@@ -147,7 +148,7 @@ class Certificate(Shown):
         acts, proofs, notes = tuple(events), tuple(proofs), tuple(notes)
         composed, promised = _costs(acts, guarantee)
         if not isinstance(promised, NoGuarantee):
-            _check_proofs(acts, proofs)
+            _check_proofs(acts, promised, proofs)
         if not publishable and NOT_FOR_PUBLICATION not in notes:
             notes = (*notes, NOT_FOR_PUBLICATION)
         if publishable and NOT_FOR_PUBLICATION in notes:
@@ -292,8 +293,10 @@ def _costs(events: tuple[Event | Repeated, ...], stated: Guarantee | None) -> tu
     return composed, promised
 
 
-def _check_proofs(events: tuple[Event | Repeated, ...], proofs: tuple[str, ...]) -> None:
+def _check_proofs(events: tuple[Event | Repeated, ...], promised: Guarantee, proofs: tuple[str, ...]) -> None:
     missing = {event.proof_id() for event in events} - set(proofs)
+    if isinstance(promised, Pufferfish) and "pufferfish" not in proofs:
+        missing.add("pufferfish")
     if missing:
         raise UnprovedError(
             f"The events rest on proofs that are not named: {', '.join(sorted(missing))}. Name them in proofs=, each "

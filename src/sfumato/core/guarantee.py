@@ -101,7 +101,12 @@ class Guarantee(ABC):
             return None
         if self.under(None) == other.under(None):
             return True
-        return self._implies(other)
+        decided = other.implied_by(self)
+        return self._implies(other) if decided is None else decided
+
+    def implied_by(self, cost: Guarantee) -> bool | None:
+        """Whether this promise follows from a cost by a rule of its own; None where there is none."""
+        return None
 
     def _implies(self, other: Guarantee) -> bool | None:
         match other:

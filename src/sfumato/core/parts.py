@@ -116,6 +116,10 @@ class WorstPair(ABC):
         """The plain guarantee it is where nothing is added to it; None where there is none."""
         return None
 
+    def several(self, part: Part, units: int) -> Guarantee | None:
+        """One of the acts when so many units change at once (docs/proofs/pufferfish.md); None where unknown."""
+        return None
+
     def twice(self, part: Part) -> Part | None:
         """Two changes of the same act: group privacy for two (docs/proofs/composition.md); None where unknown."""
         return None
@@ -142,6 +146,9 @@ class GaussianPair(WorstPair):
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return GaussianDP(part.value, adjacency=adjacency)
 
+    def several(self, part: Part, units: int) -> Guarantee | None:
+        return GaussianDP(round_up(part.value * units, 1e-15))
+
     def twice(self, part: Part) -> Part | None:
         return Part(part.kind, 2 * part.value, part.extra, part.count)
 
@@ -164,6 +171,9 @@ class LaplacePair(WorstPair):
 
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return _stated(part, adjacency)
+
+    def several(self, part: Part, units: int) -> Guarantee | None:
+        return PureDP(part.value * units)  # several numbers may share the move: of them only the ε is known
 
     def twice(self, part: Part) -> Part | None:
         return Part(part.kind, 2 * part.value, part.extra, part.count)
@@ -194,6 +204,9 @@ class TwoPointPair(WorstPair):
 
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return _stated(part, adjacency)
+
+    def several(self, part: Part, units: int) -> Guarantee | None:
+        return PureDP(part.value * units) if part.extra == 0 else None
 
     def twice(self, part: Part) -> Part | None:
         failing = round_up((1 + math.exp(min(part.value, 700.0))) * part.extra)
@@ -248,6 +261,9 @@ class ConcentratedPair(WorstPair):
 
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return ZCDP(part.value, adjacency=adjacency)
+
+    def several(self, part: Part, units: int) -> Guarantee | None:
+        return ZCDP(round_up(part.value * units**2, 1e-15))
 
     def twice(self, part: Part) -> Part | None:
         return Part(part.kind, 4 * part.value, 0.0, part.count)

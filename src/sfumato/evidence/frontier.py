@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sfumato.core import Guarantee
+from sfumato.core import Guarantee, Pufferfish
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.odds import stated_point
@@ -120,6 +120,14 @@ def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law:
 
 def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:
     chosen, delta = stated_point(asked)
-    widths = {chosen * factor: 1 / draw_law(law).ratio(chosen, delta, factor) for factor in _FACTORS}
+    widths = {chosen * factor: _width(asked, law, (chosen, delta), factor) for factor in _FACTORS}
     points = tuple((epsilon, errors(width)) for epsilon, width in widths.items())
     return Frontier(points, (chosen, error), delta, law)
+
+
+def _width(asked: Guarantee, law: str, point: tuple[float, float], factor: float) -> float:
+    """How many times as wide noise is where ε is multiplied by a factor."""
+    own = draw_law(law)
+    if not isinstance(asked, Pufferfish):
+        return 1 / own.ratio(*point, factor)
+    return own.scale(1.0, own.whole(asked.at(point[0] * factor))) / own.scale(1.0, own.whole(asked))

@@ -385,6 +385,8 @@ def guarantee_parts(record: Record) -> tuple[Part, ...]:
             return (Part("two-point", written(record["eps"])),)
         case "ApproxDP":
             return (Part("two-point", written(record["eps"]), record["delta"]),)
+        case "Pufferfish":
+            return (Part("two-point", written(record["eps"]), record["delta"]),)
         case "ObjectiveDP":
             return (Part("objective", written(record["mu"]), record["shift"], record["count"]),)
         case "ComposedDP":

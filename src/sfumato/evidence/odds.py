@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.core.odds import loss_tail
 
 __all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "stated_point"]
@@ -61,8 +61,8 @@ def stated_point(guarantee: Guarantee) -> tuple[float, float]:
     ((0.5, 1e-05), (1.0, 0.0))
     """
     delta = USUAL_DELTA
-    if isinstance(guarantee, PureDP | ApproxDP):
-        delta = guarantee.delta_ if isinstance(guarantee, ApproxDP) else 0.0
+    if isinstance(guarantee, PureDP | ApproxDP | Pufferfish):
+        delta = 0.0 if isinstance(guarantee, PureDP) else guarantee.delta_
     return guarantee.epsilon(delta), delta
 
 
@@ -74,7 +74,8 @@ def odds_of(asked: Guarantee, drawn: Guarantee | None = None) -> Odds:
     >>> odds.factor, odds.bound[:70]
     ('2.72', 'for what is true by more than 2.72 with a probability of at most 2e-05')
     """
-    acts = drawn or asked
+    # What others tell is in the promise and not in the acts, whose cost is that of one unit.
+    acts = asked.point if isinstance(asked, Pufferfish) else drawn or asked
     epsilon = stated_point(asked)[0]
     chance = loss_tail(acts, epsilon)
     if chance > _RARE and math.isfinite(epsilon):
@@ -88,7 +89,7 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
     """For an analyst or an observer, a lawyer, or a person in the data ("subject")."""
     odds = odds_of(asked, drawn)
     if register == "subject":
-        return _to_a_subject(odds)
+        return _to_a_subject(odds, asked)
     unit = odds.unit
     head = f"Whatever somebody believed about one {unit} before, what is published multiplies the odds {odds.bound}."
     tie = (
@@ -96,6 +97,11 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
         f"{unit}s are independent given what that somebody knows; who can infer one {unit} from others, as in a "
         "family, learns from each of them."
     )
+    if isinstance(asked, Pufferfish):
+        tie = (
+            f"This counts what others tell of that one {unit} as well, for {asked.dependence.words}. Assumed: "
+            f"{asked.dependence.assumed[0].lower()}{asked.dependence.assumed[1:]}."
+        )
     guess = (
         f"Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 %, is right in at "
         f"most {odds.shown} % of all cases."
@@ -105,13 +111,21 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
     return f"{head} {tie} {guess}"
 
 
-def _to_a_subject(odds: Odds) -> str:
+def _to_a_subject(odds: Odds, asked: Guarantee) -> str:
     often = f"more than {odds.factor} in at most 1 of {math.floor(1 / odds.chance):,} cases" if odds.chance else ""
     return (
         "Somebody who suspects something true about you becomes surer of it, in odds, by a factor of "
         f"{often or f'at most {odds.factor}'}. Who has to guess which of two versions of your entry was used, and "
-        f"starts at 50 %, is right in at most {odds.shown} % of all cases. This counts what your own entry adds: "
-        "who can tell about you from other people's entries, such as your family's, learns from theirs as well."
+        f"starts at 50 %, is right in at most {odds.shown} % of all cases. {_others(asked)}"
+    )
+
+
+def _others(asked: Guarantee) -> str:
+    if isinstance(asked, Pufferfish):
+        return f"This counts what other entries tell about yours as well, if this is so: {asked.dependence.assumed}."
+    return (
+        "This counts what your own entry adds: who can tell about you from other people's entries, such as your "
+        "family's, learns from theirs as well."
     )
 
 

@@ -28,6 +28,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError, VerificationError
+from sfumato.evidence.dependences import keeps_pufferfish
 from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
     Part,
@@ -225,6 +226,8 @@ def _check_guarantee(record: Record) -> Findings:
         case "GaussianDP":
             square = square_of_mu(parts)
             holds = square is not None and square <= written(guarantee["mu"]) ** 2
+        case "Pufferfish":
+            holds = keeps_pufferfish(parts, guarantee)
         case "ZCDP":
             rho = concentrated(parts)
             holds = rho is not None and rho <= written(guarantee["rho"])
@@ -308,7 +311,9 @@ def _rounding(parts: tuple[Part, ...]) -> float:
 
 def _check_proofs(record: Record) -> Findings:
     named = all(re.fullmatch(r"[a-z][a-z0-9_]*", proof) for proof in record["proofs"])
-    missing = required_proofs(record["events"]) - set(record["proofs"]) if _claims_something(record) else ()
+    missing = required_proofs(record["events"]) - set(record["proofs"]) if _claims_something(record) else set()
+    if record["guarantee"]["kind"] == "Pufferfish":
+        missing = missing | ({"pufferfish"} - set(record["proofs"]))
     yield "proofs", named and not missing
 
 

@@ -7,20 +7,18 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
-    DATABASE_ENDINGS,
     EVERYONE,
     ROW,
     TABLE_ENDINGS,
@@ -76,6 +74,7 @@ class Declared:
     row_limits: list[RowLimit] = field(default_factory=list)
     each_person: list[EachPerson] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
+    correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
@@ -178,36 +177,13 @@ def _source(declared: Declared, clause: Clause) -> None:
     if any(other.table == made.table for other in declared.sources):
         raise _Wrong(f"the table {made.table} has two sources", table, code="twice", way_out="Keep one of them.")
     declared.sources.append(made)
-    if wrong := _wrong_path(made):
+    if wrong := wrong_path(made):
         way_out = (
             f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}, of a folder of "
             "them ending in /, of a database with the name of its table, source(T, 'file.duckdb', table), or "
             "'postgresql:table'."
         )
         raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
-
-
-_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
-
-
-def _wrong_path(source: Source) -> str | None:
-    """Why no run could read it, from its name alone."""
-    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
-    if path.startswith("postgresql:"):
-        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
-    if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
-        return "is not a path inside the data folder"
-    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
-        return "lies outside the data folder"
-    if any(sign in path for sign in "*?["):
-        return "has one of the signs * ? [, which could name several files"
-    if ending in DATABASE_ENDINGS:
-        return None if source.name else "is a database and does not say which of its tables"
-    if source.name is not None:
-        return "names a table inside a file that is no database by its name"
-    if path.endswith("/"):
-        return None
-    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
 
 
 def _column(declared: Declared, clause: Clause) -> None:
@@ -360,15 +336,17 @@ def _dataset(declared: Declared, clause: Clause) -> None:
     declared.datasets.append(Dataset(made_name, variable.name, goal, adjacency, clause.position))
 
 
-def _privacy_requirement(declared: Declared, clause: Clause) -> None:
-    name, dataset, metric = clause.head.arguments
-    named = _atom(name, "a requirement's name")
-    if variables(named):
+def _correlated(declared: Declared, clause: Clause) -> None:
+    dataset, what, bound = clause.head.arguments
+    owner = _known_dataset(declared, dataset)
+    if any(other.dataset == owner.name for other in declared.correlations):
         raise _Wrong(
-            "a requirement's name must not hold a variable",
-            name,
-            way_out="Write one requirement for each observer; their budgets are separate.",
+            f"who depends on whom in {owner.name} is said twice", dataset, code="twice", way_out="Keep the wider class."
         )
+    declared.correlations.append(correlated(owner.name, owner.adjacency.relation, what, bound, clause.position))
+
+
+def _known_dataset(declared: Declared, dataset: Term) -> Dataset:
     wanted = _name(dataset, "a dataset")
     known = {declared_one.name: declared_one for declared_one in declared.datasets}
     if wanted not in known:
@@ -379,14 +357,28 @@ def _privacy_requirement(declared: Declared, clause: Clause) -> None:
             nearest=nearest(wanted, known),
             way_out=f"Declare it: dataset({wanted}, domain(P, patient(P))). It says who is protected.",
         )
+    return known[wanted]
+
+
+def _privacy_requirement(declared: Declared, clause: Clause) -> None:
+    name, dataset, metric = clause.head.arguments
+    named = _atom(name, "a requirement's name")
+    if variables(named):
+        raise _Wrong(
+            "a requirement's name must not hold a variable",
+            name,
+            way_out="Write one requirement for each observer; their budgets are separate.",
+        )
+    owner = _known_dataset(declared, dataset)
     if any(other.name == named for other in declared.requirements):
         raise _Wrong(f"the requirement {show(named)} is declared twice", name, code="twice")
-    guarantee = _guarantee(metric).under(known[wanted].adjacency)
+    known = next((one for one in declared.correlations if one.dataset == owner.name), None)
+    guarantee = _guarantee(metric, owner.name, known).under(owner.adjacency)
     observer = called(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
-    declared.requirements.append(Requirement(named, observer, wanted, guarantee, clause.position))
+    declared.requirements.append(Requirement(named, observer, owner.name, guarantee, clause.position))
 
 
-def _guarantee(metric: Term) -> Guarantee:
+def _guarantee(metric: Term, dataset: str, known: Correlated | None) -> Guarantee:
     name = indicator(metric)
     if not isinstance(metric, Compound) or name not in METRICS:
         raise _Wrong(
@@ -398,6 +390,8 @@ def _guarantee(metric: Term) -> Guarantee:
         )
     values = [float(_number(part, "a privacy parameter")) for part in metric.arguments]
     try:
+        if metric.functor == "pufferfish":
+            return pufferfish(dataset, known, values)
         return _METRIC_CLASSES[name](*values)
     except InputError as error:
         raise _Wrong(str(error), metric, code="metric", expected=METRICS[name]) from None
@@ -488,6 +482,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "each_row": _each_row,
     "adjacency": _adjacency,
     "dataset": _dataset,
+    "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
     "prefer": _prefer,
     "forbid": _forbid,

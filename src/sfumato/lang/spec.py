@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.correlated import Correlated
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -388,6 +389,7 @@ class Spec:
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     parts: tuple[Part, ...] = ()
+    correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()

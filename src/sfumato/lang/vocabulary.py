@@ -54,6 +54,7 @@ STATIC = {
     "each_row/2": "each_row(Table, person(P))",
     "dataset/2": "dataset(Name, domain(P, goal(P)))",
     "adjacency/2": "adjacency(Dataset, add_remove)",
+    "correlated/3": "correlated(Dataset, group(H, lives_in(P, H)), at_most(K))",
     "privacy_requirement/3": "privacy_requirement(Name, Dataset, dp(Epsilon, Delta))",
     "prefer/2": "prefer(Publication, [strategy, strategy])",
     "forbid/2": "forbid(Publication, strategy)",
@@ -98,6 +99,8 @@ METRICS = {
     "renyi_dp/2": "renyi_dp(Alpha, Epsilon)",
     "gdp/1": "gdp(Mu)",
     "zcdp/1": "zcdp(Rho)",
+    "pufferfish/1": "pufferfish(Epsilon)",
+    "pufferfish/2": "pufferfish(Epsilon, Delta)",
 }
 
 #: What a CPF may be made of beside numbers and parents.

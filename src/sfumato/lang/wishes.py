@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.core import ApproxDP, PureDP
+from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -35,6 +35,7 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _contradictions(spec)
     yield from _aims(spec)
     yield from _observers(spec)
+    yield from _correlations(spec)
     yield from _weak_promises(spec)
 
 
@@ -173,6 +174,31 @@ def _observers(spec: Spec) -> Iterator[Problem]:
             )
 
 
+def _correlations(spec: Spec) -> Iterator[Problem]:
+    """Who depends on whom matters to a promise of that kind, and must not be a secret itself."""
+    promised = {one.dataset for one in spec.requirements if isinstance(one.guarantee, Pufferfish)}
+    for one in spec.correlations:
+        if one.dataset not in promised:
+            yield _problem(
+                spec,
+                "no-effect",
+                f"no promise about {one.dataset} speaks of those who depend on each other",
+                one.position,
+                f"Promise it: privacy_requirement(Name, {one.dataset}, pufferfish(Epsilon, Delta)), or take the line "
+                "out: dp(…) counts what one individual's own data add.",
+            )
+        goal = indicator(one.goal) if one.kind == "group" and one.goal is not None else ""
+        if goal and not spec.table_predicates.get(goal, ("", False))[1]:
+            yield _problem(
+                spec,
+                "private-groups",
+                f"who belongs together must be public, and {goal} is not read from a public table",
+                one.position,
+                f"Declare relation(Table, …) and public(Table), or, at your own word, "
+                f"correlated({one.dataset}, group, at_most({one.bound:g})).",
+            )
+
+
 #: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand has none at all.
 _LARGEST_EPSILON, _LARGEST_DELTA = 10.0, 1e-3
 
@@ -180,12 +206,12 @@ _LARGEST_EPSILON, _LARGEST_DELTA = 10.0, 1e-3
 def _weak_promises(spec: Spec) -> Iterator[Problem]:
     text = {clause.position: clause.text for clause in spec.clauses}
     for one in spec.requirements:
-        if not isinstance(one.guarantee, (PureDP, ApproxDP)):
+        if not isinstance(one.guarantee, (PureDP, ApproxDP, Pufferfish)):
             continue
         said = []
         if one.guarantee.eps > _LARGEST_EPSILON:
             said.append(f"ε = {one.guarantee.eps:g}: odds about one individual may change by a factor of e^ε")
-        if isinstance(one.guarantee, ApproxDP) and one.guarantee.delta_ > _LARGEST_DELTA:
+        if not isinstance(one.guarantee, PureDP) and one.guarantee.delta_ > _LARGEST_DELTA:
             said.append(f"δ = {one.guarantee.delta_:g}: with this probability nothing is promised to an individual")
         if said:
             yield Problem(

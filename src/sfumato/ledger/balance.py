@@ -24,12 +24,14 @@ from sfumato.core import (
     Event,
     GaussianDP,
     Guarantee,
+    Pufferfish,
     PureDP,
     RenyiDP,
     Repeated,
     compose,
 )
 from sfumato.core.guarantee import mu_of_pure
+from sfumato.ledger.windows import counted_in, window_cost
 
 __all__ = [
     "GRANTABLE",
@@ -48,7 +50,7 @@ __all__ = [
 Cost = Event | Guarantee | Repeated
 #: The amount of one reservation in the grant's currency; None where no conversion is known, which fits nowhere.
 Charge = Guarantee | None
-GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP)
+GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP, Pufferfish)
 
 _PRECISION = 400
 #: Bisection of the fraction of a grant, from 1e-9 to 1 on a logarithmic scale.
@@ -77,6 +79,10 @@ def charge(
     None
     """
     cost = compose(items)
+    if isinstance(grant, Pufferfish):
+        moved = window_cost(cost, grant)
+        point = counted_in(promised) if promised is not None else None
+        return None if moved is None else charge([moved], counted_in(grant), counted, point)
     match grant:
         case PureDP() | ApproxDP(delta_=0.0):
             return _pure(cost, promised)
@@ -98,7 +104,9 @@ def recharged(
     reservations: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guarantee, new: Guarantee
 ) -> list[Charge]:
     """The charges under a new grant: as they were recorded, unless its currency is another."""
-    if _currency(old) == _currency(new) or (_currency(old), _currency(new)) == ("ε", "(ε, δ)"):
+    kinds = tuple(_currency(counted_in(one)) for one in (old, new))
+    windows = {one.dependence if isinstance(one, Pufferfish) else None for one in (old, new)}
+    if len(windows) == 1 and (kinds[0] == kinds[1] or kinds == ("ε", "(ε, δ)")):
         return list(charges)
     made: list[Charge] = []
     for items in reservations:
@@ -122,6 +130,7 @@ def total(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
     """What the charges add up to, as one guarantee in the grant's currency, rounded up; None for no charges."""
     if not charges:
         return None
+    grant = counted_in(grant)
     amounts = _sums(charges, grant)
     if amounts is None:
         return grant  # something without a known amount: everything is gone
@@ -148,6 +157,7 @@ def remaining(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
     >>> print(remaining([ApproxDP(0.25, 1e-7)], ApproxDP(1.0, 1e-6)))
     (0.75, 9e-07)-DP, adjacency not stated
     """
+    grant = counted_in(grant)
     left = _left(charges, grant)
     if left is None or left[0] <= 0 or left[-1] < 0:
         return None
@@ -220,6 +230,7 @@ def _sums(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | 
 
 
 def _left(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | None:
+    grant = counted_in(grant)
     whole = _amounts(grant, grant)
     assert whole is not None  # a grant is an amount of its own currency
     if not charges:
@@ -418,6 +429,9 @@ def amount_text(guarantee: Guarantee, rounding: str = ROUND_HALF_EVEN) -> str:
             return f"{_number(eps, rounding)}-DP"
         case ApproxDP(eps=eps, delta_=delta):
             return f"({_number(eps, rounding)}, {_number(delta, rounding)})-DP"
+        case Pufferfish(eps=eps, delta_=delta, dependence=known):
+            pair = f"({_number(eps, rounding)}, {_number(delta, rounding)})" if delta else _number(eps, rounding)
+            return f"{pair}-Pufferfish, {known.short}"
         case GaussianDP(mu=mu):
             return f"{_number(mu, rounding)}-Gaussian DP"
         case ZCDP(rho=rho):
@@ -440,6 +454,7 @@ def missing_text(items: Sequence[Cost], charged: Charge, left: Guarantee | None,
     >>> missing_text([PureDP(0.5)], PureDP(0.5), PureDP(0.3), PureDP(1.0))
     'ε 0.2 too large'
     """
+    grant = counted_in(grant)
     if charged is None and _currency(grant) == "(ε, δ)":
         eps = compose(items).epsilon(grant.delta_)  # type: ignore[attr-defined]  # of an ApproxDP
         charged = ApproxDP(eps, grant.delta_) if math.isfinite(eps) and eps > 0 else None  # type: ignore[attr-defined]

@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from sfumato.core import ZCDP, Adjacency, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Chains, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
 from sfumato.ledger.balance import Charge, fits, total
+from sfumato.ledger.windows import raised_window
 
 __all__ = ["grant_command", "raised", "settle_command"]
 
@@ -25,6 +26,8 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     PureDP(adjacency=None, eps=1.25)
     """
     found = None if None in charges else total(charges, granted)
+    if isinstance(granted, Pufferfish) and found is not None:
+        found = raised_window(found, granted)
     if isinstance(granted, ApproxDP) and isinstance(found, PureDP | ApproxDP) and math.isfinite(found.eps):
         delta = found.delta_ if isinstance(found, ApproxDP) else 0.0
         found = ApproxDP(max(found.eps, granted.eps), max(delta, granted.delta_))
@@ -42,6 +45,8 @@ def grant_command(dataset: str, total: Guarantee | None, ledger: Path, who: Adja
     match total:
         case ApproxDP(eps=eps, delta_=delta):
             amount = f"--epsilon {eps!r} --delta {delta!r}"
+        case Pufferfish(eps=eps, delta_=delta):
+            amount = f"--epsilon {eps!r} --delta {delta!r} {_depending(total)}"
         case GaussianDP(mu=mu):
             amount = f"--mu {mu!r}"
         case ZCDP(rho=rho):
@@ -53,6 +58,13 @@ def grant_command(dataset: str, total: Guarantee | None, ledger: Path, who: Adja
     who = who or (total.adjacency if total else None)
     unit = f" --unit {shlex.quote(who.unit)} --relation {who.relation}" if who else ""
     return f"sfumato ledger grant {shlex.quote(dataset)} {amount}{unit} --ledger {shlex.quote(str(ledger.resolve()))}"
+
+
+def _depending(total: Pufferfish) -> str:
+    known = total.dependence
+    if not isinstance(known, Chains):
+        return f"--groups {known.together}"
+    return f"--memory {known.memory!r}" + (f" --longest {known.longest}" if known.longest else "")
 
 
 def settle_command(dataset: str, unit: str, ledger: Path) -> str:

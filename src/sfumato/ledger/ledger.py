@@ -78,6 +78,7 @@ from sfumato.ledger.records import (
     mark_of,
 )
 from sfumato.ledger.store import Draft, Entry, EntryStore, Head
+from sfumato.ledger.windows import check_same_class
 
 __all__ = ["Ledger"]
 
@@ -411,6 +412,7 @@ class Ledger:
         granted, counted, cost = account.granted, account.charges(), compose(items)
         if isinstance(cost, NoGuarantee):
             return None
+        check_same_class(dataset, granted, promised)
         charged = charge(items, granted, counted, promised)
         if fits([*counted, charged], granted):
             return charged

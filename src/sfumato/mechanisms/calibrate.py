@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.mechanisms.mechanism import unreachable
 
 __all__ = ["largest_pure_epsilon"]
@@ -26,6 +27,8 @@ def largest_pure_epsilon(guarantee: Guarantee) -> float:
     match guarantee:
         case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
             return eps
+        case Pufferfish():
+            return guarantee.largest_pure()
         case NoGuarantee():
             raise unreachable(guarantee, "Pure noise", "Ask for PureDP(eps).")
     if (found := _bisected(guarantee)) == 0:

@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.core.events.event import GaussianEvent
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.mechanism import finite_array, unreachable
 from sfumato.mechanisms.sampling import Law
@@ -36,6 +37,8 @@ def largest_mu(guarantee: Guarantee) -> float:
             return gaussian_mu(eps, delta)
         case GaussianDP(mu=mu):
             return mu
+        case Pufferfish(delta_=delta) if delta > 0:
+            return guarantee.largest_mu()
         case ZCDP(rho=rho):
             return math.sqrt(2 * rho) * (1 - 1e-15)
         case RenyiDP(alpha=alpha, eps=eps):

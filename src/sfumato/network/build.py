@@ -20,6 +20,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
@@ -53,6 +54,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
+        check_members(room, spec)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}

@@ -15,6 +15,7 @@ from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, v
 from sfumato.network.cells import among
 from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.members import membership_tables
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import Layout, TableRoom, layout_of, term_of
 
@@ -47,7 +48,8 @@ def identity_of(dataset: Dataset) -> str:
 def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
     """What the public tables assert about things that are no individuals."""
     facts: dict[Term, None] = {}
-    for table in sorted(spec.public_tables & {source.table for source in (*spec.sources, *spec.columns)}):
+    told = spec.public_tables - membership_tables(spec)
+    for table in sorted(told & {source.table for source in (*spec.sources, *spec.columns)}):
         layout = layout_of(spec, table)
         personal = {name for name, column in layout.identities if indicator(column.atom) in people}
         for atom in _asserted(spec, layout):
@@ -109,7 +111,7 @@ def has_structure(spec: Spec, dataset: Dataset) -> bool:
 def _personal_layouts(spec: Spec, dataset: Dataset) -> list[tuple[Layout, str]]:
     """The public tables that relate individuals to other things, with the variable of the individual."""
     predicate, found = identity_of(dataset), []
-    for table in sorted(spec.public_tables):
+    for table in sorted(spec.public_tables - membership_tables(spec)):
         layout = layout_of(spec, table)
         for name, column in layout.identities:
             related = any(Variable(name) in variables(r.atom) and len(variables(r.atom)) > 1 for r in layout.relations)

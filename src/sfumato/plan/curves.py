@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.errors import SfumatoError
 from sfumato.network.network import Network
 from sfumato.plan.draw_law import NoiseName, draw_law
@@ -41,7 +41,11 @@ def relative_losses(question: Question, planned: Sequence[Planned]) -> list[floa
 
 def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: NoiseName) -> Curve:
     """By the law of the noise, from the settled point."""
-    delta = asked.delta_ if isinstance(asked, ApproxDP) else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
+    delta = (
+        asked.delta_
+        if isinstance(asked, ApproxDP | Pufferfish)
+        else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
+    )
     epsilon = asked.epsilon(delta)
     ratio = draw_law(noise).ratio
     points = [(epsilon * multiple, loss / ratio(epsilon, delta, multiple) ** 2) for multiple in MULTIPLES]

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 
@@ -45,6 +45,8 @@ def as_point(guarantee: Guarantee, where: str = "") -> PureDP | ApproxDP:
         return guarantee
     if isinstance(guarantee, ApproxDP):
         return guarantee if guarantee.delta_ > 0 else PureDP(guarantee.eps, adjacency=guarantee.adjacency)
+    if isinstance(guarantee, Pufferfish):
+        return guarantee.for_one()
     try:
         # Several pure acts may compose to a little more of a curve than one act of their sum: a thousandth less.
         return PureDP(largest_pure_epsilon(guarantee) * 0.999, adjacency=guarantee.adjacency)

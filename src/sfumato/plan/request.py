@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, PureDP
+from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Publication, Requirement
 from sfumato.lang.term import Compound, Term, indicator, match, show
@@ -80,7 +80,7 @@ class Request:
 
 
 def is_pure(guarantee: Guarantee) -> bool:
-    return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0)
+    return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP | Pufferfish) and guarantee.delta_ == 0)
 
 
 def asked_of(node: AggregateNode) -> Question:

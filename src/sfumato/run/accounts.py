@@ -27,7 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, PureDP, Repeated
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
@@ -55,7 +55,7 @@ __all__ = [
 
 #: Whether a first grant may be made: yes, no, or ask with this sentence.
 Grant = bool | Callable[[str], bool]
-_GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+_GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, Pufferfish)
 _FEW_FILES = 64
 
 
@@ -160,7 +160,8 @@ def renamed(cost: Event | Repeated | Guarantee, adjacency: Adjacency) -> Event |
 def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
     """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
     kept = [one.under(cost.adjacency) for one in promises if isinstance(one, _GRANTABLE) and cost.implies(one) is True]
-    for one in (*(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
+    depending = [one for one in kept if isinstance(one, Pufferfish)]
+    for one in (*depending, *(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
         if isinstance(one, _GRANTABLE):
             return one
     pure = cost.epsilon(0.0)

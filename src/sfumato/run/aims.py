@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core.pufferfish import Pufferfish
 from sfumato.errors import InputError, PlanError, SfumatoError
 from sfumato.lang.spec import Requirement, Spec, Weight
 from sfumato.lang.term import show
@@ -30,6 +31,7 @@ _AMOUNT: Mapping[type[Guarantee], tuple[str, str]] = {
     ApproxDP: ("eps", "ε"),
     GaussianDP: ("mu", "μ"),
     ZCDP: ("rho", "ρ"),
+    Pufferfish: ("eps", "ε"),
 }
 _CLOSE = 1.01
 _MOST_TRIES = 24
@@ -109,6 +111,8 @@ def _with_amount(requirement: Requirement, amount: float) -> Requirement:
     promised = requirement.guarantee
     if type(promised) not in _AMOUNT:
         raise InputError(f"{promised.describe()} has no ε, μ or ρ that could be another. Nothing was planned.")
+    if isinstance(promised, Pufferfish):
+        return dataclasses.replace(requirement, guarantee=promised.at(amount))
     delta = (promised.delta_,) if isinstance(promised, ApproxDP) else ()
     changed = type(promised)(amount, *delta).under(promised.adjacency)  # type: ignore[call-arg]  # one of the four
     return dataclasses.replace(requirement, guarantee=changed)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.card import Card, Shown
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Pufferfish, PureDP
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
 _PROOFS = {"cut_placement", "allocation", "aggregates"}
-_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP)
+_STATABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, Pufferfish)
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ def _drawn(
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
     proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
     drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
+    if any(isinstance(one.asked, Pufferfish) for one in plan.promises if one.dataset == dataset):
+        proofs.add("pufferfish")
     proofs |= {question.proof for name, question in plan.questions.items() if name in drawn}
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "

@@ -11,7 +11,6 @@ wrong is told at the caller's line.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,12 +27,13 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, Form
+from sfumato.study.forms import FORMS, Form, signature_of
 from sfumato.study.formula import Declared, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
     Parts,
     column_lines,
+    dependence_text,
     domain_of,
     fresh,
     listing,
@@ -42,6 +42,7 @@ from sfumato.study.writing import (
     number_text,
     parts_of,
     publications_of,
+    said_of,
     unsaid_place,
 )
 
@@ -196,8 +197,16 @@ class Study(Shown):
         delta: float = 0.0,
         mu: float | None = None,
         rho: float | None = None,
+        households: int | None = None,
+        memory: float | None = None,
+        longest: int | None = None,
     ) -> Study:
-        """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ."""
+        """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ.
+
+        `households=4`: people depend on each other in groups of at most four, in any way, and the promise counts what
+        the others tell of one. `memory=M`: each row is one value of a series, and no step multiplies odds by more than
+        e^M; `longest` is the length of a series, where it is known.
+        """
         mark = here(f".promise({reader!r})")
         parts = self._parts
         if not parts.tables:
@@ -208,10 +217,17 @@ class Study(Shown):
             raise refused(mark, "give exactly one of epsilon, mu and rho: how much may be learned about one person.")
         if delta and epsilon is None:
             raise refused(mark, "delta goes together with epsilon.")
-        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho))
+        if epsilon is None and (households, memory) != (None, None):
+            raise refused(mark, "households= and memory= go together with epsilon.")
+        people = show(Compound(parts.people))
+        tied = self._read(mark, lambda: dependence_text(people, households, memory, longest))
+        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho, bool(tied)))
         name = Compound("promise", (Compound(reader),))
-        line = f"privacy_requirement({show(name)}, {show(Compound(parts.people))}, {metric})."
-        return self._with(mark, [line], promises={**parts.promises, reader: name})
+        known = [line for line, _ in parts.lines if line.startswith("correlated(")]
+        if tied and known and known != [tied]:
+            raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
+        lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
+        return self._with(mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
         """These readers may put together what they see; the plan then holds against all of them at once."""
@@ -389,7 +405,7 @@ class Study(Shown):
     def _card(self) -> Card:
         parts = self._parts
         facts = {f"table {name}": file for name, file in parts.files.items()}
-        facts |= {"columns": ", ".join(_said(column) for column in parts.columns.values())} if parts.columns else {}
+        facts |= {"columns": ", ".join(said_of(column) for column in parts.columns.values())} if parts.columns else {}
         missing = [
             sentence
             for present, sentence in (
@@ -500,21 +516,12 @@ def _places(columns: Iterable[Declared]) -> dict[str, str]:
     return {column.name: place for column in columns if (place := unsaid_place(column)) is not None}
 
 
-def _said(column: Declared) -> str:
-    match column.domain:
-        case Interval(low=low, high=high):
-            return f"{column.name} from {low:g} to {high:g}"
-        case Categories(values=values):
-            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
-    return column.name
-
-
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _method(form: Form) -> Callable[..., Study]:
     """The method of a form: its own signature and help, and a call of `ask`."""
-    signature = _signature(form)
+    signature = signature_of(form)
 
     def method(self: Study, *given: Any, **named: Any) -> Study:
         bound = signature.bind(self, *given, **named)
@@ -527,19 +534,6 @@ def _method(form: Form) -> Callable[..., Study]:
     method.__doc__ = form.help
     method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
     return method
-
-
-def _signature(form: Form) -> inspect.Signature:
-    both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    first = {"nothing": [], "number": ["column"], "any": ["column"]}.get(form.subject, ["columns"])
-    parts = [inspect.Parameter(name, both) for name in ("self", *first)]
-    empty = inspect.Parameter.empty
-    parts += [inspect.Parameter(o.name, both, default=empty if o.required else o.default) for o in form.options]
-    parts.append(inspect.Parameter("to", named))
-    parts += [inspect.Parameter("by", named, default=())] if form.grouped else []
-    parts += [inspect.Parameter("where", named, default=None)] if form.chosen else []
-    parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
-    return inspect.Signature(parts)
 
 
 for _form in FORMS.values():

@@ -7,6 +7,7 @@ Not here: the methods (study/builder.py), what a question means (questions/).
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import Declared
 
-__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned"]
+__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned", "signature_of"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -314,3 +315,17 @@ FORMS: dict[str, Form] = {
     **{method_of(kind.form): Questioned.of(kind) for kind in QUESTIONS.values()},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }
+
+
+def signature_of(form: Form) -> inspect.Signature:
+    """What help() and an editor show of its method."""
+    both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    first = {"nothing": [], "number": ["column"], "any": ["column"]}.get(form.subject, ["columns"])
+    parts = [inspect.Parameter(name, both) for name in ("self", *first)]
+    empty = inspect.Parameter.empty
+    parts += [inspect.Parameter(o.name, both, default=empty if o.required else o.default) for o in form.options]
+    parts.append(inspect.Parameter("to", named))
+    parts += [inspect.Parameter("by", named, default=())] if form.grouped else []
+    parts += [inspect.Parameter("where", named, default=None)] if form.chosen else []
+    parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
+    return inspect.Signature(parts)

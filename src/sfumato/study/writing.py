@@ -27,7 +27,8 @@ from sfumato.study.forms import Asking, Form, Option
 from sfumato.study.formula import Declared, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
-__all__ += ["metric_text", "number_of", "number_text", "parts_of", "publications_of", "unsaid_place"]
+__all__ += ["dependence_text", "metric_text", "number_of", "number_text", "parts_of", "publications_of"]
+__all__ += ["said_of", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -128,12 +129,27 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None) -> str:
+def dependence_text(people: str, households: int | None, memory: float | None, longest: int | None) -> str:
+    """Who depends on whom, as a line; empty where nobody does."""
+    if households is None and memory is None:
+        if longest is not None:
+            raise InputError("longest= is the length of a series and goes together with memory=")
+        return ""
+    if households is not None and (memory is not None or longest is not None):
+        raise InputError("people depend on each other in households, or values in series: give one of the two")
+    if households is not None:
+        return f"correlated({people}, group, at_most({number_text(households)}))."
+    length = "" if longest is None else f", {number_text(longest)}"
+    return f"correlated({people}, chain(T, at(P, T){length}), memory({number_text(memory)}))."
+
+
+def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None, tied: bool = False) -> str:
     if mu is not None:
         return f"gdp({number_text(mu)})"
     if rho is not None:
         return f"zcdp({number_text(rho)})"
-    return f"dp({number_text(epsilon)}, {number_text(delta)})" if delta else f"dp({number_text(epsilon)})"
+    word = "pufferfish" if tied else "dp"
+    return f"{word}({number_text(epsilon)}, {number_text(delta)})" if delta else f"{word}({number_text(epsilon)})"
 
 
 def number_text(value: Any) -> str:
@@ -258,3 +274,13 @@ def _words(spec: Spec) -> Iterator[str]:
     for clause in spec.clauses:
         for term in (clause.head, *([clause.body] if clause.body is not None else [])):
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
+
+
+def said_of(column: Declared) -> str:
+    """A column and what it may hold, in a few words."""
+    match column.domain:
+        case Interval(low=low, high=high):
+            return f"{column.name} from {low:g} to {high:g}"
+        case Categories(values=values):
+            return f"{column.name} ({', '.join(map(str, values[:5]))}{', …' if len(values) > 5 else ''})"
+    return column.name

@@ -1,0 +1,103 @@
+"""A promise to people who depend on each other, for the verifier: the flat ε again, and what a whole window costs.
+
+In:   parts of the events, stated for one unit (evidence/losses.py); the record of a Pufferfish promise.
+Out:  whether it is kept.
+Not here: core's own way (core/dependence.py, core/pufferfish.py), which is not called.
+Proof: docs/proofs/pufferfish.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, NamedTuple
+
+from sfumato.errors import UnprovedError
+from sfumato.evidence.laws import law_of
+from sfumato.evidence.losses import Part, pure_sum, written
+
+__all__ = ["Window", "keeps_pufferfish", "window_of"]
+
+_UP, _DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
+#: What exponentials and powers may lose after sixty digits, relatively.
+_ROUNDED = Decimal("1e-50")
+_ARITHMETIC = 1e-10
+
+Record = Mapping[str, Any]
+
+
+class Window(NamedTuple):
+    """How many units change together, and what those beyond may tell, rounded up."""
+
+    units: int
+    flat: Decimal
+
+
+def window_of(dependence: Record) -> Window:
+    """The window of a declared class.
+
+    >>> window_of({"kind": "Groups", "size": 4})
+    Window(units=4, flat=Decimal('0'))
+    """
+    match dependence["kind"]:
+        case "Groups":
+            return Window(_count(dependence["size"]), Decimal(0))
+        case "Chains" if dependence["before"] == dependence["after"] == 0:
+            return Window(_count(dependence["longest"]), Decimal(0))
+        case "Chains":
+            before, after = _count(dependence["before"]), _count(dependence["after"])
+            return Window(before + after - 1, _border(written(dependence["memory"]), before, after))
+    raise UnprovedError(f"A dependence of kind {dependence['kind']!r} cannot be verified by this version of sfumato")
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise UnprovedError("A window has a whole number of units, at least 1")
+    return value
+
+
+def _border(memory: Decimal, before: int, after: int) -> Decimal:
+    """Δτ^(a-1) + Δτ^(b-1), τ = tanh(Δ/4) = 1 - 2/(e^(Δ/2) + 1): every step up."""
+    grown = _UP.add(_UP.exp(_UP.divide(memory, Decimal(2))), Decimal(1))
+    contraction = min(Decimal(1), _UP.subtract(Decimal(1), _DOWN.divide(Decimal(2), _UP.multiply(grown, 1 + _ROUNDED))))
+    sides = (_UP.power(contraction, power - 1) if power > 1 else Decimal(1) for power in (before, after))
+    return _UP.multiply(_UP.multiply(memory, sum(sides, Decimal(0))), 1 + _ROUNDED)
+
+
+def keeps_pufferfish(parts: tuple[Part, ...], promise: Record) -> bool:
+    """Whether events of these parts are (ε-e, δ)-DP when a whole window changes."""
+    window = window_of(promise["dependence"])
+    left = _DOWN.subtract(written(promise["eps"]), window.flat)
+    if left <= 0:
+        return False
+    if promise["delta"] == 0:
+        plain = pure_sum(parts)
+        return plain is not None and not plain[1] and _UP.multiply(plain[0], Decimal(window.units)) <= left
+    return _delta(parts, window.units, _below(left)) <= promise["delta"] * (1 + _ARITHMETIC)
+
+
+def _delta(parts: tuple[Part, ...], units: int, epsilon: float) -> float:
+    if all(part.kind in ("gaussian", "laplace", "two-point") and not part.fails for part in parts):
+        return law_of(_moved(parts, units)).delta(epsilon)
+    each = epsilon / units * (1 - 1e-12)
+    steps = math.fsum(math.exp(each * place) for place in range(units)) * (1 + 1e-12)
+    return law_of(parts).delta(each) * steps
+
+
+def _moved(parts: Iterable[Part], units: int) -> tuple[Part, ...]:
+    """μ and ε grow by the number of units; of Laplace noise on several numbers only the ε is known."""
+    factor = Decimal(units)
+    return tuple(
+        part._replace(
+            kind="gaussian" if part.kind == "gaussian" else "two-point", value=_UP.multiply(part.value, factor)
+        )
+        if units > 1
+        else part
+        for part in parts
+    )
+
+
+def _below(value: Decimal) -> float:
+    nearest = float(value)
+    return math.nextafter(nearest, 0.0) if Decimal(nearest) > value else nearest

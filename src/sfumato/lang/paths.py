@@ -1,0 +1,38 @@
+"""Where a source may lie: one file or folder inside the data folder, a table of a database, or of a server.
+
+In:   a source as the study writes it.
+Out:  why no run could read it, from its name alone.
+Not here: reading it (network/stores/).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import PurePosixPath, PureWindowsPath
+
+from sfumato.lang.spec import DATABASE_ENDINGS, TABLE_ENDINGS, Source
+
+__all__ = ["wrong_path"]
+
+_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
+
+
+def wrong_path(source: Source) -> str | None:
+    """Why no run could read it, from its name alone."""
+    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
+    if path.startswith("postgresql:"):
+        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
+    if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
+        return "is not a path inside the data folder"
+    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
+        return "lies outside the data folder"
+    if any(sign in path for sign in "*?["):
+        return "has one of the signs * ? [, which could name several files"
+    if ending in DATABASE_ENDINGS:
+        return None if source.name else "is a database and does not say which of its tables"
+    if source.name is not None:
+        return "names a table inside a file that is no database by its name"
+    if path.endswith("/"):
+        return None
+    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"

@@ -1,0 +1,67 @@
+"""An account of people who depend on each other: what a whole window costs, against what is left of ε for it.
+
+In:   a Pufferfish grant, costs stated for one unit.
+Out:  the grant and the costs as plain (ε, δ) of the window; whether another promise is about the same dependences.
+Not here: how charges add up (ledger/balance.py).
+Proof: docs/proofs/pufferfish.md
+
+The flat ε is paid once, by the first grant; afterwards costs of windows add like those of any larger unit. So an
+account keeps the class of dependences it was opened with.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, together
+from sfumato.errors import LedgerError
+
+__all__ = ["check_same_class", "counted_in", "raised_window", "window_cost"]
+
+
+def counted_in(grant: Guarantee) -> Guarantee:
+    """What charges are counted against: the grant itself, or (ε-e, δ) for a window.
+
+    >>> from sfumato.core import Groups
+    >>> counted_in(Pufferfish(1.0, 1e-6, Groups(4)))
+    ApproxDP(adjacency=None, eps=1.0, delta_=1e-06)
+    """
+    if not isinstance(grant, Pufferfish):
+        return grant
+    if grant.delta_ > 0:
+        return ApproxDP(grant.left, grant.delta_, adjacency=grant.adjacency)
+    return PureDP(grant.left, adjacency=grant.adjacency)
+
+
+def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
+    """What a cost for one unit comes to when all units of the grant's window change; None where no amount is known."""
+    units = grant.dependence.together
+    moved = together(cost, units)
+    if moved is not None:
+        return moved
+    each = grant.for_one()
+    delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
+    epsilon = cost.epsilon(delta)
+    if not 0 < epsilon < math.inf:
+        return None
+    steps = math.fsum(math.exp(epsilon * place) for place in range(units)) * (1 + 1e-9)
+    return ApproxDP(epsilon * units, delta * steps, adjacency=cost.adjacency) if delta * steps < 1 else None
+
+
+def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
+    """A grant like `grant` whose window has room for `found`."""
+    delta = max(found.delta_ if isinstance(found, ApproxDP) else 0.0, grant.delta_)
+    epsilon = max(found.epsilon(delta) + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
+
+
+def check_same_class(dataset: str, grant: Guarantee, promised: Guarantee | None) -> None:
+    """A promise about other dependences than those the account was opened for has a budget of its own."""
+    if not isinstance(grant, Pufferfish) or not isinstance(promised, Pufferfish):
+        return
+    if grant.dependence.laws != promised.dependence.laws:
+        raise LedgerError(
+            f"{dataset} is accounted for {grant.dependence.words}; this promise is for {promised.dependence.words}. "
+            "Who depends on whom is fixed by the first grant: what was published before was weighed for it. State the "
+            "same in correlated(…), or grant anew with `sfumato ledger grant`. Nothing was run and nothing was spent."
+        )

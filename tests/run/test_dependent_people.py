@@ -1,0 +1,189 @@
+"""Studies of people who depend on each other: planned, run, verified; refused where the promise would not hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
+from sfumato.core import Chains
+from sfumato.errors import LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
+from sfumato.evidence.explain import explain
+from sfumato.evidence.recipient import recipient_text
+from sfumato.evidence.verify import verify
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.lang import examine
+from sfumato.run.aims import aims_of
+from sfumato.run.study import run_plan
+
+TOWN = """
+source(people, 'people.csv').
+column(people, id, person(P)). column(people, ill, ill(P)).
+rows_per_person(people, 1). missing(people, never).
+random(ill(P)) :- person(P). range(ill(P), 0, 1).
+source(homes, 'homes.csv'). public(homes).
+column(homes, person, person(P)). column(homes, home, home(H)). relation(homes, lives_in(P, H)).
+dataset(town, domain(P, person(P))).
+correlated(town, group(H, lives_in(P, H)), at_most(4)).
+privacy_requirement(secrecy(public), town, pufferfish(1.0, 1e-6)).
+sum(ills, ill(P), person(P)).
+publish(ills, ills, secrecy(public)).
+"""
+DAYS = """
+source(days, 'days.csv'). each_row(days, day(D)). missing(days, never).
+column(days, yes, yes(D)). random(yes(D)) :- day(D). range(yes(D), 0, 1).
+dataset(readings, domain(D, day(D))).
+correlated(readings, chain(T, at(D, T), 365), memory(4.394449154672439)).
+privacy_requirement(secrecy(public), readings, pufferfish(1.0, 1e-6)).
+prefer(yeses, gaussian).
+sum(yeses, yes(D), day(D)).
+publish(yeses, yeses, secrecy(public)).
+"""
+
+
+def town(people: int = 40, home: int = 4) -> dict[str, pd.DataFrame]:
+    names = [f"p{number}" for number in range(people)]
+    homes = pd.DataFrame({"person": names, "home": [f"h{number // home}" for number in range(people)]})
+    return {"people": pd.DataFrame({"id": names, "ill": np.arange(people) % 2}), "homes": homes}
+
+
+def codes(text: str) -> set[str]:
+    return {one.code for one in examine(text)[1] if one.severity == "error"}
+
+
+@pytest.mark.paper("002", "§6.1", "core/dependence.py")
+def test_a_town_from_the_study_to_the_verifier(tmp_path):
+    tables = town()
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    study = tmp_path / "study.pl"
+    study.write_text(TOWN)
+    plan = make_plan(study, tables, sizes={"town": 40})
+    run_plan(plan, tmp_path, tmp_path / "ledger.db", out=tmp_path / "out", grant=True)
+    checks = verify_folder(tmp_path / "out", study, tables)
+    assert all(check.ok for check in checks), checks
+    told = explain(plan, "lawyer") + explain(plan, "subject") + recipient_text(plan)
+    for words in ("1e-06)-Pufferfish for groups of at most 4", "different groups are independent"):
+        assert " ".join(told.split()).count(words) >= 2
+    assert "learns from theirs as well" not in told  # that is true of dp(…) alone
+    balance = Ledger(tmp_path / "ledger.db").balance("town", "person")
+    assert isinstance(balance.granted, Pufferfish)
+    with pytest.raises(OverspendError):
+        run_plan(plan, tmp_path, tmp_path / "ledger.db", out=tmp_path / "again")
+    wider = make_plan(TOWN.replace("at_most(4)", "at_most(5)"), tables)
+    with pytest.raises(LedgerError, match="fixed by the first grant"):
+        run_plan(wider, tables | {"people": tmp_path / "people.csv"}, tmp_path / "ledger.db")
+
+
+def scale_of(text: str, tables: dict[str, pd.DataFrame], noise: str) -> float:
+    (draw,) = make_plan(text.replace("publish(", f"prefer(ills, {noise}). publish("), tables).draws
+    assert draw.noise == noise
+    return draw.scale
+
+
+def test_noise_is_for_the_whole_household():
+    """Sums move by k widths, and noise grows by k: 16.9 and 4 at ε = 1 for four, whatever the noise."""
+    assert scale_of(TOWN, town(), "gaussian") == pytest.approx(16.8987, rel=1e-4)
+    assert scale_of(TOWN, town(), "laplace") == pytest.approx(4.0, rel=1e-4)
+    alone = TOWN.replace("at_most(4)", "at_most(1)")
+    assert scale_of(alone, town(home=1), "gaussian") == pytest.approx(16.8987 / 4, rel=1e-4)
+
+
+def test_a_series_is_planned_by_its_best_window():
+    plan = make_plan(DAYS)
+    (draw,) = plan.draws
+    assert draw.scale == pytest.approx(181.49, rel=1e-3)
+    asked = plan.promises[0].asked
+    assert isinstance(asked, Pufferfish)
+    assert isinstance(asked.dependence, Chains)
+    assert asked.dependence.together == 35
+    assert "35 consecutive values" in explain(plan)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("public(homes).", "rows_per_person(homes, 1).", "who belongs together must be public"),
+        ("pufferfish(1.0, 1e-6)", "dp(1.0, 1e-6)", "no promise about town speaks of those"),
+        ("correlated(town, group(H, lives_in(P, H)), at_most(4)).", "", "nothing says which units of town do"),
+        ("at_most(4)).", "at_most(4)). correlated(town, group, at_most(5)).", "said twice"),
+        ("group(H, lives_in(P, H)), at_most(4)", "chain(T, at(P, T)), memory(0)", "number above 0"),
+        ("group(H, lives_in(P, H)), at_most(4)", "chain(T, at(P, T)), at_most(4)", "needs memory(M)"),
+        ("group(H, lives_in(P, H)), at_most(4)", "crowd, at_most(4)", "no class of dependences"),
+        ("at_most(4)", "at_most(2.5)", "whole number"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(old, new, said):
+    found = " ".join(one.describe() for one in examine(TOWN.replace(old, new))[1] if one.severity == "error")
+    assert said in found
+
+
+def test_series_whose_length_is_hidden_are_refused():
+    hidden = DAYS.replace("dataset(readings", "adjacency(readings, add_remove). dataset(readings")
+    assert "declaration" in codes(hidden)
+
+
+def test_the_public_table_is_held_against_the_word():
+    with pytest.raises(SchemaError, match=r"shows 4 who belong together, more than at_most\(3\)"):
+        make_plan(TOWN.replace("at_most(4)", "at_most(3)"), town())
+    network = TOWN.replace("home, home(H)", "home, person(H)")  # now it says who knows whom
+    chain = {"person": ["p0", "p1", "p2", "p3"], "home": ["p1", "p2", "p3", "p4"]}
+    with pytest.raises(SchemaError, match="shows 5 who belong together"):
+        make_plan(network, town() | {"homes": pd.DataFrame(chain)})
+    assert make_plan(network.replace("at_most(4)", "at_most(5)"), town() | {"homes": pd.DataFrame(chain)}).draws
+
+
+def test_households_are_no_structure_of_a_plan():
+    """A plan of a thousand households has the size of a plan of one, and no limit of structures is met."""
+    plan = make_plan(TOWN, town(people=1200))
+    assert len(plan.draws) == 1
+
+
+def test_models_and_tables_may_serve_households():
+    names = "source(people, 'people.csv'). column(people, id, person(P)). rows_per_person(people, 1)."
+    text = f"""
+    {names} missing(people, never). column(people, age, age(P)). column(people, ill, ill(P)).
+    random(age(P)) :- person(P). random(ill(P)) :- person(P). range(age(P), 0, 100). range(ill(P), [no, yes]).
+    dataset(town, domain(P, person(P))). correlated(town, group, at_most(2)).
+    privacy_requirement(secrecy(public), town, pufferfish(4.0, 1e-6)).
+    publish(triage, classifier(ill(P), [age(P)]), secrecy(public)).
+    """
+    chance = np.random.default_rng(0)
+    ages = chance.uniform(0, 100, 400)
+    people = pd.DataFrame({"id": range(400), "age": ages, "ill": np.where(ages > 50, "yes", "no")})
+    release = run_plan(make_plan(text, sizes={"town": 400}), {"people": people}, None, random_state=1)
+    certificate = release.certificates["town/public"]
+    assert certificate.guarantee == Pufferfish(4.0, 1e-6, Groups(2), adjacency=certificate.adjacency)
+    assert verify(certificate).ok
+
+
+def test_the_builder_says_it_in_one_word():
+    people = pd.DataFrame({"ill": [0, 1] * 50})
+    start = Study("Town").table("people", people, person=None, columns={"ill": (0, 1)})
+    study = start.promise("public", epsilon=1, delta=1e-6, households=4).sum("ill", to="public")
+    assert "correlated(people, group, at_most(4))." in study.to_text()
+    plan = study.plan(size=100)
+    assert isinstance(plan.plan.promises[0].asked, Pufferfish)
+    both = start.promise("a", epsilon=1, households=3).promise("b", epsilon=2, households=3)
+    assert both.to_text().count("correlated(") == 1
+    with pytest.raises(StudyError, match="said already"):
+        start.promise("a", epsilon=1, households=3).promise("b", epsilon=2, households=4)
+    with pytest.raises(StudyError, match="one of the two"):
+        start.promise("a", epsilon=1, households=3, memory=2)
+    series = start.promise("a", epsilon=1, memory=1.5, longest=50).sum("ill", to="a").plan(size=100)
+    assert isinstance(series.plan.promises[0].asked.dependence, Chains)
+
+
+def test_aims_and_reports_know_the_promise():
+    people = pd.DataFrame({"ill": [0, 1] * 50})
+    study = Study("Town").table("people", people, person=None, columns={"ill": (0, 1)})
+    plan = study.promise("p", epsilon=1, delta=1e-6, households=4).sum("ill", to="p", within=10).plan(size=100)
+    (aim,) = aims_of(plan.plan, {"people": 100})
+    assert aim.least_amount is not None
+    assert aim.least_amount > 1
+
+
+def test_errors_are_of_the_house():
+    with pytest.raises(SfumatoError):
+        make_plan(TOWN.replace("at_most(4)", "at_most(0)"), town())
