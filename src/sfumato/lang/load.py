@@ -82,7 +82,8 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
     if at is not None:
-        declared.requirements = shared_out(declared.requirements, steps, every)
+        declared.requirements, complaints = shared_out(declared.requirements, steps, every)
+        found += complaints
     spec = Spec(
         name,
         path,
