@@ -23,13 +23,13 @@ from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.learn.model_document import load_model
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import Gaussian
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.run.centre_study import round_for
 from sfumato.run.planning import make_plan
-from sfumato.run.publish_models import load_model
 from sfumato.run.study import Release, run_plan
 
 __all__ = ["STUDY", "run_demo"]

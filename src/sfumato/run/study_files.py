@@ -29,8 +29,8 @@ from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
+    from sfumato.learn.model_document import PublishedModel
     from sfumato.run.publish_base import Performed
-    from sfumato.run.publish_models import PublishedModel
 
 __all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
@@ -87,7 +87,7 @@ class Release(Shown):
 
     def model(self, key: str | tuple[str, str]) -> PublishedModel:
         """A published classifier, regression or outlier detector, ready to predict."""
-        from sfumato.run.publish_models import model_from_text
+        from sfumato.learn.model_document import model_from_text
 
         documents = self.publication(key).documents
         if "json" not in documents:
