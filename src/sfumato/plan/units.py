@@ -109,7 +109,7 @@ def _check_cells(
 def _check_group(network: Network, request: Request, part: Part) -> None:
     """A statistic of a group counts people of that group alone, by the study's own words."""
     nodes = [node for node in network.aggregates if node.name in _behind(network, request.nodes)]
-    if request.level != "aggregate" or not nodes:
+    if not request.of_sums or not nodes:
         raise PlanError(
             f"{request.position}{request.name} is no statistic, and {show(request.requirement.name)} is about the "
             f"group {part.name}. Publish statistics of the group, or use one dataset for everybody. Nothing was "
