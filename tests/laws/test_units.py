@@ -77,7 +77,7 @@ def test_a_change_of_one_part_moves_what_its_promise_pays_for(seed):
     assert plan.cost("p").mu == pytest.approx(math.hypot(0.5, 0.2), rel=1e-6)  # a whole person: never the larger alone
 
 
-@pytest.mark.paper("002", "§3.3.2, budgets", "lang/parts.py")
+@pytest.mark.paper("002", "§3.3.2, budgets", "lang/divisions.py")
 def test_each_coordinate_has_its_own_budget():
     """The example of the note: widths 1, age (1, 1e-6) and income (0.3, 1e-6), published as they are."""
     text = HEAD.replace("0, 10)", "0, 1)").replace("0, 20)", "0, 1)")

@@ -30,7 +30,7 @@ def check_instances(
     `computed` says whether a variable has a CPF, `left_open` whether a clause waits for rows of public tables.
     """
     known = {dataset.name: dataset for dataset in spec.datasets}
-    known |= {part.name: replace(known[part.whole], name=part.name) for part in spec.parts if part.whole in known}
+    known |= {part.name: replace(known[part.whole], name=part.name) for part in spec.divisions if part.whole in known}
     people = {name: _people(spec, dataset) for name, dataset in known.items()}
     listed: dict[tuple[str, Term], Term] = {}
     found = [

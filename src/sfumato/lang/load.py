@@ -16,9 +16,9 @@ from sfumato.errors import StudyError
 from sfumato.lang.check import check_grounded
 from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
+from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
-from sfumato.lang.parts import check_parts, divided
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
@@ -93,13 +93,13 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         text,
         _digest(text, at),
         **declared.fields(),
-        parts=parted.parts,
+        divisions=parted.divisions,
         steps=steps,
         step=at,
         clauses=clauses,
     )
     private = {name: not public for name, (_, public) in spec.table_predicates.items()}
-    found += check_parts(spec.parts, clauses, private, spec.random_predicates)
+    found += check_divisions(spec.divisions, clauses, private, spec.random_predicates)
     found += check_safety(clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.

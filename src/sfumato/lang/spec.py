@@ -42,6 +42,7 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
+    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -169,7 +170,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Division:
     """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
 
     name: str
@@ -192,8 +193,8 @@ class Requirement:
     guarantee: Guarantee
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
-    #: The part of the dataset it is about, where datasets divide the same people (lang/parts.py).
-    part: str | None = field(default=None, kw_only=True)
+    #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
+    division: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -397,7 +398,7 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
-    parts: tuple[Part, ...] = ()
+    divisions: tuple[Division, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()

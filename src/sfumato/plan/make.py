@@ -190,10 +190,10 @@ def _statements(network: Network) -> dict[str, Any]:
 
 def _parts(network: Network) -> dict[str, Any]:
     """What each part of the same people holds: variables of each of them, or a public group."""
-    if not network.spec.parts:
+    if not network.spec.divisions:
         return {}
     found = {}
-    for part in network.spec.parts:
+    for part in network.spec.divisions:
         cells = [cell for dataset, cell in network.instances if dataset == part.name]
         found[part.name] = [part.whole, ", ".join(map(show, part.condition)) or ", ".join(cells), bool(part.condition)]
     return {"parts": found}

@@ -2,7 +2,7 @@
 
 In:   a Network, the Requests of its study.
 Out:  a PlanError where something published rests on what its requirement does not protect.
-Not here: which datasets are parts of which (lang/parts.py).
+Not here: which datasets are parts of which (lang/divisions.py).
 Proof: docs/proofs/units.md
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import PlanError
 from sfumato.lang.reader import goals
-from sfumato.lang.spec import Part
+from sfumato.lang.spec import Division
 from sfumato.lang.term import Term, Variable, indicator, match, show, substitute
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.network.aggregate import AggregateNode
@@ -33,7 +33,7 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
     whose = _owners(network)
     _check_personal(network)
     for request in asked:
-        part = next((one for one in network.spec.parts if one.name == request.requirement.part), None)
+        part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
         if part is not None and part.condition:
             _check_group(network, request, part)
         listed = {cell for dataset, cell in network.instances if dataset == (part.name if part else None)}
@@ -45,7 +45,7 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
 
 def _owners(network: Network) -> Mapping[str, str]:
     """The part each cell belongs to; a cell of two parts would be under two promises at once."""
-    names = {part.name for part in network.spec.parts}
+    names = {part.name for part in network.spec.divisions}
     found: dict[str, str] = {}
     for dataset, cell in network.instances:
         other = found.setdefault(cell, dataset) if dataset in names else dataset
@@ -73,7 +73,7 @@ def _check_personal(network: Network) -> None:
 def _check_observers(network: Network) -> None:
     """Whoever colludes or knows something does so whatever the dataset is called; parts are not told apart for them."""
     spec = network.spec
-    divided = {one.observer.rsplit(" (", 1)[0] for one in spec.requirements if one.part is not None}
+    divided = {one.observer.rsplit(" (", 1)[0] for one in spec.requirements if one.division is not None}
     named = {observer for one in spec.collusions for observer in one.observers} | {who for who, _ in network.exact}
     if divided & named:
         who = ", ".join(sorted(divided & named))
@@ -85,7 +85,7 @@ def _check_observers(network: Network) -> None:
 
 
 def _check_cells(
-    network: Network, request: Request, part: Part | None, listed: frozenset[str], whose: Mapping[str, str]
+    network: Network, request: Request, part: Division | None, listed: frozenset[str], whose: Mapping[str, str]
 ) -> None:
     unit = part.name if part else request.requirement.dataset
     for cell in cells_behind(network, request.nodes):
@@ -106,7 +106,7 @@ def _check_cells(
         )
 
 
-def _check_group(network: Network, request: Request, part: Part) -> None:
+def _check_group(network: Network, request: Request, part: Division) -> None:
     """A statistic of a group counts people of that group alone, by the study's own words."""
     nodes = [node for node in network.aggregates if node.name in _behind(network, request.nodes)]
     if not request.of_sums or not nodes:

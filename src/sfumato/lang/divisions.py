@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Dataset, Part, Requirement
+from sfumato.lang.spec import Dataset, Division, Requirement
 from sfumato.lang.term import Compound, Position, Term, indicator, show
 
-__all__ = ["Divided", "check_parts", "divided"]
+__all__ = ["Divided", "check_divisions", "divided"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Divided:
     """Datasets of whole individuals, their parts, the requirements on them, and what is wrong."""
 
     datasets: tuple[Dataset, ...]
-    parts: tuple[Part, ...]
+    divisions: tuple[Division, ...]
     requirements: tuple[Requirement, ...]
     problems: tuple[Problem, ...] = ()
 
@@ -40,7 +40,7 @@ def divided(datasets: Sequence[Dataset], requirements: Sequence[Requirement], cl
     for dataset in datasets:
         families.setdefault(_kind(dataset), []).append(dataset)
     wholes: list[Dataset] = []
-    parts: list[Part] = []
+    parts: list[Division] = []
     problems: list[Problem] = []
     for family in families.values():
         used = [one for one in family if one.name in {asked.dataset for asked in requirements}]
@@ -54,7 +54,7 @@ def divided(datasets: Sequence[Dataset], requirements: Sequence[Requirement], cl
             continue
         whole = _whole(family[0], datasets)
         wholes.append(whole)
-        parts += [Part(one.name, whole.name, _condition(one), one.position) for one in family]
+        parts += [Division(one.name, whole.name, _condition(one), one.position) for one in family]
     where = {part.name: part for part in parts}
     moved = tuple(_moved(one, where) for one in requirements)
     return Divided(tuple(wholes), tuple(parts), moved, tuple(problems))
@@ -78,13 +78,13 @@ def _whole(dataset: Dataset, datasets: Sequence[Dataset]) -> Dataset:
     return replace(dataset, name=name, goal=goal)
 
 
-def _moved(requirement: Requirement, parts: Mapping[str, Part]) -> Requirement:
+def _moved(requirement: Requirement, parts: Mapping[str, Division]) -> Requirement:
     """A requirement on a part: towards the same observer, as far as this part is concerned."""
     part = parts.get(requirement.dataset)
     if part is None:
         return requirement
     observer = f"{requirement.observer} ({part.name})"
-    return replace(requirement, observer=observer, dataset=part.whole, part=part.name)
+    return replace(requirement, observer=observer, dataset=part.whole, division=part.name)
 
 
 def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
@@ -121,8 +121,8 @@ def _problem(dataset: Dataset, message: str, way_out: str) -> Problem:
     return Problem("error", "parts", message, position, way_out=way_out)
 
 
-def check_parts(
-    parts: Sequence[Part], clauses: Sequence[Clause], private: Mapping[str, bool], random: frozenset[str]
+def check_divisions(
+    parts: Sequence[Division], clauses: Sequence[Clause], private: Mapping[str, bool], random: frozenset[str]
 ) -> Iterator[Problem]:
     """Who belongs to which group must be public. `private` says of every predicate a table feeds whether it is not."""
     defined: dict[str, list[Clause]] = {}
