@@ -46,9 +46,9 @@ BAD = {
 def test_it_is_told_and_nothing_is_spent(name, tmp_path):
     body, changes, said = BAD[name]
     ledger = Ledger(tmp_path / "ledger.db")
+    text = HEAD.format(**{**FINE, **changes}) + f"{body} publish(a, m, o(pub))."
     with pytest.raises(SfumatoError) as told:
-        plan = make_plan(HEAD.format(**{**FINE, **changes}) + f"{body} publish(a, m, o(pub)).")
-        run_plan(plan, {"t": tmp_path / "there is none.parquet"}, ledger, grant=True)
+        run_plan(make_plan(text), {"t": tmp_path / "there is none.parquet"}, ledger, grant=True)
     message = str(told.value)
     assert said in message, message
     assert "othing was" in message

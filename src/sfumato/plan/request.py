@@ -92,7 +92,7 @@ def asked_of(node: AggregateNode) -> Question:
             "and nothing was spent."
         )
     if refused := question.refusal():
-        raise PlanError(f"{place}{node.name}: {refused.rstrip('.')}. Nothing was planned and nothing was spent.")
+        raise PlanError(f"{place}{node.name}: {refused}. Nothing was planned and nothing was spent.")
     return question
 
 
