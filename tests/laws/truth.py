@@ -470,7 +470,10 @@ class _Study:
         numbers = []
         for share in shares:
             place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
-            known = len(rows) > 0 and (share != 0.5 or (len(rows) % 2 == 1 and len(rows) > 1))
+            rank = round(share, 5) * len(rows)  # where it is nearly whole, both of its neighbours are quantiles
+            known = len(rows) > 0 and (
+                abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1 and len(rows) > 1
+            )
             value = float(rows[place]) if known else np.nan
             # Half of an odd number of rows lies as near to one row less as to one row more: a median is told to a row.
             beside = np.abs(rows[[place - 1, place + 1]] - value).max() if known and share == 0.5 else 0.0

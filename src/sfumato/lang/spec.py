@@ -47,13 +47,13 @@ __all__ = [
     "Forbidden",
     "Forgotten",
     "Grounding",
+    "HeldPart",
     "Holds",
     "Keep",
     "Missing",
     "MissingRule",
     "Nonnegative",
     "Observation",
-    "Part",
     "Preference",
     "Publication",
     "Range",
@@ -255,7 +255,7 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HeldPart:
     """One centre's part of a table that several centres hold."""
 
     table: str
@@ -401,7 +401,7 @@ class Spec:
     colluders: int = 0
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HeldPart, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

@@ -58,7 +58,7 @@ from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
 
-__all__ = ["Equilibrium", "Kernel", "Objective", "Outliers", "Regression", "Svm"]
+__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Regression", "Svm"]
 
 _NORMAL_95 = 1.959963984540054
 _PUBLIC_POINTS = 512
@@ -231,7 +231,7 @@ class LinearPublisher(ClassifierPublisher):
 
 
 @final
-class Objective(LinearPublisher):
+class ObjectivePublisher(LinearPublisher):
     """Logistic regression."""
 
     name: ClassVar[str] = "objective"
