@@ -393,7 +393,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
     child.wait()
     child.stdout.close()
     assert not (folder / "out").exists()
-    subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=110)
     assert parquet.read_table(folder / "out" / "table").num_rows == 1500
     assert [record.action for record in Ledger(folder / "l.db").history("people")] == ["grant", "reserve", "commit"]
 
