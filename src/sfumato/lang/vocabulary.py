@@ -60,6 +60,7 @@ STATIC = {
     "forbid/2": "forbid(Publication, strategy)",
     "weight/2": "weight(Publication, Number)",
     "nonnegative/1": "nonnegative(Publication)",
+    "whole/1": "whole(Publication)",
     "within/2": "within(Publication, HalfWidth)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",

@@ -139,6 +139,7 @@ def load_model(path: str | Path) -> PublishedModel:
 
 
 def model_from_text(text: str) -> PublishedModel:
+    """A published model read back from its JSON text."""
     try:
         record = json.loads(text)
         if record["format"] != FORMAT or record["version"] != _VERSION:

@@ -46,6 +46,7 @@ def seeded(mechanism: Any, *path: int | str) -> Any:
 
 
 def interval(schema: Schema, name: str) -> Interval:
+    """The range of a column of numbers."""
     domain = schema.columns[name]
     assert isinstance(domain, Interval)
     return domain
