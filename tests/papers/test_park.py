@@ -56,7 +56,7 @@ def needs_data(*names: str) -> None:
     ("study", "holds"), [("park-fig1.1", [True, True]), ("park-fig5.2", [True]), ("park-table7.1", [False])]
 )
 def test_drawings_and_settings_are_judged(study, holds, tmp_path):
-    """Support vectors betray, others do not; points alone are enough in two columns; two rows of Table 7.1 are swapped."""
+    """Support vectors betray, others do not; points alone do in two columns; two rows of Table 7.1 are swapped."""
     reproduce(study, tmp_path, quick=True, console=Console(file=io.StringIO()))
     report = json.loads((tmp_path / f"{study}.json").read_text())
     assert [verdict["holds"] for verdict in report["verdicts"]] == holds
