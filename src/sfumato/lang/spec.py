@@ -55,6 +55,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Owner",
     "Preference",
     "Publication",
     "Range",
@@ -180,6 +181,22 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose the things of a dataset are, by a public table: `column` names the owner, `thing` the thing."""
+
+    dataset: str
+    unit: str
+    whole: str
+    table: str
+    column: str
+    thing: str
+    cell: Compound
+    position: Position | None = field(default=None, compare=False)
+    #: The most things of one owner, once the table was read.
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -195,6 +212,9 @@ class Requirement:
     shares: int = field(default=1, kw_only=True)
     #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
     division: str | None = field(default=None, kw_only=True)
+    #: The owners it protects, where it is about things of theirs (lang/owners.py), and what was promised to them.
+    owner: str | None = field(default=None, kw_only=True)
+    owned: str = field(default="", kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -399,6 +419,9 @@ class Spec:
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     divisions: tuple[Division, ...] = ()
+    owners: tuple[Owner, ...] = ()
+    #: Pairs of datasets of owners that may hold the same person.
+    same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()

@@ -61,6 +61,7 @@ STATIC = {
     "weight/2": "weight(Publication, Number)",
     "nonnegative/1": "nonnegative(Publication)",
     "within/2": "within(Publication, HalfWidth)",
+    "same_person/2": "same_person(Dataset, Dataset)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",

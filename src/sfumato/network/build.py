@@ -24,6 +24,7 @@ from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
+from sfumato.network.owners import with_owners
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -50,6 +51,7 @@ class _Pass:
 
 def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     """The network of a study; see Network.from_spec."""
+    spec = with_owners(spec, tables)
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
