@@ -80,6 +80,7 @@ class Request:
 
 
 def is_pure(guarantee: Guarantee) -> bool:
+    """Whether a promise has no δ."""
     return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP | Pufferfish) and guarantee.delta_ == 0)
 
 
