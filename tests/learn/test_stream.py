@@ -28,7 +28,7 @@ from sfumato.learn.device_features import DeviceFeatures, device_class_sums, wei
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
-from sfumato.learn.newton import LENGTHS, Answer, Objective, attainable_tolerance, minimise_together
+from sfumato.learn.newton import LENGTHS, Objective, SumsGiven, attainable_tolerance, minimise_together
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
@@ -168,7 +168,7 @@ def test_a_step_too_long_is_halved():
             points = one.point + along
             slopes = points / np.sqrt(1 + points * points) - 1.9
             curvature = np.array([[float(1 + one.point[0] ** 2) ** -1.5]])
-            answers.append(Answer(slopes if one.direction is None else slopes * one.direction, curvature))
+            answers.append(SumsGiven(slopes if one.direction is None else slopes * one.direction, curvature))
         return answers
 
     (found,) = minimise_together([objective], ask)
@@ -227,11 +227,12 @@ def test_supports_and_equilibrium_points_on_tensors(device):
     memory, tensor = make().fit(rows), make().fit(device(rows))
     assert np.abs(memory.centre_ - tensor.centre_).max() <= 4 * memory.sensitivity_
     assert np.allclose(tensor.score_samples(device(rows)), tensor.score_samples(rows), atol=1e-9)
-    points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0)
-    points.fit(device(rows), device(labels))
-    assert isinstance(points.points_, np.ndarray)
-    assert points.score(rows, labels) > 0.9
-    assert (points.predict(device(rows)) == points.predict(rows)).mean() > 0.99
+    for support in ("classes", "all"):
+        points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0, support=support)
+        points.fit(device(rows), device(labels))
+        assert isinstance(points.points_, np.ndarray)
+        assert points.score(rows, labels) > 0.9
+        assert (points.predict(device(rows)) == points.predict(rows)).mean() > 0.99
     assert points.counts_.shape == (len(points.points_), 2)
 
 

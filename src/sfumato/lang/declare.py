@@ -19,6 +19,7 @@ from sfumato.lang.correlated import Correlated, correlated, pufferfish
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.ranges import interval_of
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     EVERYONE,
@@ -31,12 +32,12 @@ from sfumato.lang.spec import (
     EachPerson,
     Forbidden,
     Forgotten,
+    HeldPart,
     Holds,
     Keep,
     Missing,
     MissingRule,
     Nonnegative,
-    Part,
     Preference,
     Range,
     Relation,
@@ -44,6 +45,7 @@ from sfumato.lang.spec import (
     RowLimit,
     Source,
     Weight,
+    Whole,
     Within,
 )
 from sfumato.lang.term import (
@@ -83,6 +85,7 @@ class Declared:
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     nonnegative: list[Nonnegative] = field(default_factory=list)
+    whole: list[Whole] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
@@ -90,7 +93,7 @@ class Declared:
     trusted: list[str] = field(default_factory=list)
     colluders: int = 0
     absences: int = 0
-    parts: list[Part] = field(default_factory=list)
+    parts: list[HeldPart] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
@@ -222,6 +225,8 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
+    elif (found := interval_of(clause.head.arguments[1])) is not None:
+        domain = found
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
@@ -440,6 +445,11 @@ def _nonnegative(declared: Declared, clause: Clause) -> None:
     declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
 
 
+def _whole(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.whole.append(Whole(_name(publication, "a publication"), clause.position))
+
+
 def _within(declared: Declared, clause: Clause) -> None:
     publication, number = clause.head.arguments
     value = float(_number(number, "the error one can live with"))
@@ -516,6 +526,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "forbid": _forbid,
     "weight": _weight,
     "nonnegative": _nonnegative,
+    "whole": _whole,
     "within": _within,
     "collude": _collude,
     "centre": _centre,

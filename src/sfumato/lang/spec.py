@@ -42,18 +42,19 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
+    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
     "Forgotten",
     "Grounding",
+    "HeldPart",
     "Holds",
     "Keep",
     "Missing",
     "MissingRule",
     "Nonnegative",
     "Observation",
-    "Part",
     "Preference",
     "Publication",
     "Range",
@@ -169,6 +170,16 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
+
+    name: str
+    whole: str
+    condition: tuple[Term, ...] = ()
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -182,6 +193,8 @@ class Requirement:
     guarantee: Guarantee
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
+    #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
+    division: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -215,6 +228,14 @@ class Weight:
 @dataclass(frozen=True, slots=True)
 class Nonnegative:
     """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
+
+    publication: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """whole(Publication): its numbers are published as whole numbers, the ends of intervals rounded outwards."""
 
     publication: str
     position: Position | None = field(default=None, compare=False)
@@ -255,7 +276,7 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HeldPart:
     """One centre's part of a table that several centres hold."""
 
     table: str
@@ -385,12 +406,14 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    divisions: tuple[Division, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
     nonnegative: tuple[Nonnegative, ...] = ()
+    whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
@@ -401,7 +424,7 @@ class Spec:
     colluders: int = 0
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HeldPart, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

@@ -28,11 +28,11 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
-from sfumato.learn.calibration import Budget
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.calibration import TrainingBudget
+from sfumato.learn.features import check_kernel, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
-from sfumato.learn.kernel_spread import Spread, split_promise
+from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
@@ -71,6 +71,8 @@ class KernelInput(PrivateEstimator):
     schema: Any
     adjacency: Adjacency
     random_state: Any
+    #: Of the difference of two rows, or of their product; estimators that let it be chosen have it as a parameter.
+    kernel: Any = "rbf"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,7 +122,7 @@ class KernelInput(PrivateEstimator):
 class KernelRun:
     """What one training run may cost, and what it draws."""
 
-    budget: Budget
+    budget: TrainingBudget
     events: tuple[Event, ...]
 
 
@@ -169,9 +171,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._pay(promise, for_spread)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
+        self.spread_ = KernelSpread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
-        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
@@ -182,12 +184,13 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
 
     def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:
         """Reserve all that will be drawn: the spread of rows, where it is paid for, and the sums."""
-        paid = [] if for_spread is None else [Spread.of_nothing(for_spread).noise.event()]
+        paid = [] if for_spread is None else [KernelSpread.of_nothing(for_spread).noise.event()]
         pay(self, lambda: [*paid, self.noise_.event()], promise)
 
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""
         self.plan_ = self._plan(shape, classes)
+        check_kernel(self.kernel)
         if self.gamma not in ("auto", "spread"):
             positive(self.gamma, "gamma")
         if self.n_components == "auto":
@@ -213,7 +216,11 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         if self.spread_ is not None:
             self.gamma_ = self.plan_.gamma_for(self.spread_.value)
         else:
-            self.gamma_ = self.plan_.gamma if self.gamma == "auto" else positive(self.gamma, "gamma")
+            self.gamma_ = self._public_gamma() if self.gamma == "auto" else positive(self.gamma, "gamma")
+
+    def _public_gamma(self) -> float:
+        """The rule's, made for the Gaussian kernel; rows spread evenly over a box of width 2 have length √(d/3)."""
+        return kernel_scale(self.kernel, self.plan_.gamma, math.sqrt(self.n_features_in_ / 3))
 
     def _events(self) -> tuple[Event, ...]:
         paid = () if self.spread_ is None else (self.spread_.noise.event(),)
@@ -229,7 +236,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         copy: Any = clone(self)
         other = copy._of_shape(X, classes)
         size, width = X.shape[0], other.n_components_
-        budget = Budget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
+        budget = TrainingBudget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
         return KernelRun(budget, other._events())
 
     def learn_nothing(self, X: Any, classes: Any) -> PrivateKernelClassifier:
@@ -237,7 +244,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._of_shape(X, classes)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
         self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
         return self
 
@@ -247,7 +254,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         for_spread = self._settle(self.guarantee_, (X.shape[0], self.n_features_in_), len(classes))
-        self.spread_ = Spread.of_nothing(for_spread) if for_spread is not None else None
+        self.spread_ = KernelSpread.of_nothing(for_spread) if for_spread is not None else None
         self._aim()
         return self
 

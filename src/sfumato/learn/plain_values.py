@@ -22,27 +22,30 @@ from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
 from sfumato.errors import CertificateError, UnprovedError
 from sfumato.learn.basins import Basins
-from sfumato.learn.bounds import Bounds
-from sfumato.learn.calibration import Budget, TrainingPlan
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.bounds import NormBound
+from sfumato.learn.calibration import TrainingBudget, TrainingPlan
+from sfumato.learn.convex_loss import ConvexLoss
+from sfumato.learn.features import FourierFeatures, SketchFeatures, random_features
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import KernelPlan
-from sfumato.learn.kernel_spread import Spread
+from sfumato.learn.kernel_spread import KernelSpread
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
 __all__ = ["ValueReader", "as_plain"]
 
-#: Records that are rebuilt from their fields. The seed of a mechanism is no part of what it is.
+_PLAIN = (Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma, PermuteAndFlip, SmoothedHinge)
+#: Records that are rebuilt from their fields, by the words of saved files, which stay when a class gets another name.
+#: The seed of a mechanism is no part of what it is.
 _RECORDS: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Bounds, Budget, Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma),
-        *(PermuteAndFlip, SmoothedHinge, Spread, TrainingPlan),
-    )
+    "Bounds": NormBound,
+    "Budget": TrainingBudget,
+    "Spread": KernelSpread,
+    **{kind.__name__: kind for kind in (*_PLAIN, ConvexLoss, TrainingPlan)},
 }
+_WORDS = {kind: word for word, kind in _RECORDS.items()}
 _SEED = "random_state"
 _NUMBERS = re.compile(r"[<|][fiub][1248]")
 
@@ -88,14 +91,18 @@ def _labelled(value: Any, model: Callable[[Any], dict[str, Any]]) -> dict[str, A
             return {"event": value.to_dict()}
         case FourierFeatures():
             kept = {"gamma": value.gamma, "norm": value._norm, "frequencies": value.frequencies}
+            kept |= {} if value.kernel == "rbf" else {"kernel": value.kernel}  # files of before name none
+            return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
+        case SketchFeatures():
+            kept = {"gamma": value.gamma, "norm": value._norm, "signs": value.signs, "kernel": value.kernel}
             return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
         case Basins():
             return {"basins": {name: as_plain(item, model) for name, item in vars(value).items()}}
         case PrivateEstimator():
             return {"model": model(value)}
-    kind = type(value).__name__
-    if _RECORDS.get(kind) is not type(value):
-        raise UnprovedError(f"A {kind} has no form in a saved model. Nothing was written.")
+    kind = _WORDS.get(type(value))
+    if kind is None:
+        raise UnprovedError(f"A {type(value).__name__} has no form in a saved model. Nothing was written.")
     fields = [item.name for item in dataclasses.fields(value) if item.init and item.name != _SEED]
     return {"record": kind, "fields": {name: as_plain(getattr(value, name), model) for name in fields}}
 
@@ -176,14 +183,19 @@ class ValueReader:
             raise CertificateError(f"A {kind} of the model has unknown or missing entries.")
         return final(**{name: self(item) for name, item in fields.items()})
 
-    def _features(self, content: Any) -> FourierFeatures:
-        if set(content) != {"gamma", "norm", "frequencies"}:
+    def _features(self, content: Any) -> FourierFeatures | SketchFeatures:
+        drawn = "signs" if "signs" in content else "frequencies"
+        if set(content) - {"kernel"} != {"gamma", "norm", drawn}:
             raise CertificateError("The features of the model have unknown or missing entries.")
-        frequencies = self(content["frequencies"])
-        if not isinstance(frequencies, np.ndarray) or frequencies.ndim != 2 or not frequencies.size:
+        matrix = self(content[drawn])
+        if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.size:
             raise CertificateError("The frequencies of the model are no matrix.")
-        features = FourierFeatures(content["gamma"], 2 * frequencies.shape[1], self(content["norm"]), Seeds(None))
-        features.frequencies = frequencies
+        components = matrix.shape[1] if drawn == "signs" else 2 * matrix.shape[1]
+        norm, kernel = self(content["norm"]), self(content.get("kernel", "rbf"))
+        features = random_features(kernel, content["gamma"], components, norm, Seeds(None))
+        if not hasattr(features, drawn):
+            raise CertificateError("The features of the model are not those of its kernel.")
+        setattr(features, drawn, matrix)
         return features
 
 

@@ -27,12 +27,15 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
+from sfumato.network.tables import NUMBERS, TEXT, TableLayout, layout_of, plain_type
 
 __all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
+#: What days and times are read from; text is read as ISO 8601 writes them.
+_MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
+_MOMENTS |= {"VARCHAR", "NULL", TEXT}
 #: What a column of booleans holds as words, however a file of text writes them.
 _BOOLEANS = frozenset(("false", "true"))
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
@@ -93,12 +96,27 @@ def placed(node: Node, column: str, kind: str) -> str:
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
         return f"{raw}::VARCHAR"
-    _check_type(node, column, kind, _NUMBERS, "numbers")
-    number = _as_number(raw, kind)
+    number = _number_of(node, column, kind)
     inside = number
     if isinstance(node.domain, Interval):
         inside = f"least(greatest({number}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
     return f"(CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {inside} END)"
+
+
+def _number_of(node: Node, column: str, kind: str) -> str:
+    """SQL for the number a cell stands for: days since 1970-01-01, seconds since midnight, or itself."""
+    raw, unit = sql_name(column), node.domain.calendar if isinstance(node.domain, Interval) else ""
+    if not unit:
+        _check_type(node, column, kind, _NUMBERS, "numbers")
+        return _as_number(raw, kind)
+    _check_type(node, column, kind, _MOMENTS | ({"TIME"} if unit == "time" else {"DATE"}), f"{unit}s")
+    if plain_type(kind) in (TEXT, "VARCHAR", "NULL"):
+        read = ("TIMESTAMP", "DATE") if unit == "date" else ("TIME", "TIMESTAMP")
+        moment = f"coalesce({', '.join(f'epoch(TRY_CAST({raw}::VARCHAR AS {one}))' for one in read)})"
+    else:
+        moment = f"epoch({raw})"
+    # An infinite date has no epoch and is an absent cell.
+    return f"floor({moment} / 86400.0)" if unit == "date" else f"({moment} - 86400.0 * floor({moment} / 86400.0))"
 
 
 def _as_number(raw: str, kind: str) -> str:
@@ -113,7 +131,7 @@ def text_as_number(text: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
-def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> str:
+def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str) -> str:
     """SQL for one value out of all kept rows of a person that satisfy `chosen`; NULL when there is none."""
     value, only = placed(node, column, kind), "" if chosen == "TRUE" else f" FILTER (WHERE {chosen})"
     if layout.public:
@@ -166,12 +184,14 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
-    cases = []
-    for place, level in enumerate(domain.values):
-        literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))
-        cases.append(f"WHEN {literal} THEN {place}")
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {' '.join(cases)} ELSE {unlisted} END END)"
+    if domain.scalar == "str":  # a lookup: half the time of comparing with one level after the other
+        levels = ", ".join(sql_level(level) for level in domain.values)
+        found = f"enum_code(TRY_CAST({compared} AS ENUM({levels})))::BIGINT"
+    else:
+        cases = [f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values)]
+        found = f"CASE {compared} {' '.join(cases)} END"
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({found}, {unlisted}) END)"
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:

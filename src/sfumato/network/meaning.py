@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.network.aggregate import AggregateNode
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.lang.spec import Missing
     from sfumato.network.expression import Level
     from sfumato.network.network import Network, Node
-    from sfumato.network.tables import Layout
+    from sfumato.network.tables import TableLayout
 
 __all__ = ["absent_of", "mean_of", "meaning_of", "range_of", "rule_of", "what_of"]
 
@@ -71,12 +72,12 @@ def _parts(condition: Condition) -> list[Condition]:
     return [condition]
 
 
-def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> str:
+def rule_of(layout: TableLayout, numbers: bool = True, categories: bool = False) -> str:
     """What is done with several rows of one person, as a clause without an end; each_person looks at the kind of cell.
 
     >>> from sfumato.lang.spec import RowLimit
-    >>> from sfumato.network.tables import Layout
-    >>> rule_of(Layout("visits", False, (), (), (), RowLimit("visits", 3), False))
+    >>> from sfumato.network.tables import TableLayout
+    >>> rule_of(TableLayout("visits", False, (), (), (), RowLimit("visits", 3), False))
     'of each person at most 3 rows of visits count, a fair sample of hers'
     """
     table, limit = layout.table, layout.row_limit
@@ -131,7 +132,7 @@ def _members(network: Network, node: AggregateNode | Node) -> list[Member]:
     return [member for member in members if member.table not in network.spec.public_tables]
 
 
-def _looked_at(layout: Layout) -> str:
+def _looked_at(layout: TableLayout) -> str:
     """Which rows of a person a condition finds."""
     if layout.row_limit is None:
         return f"a condition looks at all rows of {layout.table}"
@@ -144,10 +145,13 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
 
     words = []
     for cell in _cells(network, node):
-        if isinstance(cell.domain, Interval):
+        if isinstance(cell.domain, Interval) and cell.domain.share is not None:
+            words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
+        elif isinstance(cell.domain, Interval):
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
-            words.append(f"{cell.name} from {cell.domain.low:g} to {cell.domain.high:g}{order}")
+            low, high = (shown(end, cell.domain.calendar) for end in (cell.domain.low, cell.domain.high))
+            words.append(f"{cell.name} from {low} to {high}{order}")
         elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
             words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
     if not words:
@@ -184,10 +188,16 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
         return "a person is left out if the cell of the row that counts is so"
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
-        return f"{part}counted as {cell.missing}"
+        return f"{part}counted as {_placed(cell)}"
     if isinstance(cell.domain, AnyText):
         return "such a person is in no group"
-    return f"there are none by the author's word (one would count as {cell.missing})"
+    return f"there are none by the author's word (one would count as {_placed(cell)})"
+
+
+def _placed(cell: Node) -> str:
+    """What stands for an absent cell; of days a day."""
+    number = isinstance(cell.domain, Interval) and cell.domain.calendar and isinstance(cell.missing, int | float)
+    return shown(float(cell.missing), cell.domain.calendar) if number else str(cell.missing)  # type: ignore[union-attr,arg-type]
 
 
 def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:

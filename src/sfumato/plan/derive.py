@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sfumato.core import Guarantee, compose
@@ -36,6 +37,10 @@ __all__ = ["Finding", "derive"]
 
 #: Two derivations of one number agree this far; a plan that says more or less was changed.
 _SAME = 1e-6
+#: A sum of costs depends this much on their order.
+_ORDER = 1e-9
+#: Noise of several sums is as even as their grids, of at most 1/4096 of a sensitivity, let it be.
+_EVEN = 1e-3
 
 
 class Finding(NamedTuple):
@@ -147,10 +152,20 @@ def _kept(
 
 
 def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
-    """In ε without δ where there is one; only otherwise by the whole profile."""
+    """ε where there is no δ, else every number, up to the order of a sum: what a faint draw costs is seen as well."""
     if math.isfinite(pure := cost.epsilon(0.0)):
-        return math.isclose(stated.epsilon(0.0), pure, rel_tol=_SAME)
-    return math.isclose(stated.epsilon(1e-6), cost.epsilon(1e-6), rel_tol=1e-3, abs_tol=_SAME)
+        return math.isclose(stated.epsilon(0.0), pure, rel_tol=_ORDER)
+    return _alike(stated.to_dict(), cost.to_dict())
+
+
+def _alike(one: object, other: object) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ORDER)
+    return one == other
 
 
 # ── acts and draws ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +266,16 @@ def _families(
         alike = len({(node.dataset, node.row_table, node.question.rows) for node in nodes}) == 1
         fine = alike and len(nodes) == len(own) and not network.spec.centres
         fine = fine and all(_is_met(own[node.name], node) for node in nodes) and _is_reached(own, nodes, people)
+        fine = fine and _is_even(drawn, own)
         yield _found(f"{observer}: {name}", fine, f"nobody is part of all of {', '.join(own)} at once")
+
+
+def _is_even(drawn: Sequence[Draw], own: Mapping[str, Draw]) -> bool:
+    """Sums priced together have noise in proportion to their moves: one without a draw would cost no less."""
+    levels = [sorted(draw.scale / draw.sensitivity for draw in drawn if draw.node == name) for name in own]
+    return all(
+        len(one) == len(levels[0]) and all(map(partial(math.isclose, rel_tol=_EVEN), one, levels[0])) for one in levels
+    )
 
 
 def _is_met(draw: Draw, node: AggregateNode) -> bool:

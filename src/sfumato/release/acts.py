@@ -28,7 +28,7 @@ from sfumato.mechanisms.bits import StreamKey
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.release.noise import ResponseNoise
 
-__all__ = ["Act", "AdditiveColumn", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
+__all__ = ["AdditiveColumn", "ColumnAct", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
 
 Columns = dict[str, Any]
 
@@ -46,12 +46,13 @@ def seeded(mechanism: Any, *path: int | str) -> Any:
 
 
 def interval(schema: Schema, name: str) -> Interval:
+    """The range of a column of numbers."""
     domain = schema.columns[name]
     assert isinstance(domain, Interval)
     return domain
 
 
-class Act(ABC):
+class ColumnAct(ABC):
     """One random act on some columns. Abstract."""
 
     @abstractmethod
@@ -62,7 +63,7 @@ class Act(ABC):
     def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
         """The published columns of a batch."""
 
-    def keyed(self, key: StreamKey) -> Act:
+    def keyed(self, key: StreamKey) -> ColumnAct:
         """The same act with noise that is a function of the key, the block of rows and the column: safe to retry."""
         mechanism = getattr(self, "mechanism", None)
         if not isinstance(mechanism, Mechanism):
@@ -79,9 +80,13 @@ class Act(ABC):
     def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
         return {}
 
+    def shifts(self) -> dict[str, float]:
+        """Means of additive noise, where they are not 0."""
+        return {}
+
 
 @dataclass(frozen=True)
-class GaussianBlock(Act):
+class GaussianBlock(ColumnAct):
     """Jointly Gaussian noise on interval columns: x̄ = x + L z with z standard normal, in units of the public widths.
 
     The noise is added where it is white: L⁻¹x is rounded to the grid, exact N(0, 1) noise is added on the grid, and
@@ -155,11 +160,13 @@ class GaussianBlock(Act):
 
 
 @dataclass(frozen=True)
-class AdditiveColumn(Act):
+class AdditiveColumn(ColumnAct):
     """Laplace or box noise on one interval column, in its own unit; `mechanism` has the width as its sensitivity."""
 
     column: str
     mechanism: Laplace | Box
+    #: The mean of the noise, a public number that is added to every value: a lopsided box is a box that was moved.
+    shift: float = 0.0
 
     def events(self) -> list[Event]:
         return [self.mechanism.event()]
@@ -168,7 +175,10 @@ class AdditiveColumn(Act):
         domain = interval(schema, self.column)
         # From the low end: the grid then starts at a public point and the numbers stay small.
         values = domain.place(table[self.column], self.column) - domain.low
-        return {self.column: domain.low + _by_record(self.mechanism, self.column, batch)(values)}
+        return {self.column: (domain.low + self.shift) + _by_record(self.mechanism, self.column, batch)(values)}
+
+    def shifts(self) -> dict[str, float]:
+        return {self.column: self.shift} if self.shift else {}
 
     def laws(self, schema: Schema) -> dict[str, Noise]:
         mechanism = self.mechanism
@@ -180,7 +190,7 @@ def _by_record(mechanism: Mechanism, column: str, batch: int) -> Mechanism:
 
 
 @dataclass(frozen=True)
-class Respond(Act):
+class Respond(ColumnAct):
     """Randomised answers for one categorical column."""
 
     column: str

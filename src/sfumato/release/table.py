@@ -27,7 +27,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.bits import StreamKey
-from sfumato.release.acts import Act, GaussianBlock, category_values
+from sfumato.release.acts import ColumnAct, GaussianBlock, category_values
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
 
@@ -88,7 +88,7 @@ class PreparedTable:
     """Everything decided, nothing drawn. Safe to print, and the same for every batch."""
 
     schema: Schema
-    acts: tuple[Act, ...]
+    acts: tuple[ColumnAct, ...]
     label: str | None
     label_is_raw: bool
     clip: bool
@@ -154,7 +154,9 @@ class PreparedTable:
                 start = list(laws).index(act.columns[0])
                 covariance[start : start + size, start : start + size] = act.covariance(self.schema)
         rows = tuple(tuple(float(cell) for cell in row) for row in covariance)
-        return TableNoise(self.schema, tuple(laws), tuple(laws.values()), rows, responses, self.label, self.clip)
+        shifts = {name: shift for act in self.acts for name, shift in act.shifts().items()}
+        names, kinds = tuple(laws), tuple(laws.values())
+        return TableNoise(self.schema, names, kinds, rows, responses, self.label, self.clip, shifts)
 
     @cached_property
     def attacker(self) -> dict[str, AttackerError]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.calendar import told
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode, tables_together
@@ -36,7 +37,7 @@ from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Drawn", "View", "tidy_rows", "tidy_table"]
+__all__ = ["COLUMNS", "Draws", "View", "tidy_rows", "tidy_table", "whole_numbers"]
 
 #: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
@@ -45,13 +46,14 @@ _ANYTHING = Bounds.unbounded("a published sum")
 
 
 def tidy_rows(
-    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure]
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure], unit: str = ""
 ) -> list[dict[str, Any]]:
-    """One line a published number of a node."""
+    """One line a published number of a node; where it stands for a day or a time of day, these beside it."""
     found = []
     for part, label, figure in zip(parts, labels, figures, strict=True):
         numbers = (figure.value, figure.standard_error, figure.low, figure.high)
-        found.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+        days = told(figure.value, figure.low, figure.high, unit)
+        found.append({"node": name, "part": part, **label, **days, **dict(zip(COLUMNS[2:], numbers, strict=True))})
     return found
 
 
@@ -61,8 +63,24 @@ def tidy_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
 
 
+def whole_numbers(table: pa.Table) -> pa.Table:
+    """A table of aggregates with every number rounded, the ends of intervals outwards.
+
+    >>> row = {"node": "m", "part": "", "value": 2.4, "standard_error": 1.0, "low": 0.4, "high": 4.4}
+    >>> whole_numbers(tidy_table([row])).to_pylist()[0]["value"], whole_numbers(tidy_table([row]))["high"][0].as_py()
+    (2, 5)
+    """
+    rounded = {"value": np.rint, "low": np.floor, "high": np.ceil}
+    for name, way in rounded.items():
+        numbers = way(table[name].to_numpy())
+        kind = pa.int64() if np.all(np.abs(numbers) < 2.0**62) else pa.float64()
+        table = table.set_column(table.column_names.index(name), name, pa.array(numbers.tolist()).cast(kind))
+    errors = np.sqrt(table["standard_error"].to_numpy() ** 2 + 1 / 12)
+    return table.set_column(table.column_names.index("standard_error"), "standard_error", pa.array(errors))
+
+
 @dataclass
-class Drawn:
+class Draws:
     """Every act of the plan, done once: observers who share a draw are shown the same noise."""
 
     random_state: int | None
@@ -120,7 +138,7 @@ class View:
     plan: Plan
     network: Network
     values: Values
-    drawn: Drawn
+    drawn: Draws
     observer: str
 
     def published(self, planned: Planned, request: Request) -> Published:
@@ -151,7 +169,7 @@ class View:
                 figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
-            rows += tidy_rows(name, parts, labels, figures)
+            rows += tidy_rows(name, parts, labels, figures, node.question.calendar if node is not None else "")
         return tidy_table(rows)
 
     def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:

@@ -27,8 +27,8 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, Form, signature_of
-from sfumato.study.formula import Declared, constant_of, formula_of
+from sfumato.study.forms import FORMS, BuilderMethod, signature_of
+from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
     Parts,
@@ -177,7 +177,7 @@ class Study(Shown):
         if low is not None and high is not None:
             domain = self._read(mark, lambda: Interval(low, high))
             expression = Compound("clip", (expression, number_of(low), number_of(high)))
-        made = Declared(name, fresh(name, self._parts.taken), domain)
+        made = DeclaredColumn(name, fresh(name, self._parts.taken), domain)
         parents = show(ListTerm(tuple(column.variable for column in read)))
         variable = show(made.variable)
         lines = [
@@ -250,6 +250,7 @@ class Study(Shown):
         where: str | None = None,
         within: float | None = None,
         weight: float | None = None,
+        whole: bool = False,
         name: str | None = None,
         **options: Any,
     ) -> Study:
@@ -257,7 +258,8 @@ class Study(Shown):
 
         `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
         counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
-        takes); `weight` how much its error counts beside the others'; `name` the key of the answer.
+        takes); `weight` how much its error counts beside the others'; `whole` rounds its numbers; `name` the key of the
+        answer.
         """
         if method not in FORMS:
             close = nearest(method, FORMS)
@@ -276,7 +278,7 @@ class Study(Shown):
         if (groups and not form.grouped) or (where and not form.chosen):
             raise refused(mark, f"{'by=' if groups else 'where='} is no part of this question.")
         asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
-        wishes = {"weight": weight, "within": within}
+        wishes = {"weight": weight, "within": within, "whole": True if whole else None}
         return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
 
     def _asked(
@@ -298,7 +300,8 @@ class Study(Shown):
             if value is not None:
                 if known is not None:
                     raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
-                lines.append(f"{word}({show(Compound(name))}, {self._read(mark, lambda v=value: number_text(v))}).")
+                told = "" if value is True else f", {self._read(mark, lambda v=value: number_text(v))}"
+                lines.append(f"{word}({show(Compound(name))}{told}).")
         return self._with(
             mark,
             lines,
@@ -449,7 +452,7 @@ class Study(Shown):
             sentence = str(error)
             raise refused(mark, sentence if sentence.endswith((".", "?")) else f"{sentence}.") from None
 
-    def _find(self, name: str) -> Declared:
+    def _find(self, name: str) -> DeclaredColumn:
         if name in self._parts.columns:
             return self._parts.columns[name]
         close = nearest(str(name), self._parts.columns)
@@ -465,11 +468,11 @@ class Study(Shown):
             mark, f"there is no promise towards {reader!r}{hint} Write .promise({reader!r}, epsilon=…) first."
         )
 
-    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[Declared]:
+    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[DeclaredColumn]:
         taken, found = set(self._parts.taken), []
         for name, given in columns.items():
             domain = self._read(mark, lambda d=given, n=name: domain_of(n, d))
-            found.append(Declared(name, fresh(name, taken), domain))
+            found.append(DeclaredColumn(name, fresh(name, taken), domain))
             taken |= {found[-1].functor, listing(found[-1])}
         return found
 
@@ -480,7 +483,7 @@ class Study(Shown):
                 close = nearest(name, known)
                 raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
 
-    def _subject(self, mark: Mark, form: Form, names: tuple[str, ...]) -> tuple[Declared, ...]:
+    def _subject(self, mark: Mark, form: BuilderMethod, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
         if form.subject == "nothing" and names:
             raise refused(mark, "it needs no column; give groups with by= and a condition with where=.")
         if form.subject in ("number", "any") and len(names) != 1:
@@ -497,7 +500,7 @@ class Study(Shown):
                 )
         return found
 
-    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[Declared, ...]:
+    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
         found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
         for column in found:
             if not isinstance(column.domain, Categories):
@@ -506,20 +509,20 @@ class Study(Shown):
                 )
         return found
 
-    def _levels(self, column: Declared) -> list[str]:
+    def _levels(self, column: DeclaredColumn) -> list[str]:
         if column.name in self._parts.grouped or not isinstance(column.domain, Categories):
             return []
         return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
 
 
-def _places(columns: Iterable[Declared]) -> dict[str, str]:
+def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
     return {column.name: place for column in columns if (place := unsaid_place(column)) is not None}
 
 
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _method(form: Form) -> Callable[..., Study]:
+def _method(form: BuilderMethod) -> Callable[..., Study]:
     """The method of a form: its own signature and help, and a call of `ask`."""
     signature = signature_of(form)
 

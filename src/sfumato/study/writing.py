@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+from sfumato.core.calendar import Dates, number_of_day, shown
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -23,8 +23,8 @@ from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
-from sfumato.study.forms import Asking, Form, Option
-from sfumato.study.formula import Declared, condition_of, constant_of
+from sfumato.study.forms import Asking, BuilderMethod, Option
+from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
 __all__ += ["dependence_text", "metric_text", "number_of", "number_text", "parts_of", "publications_of"]
@@ -42,16 +42,16 @@ class Written:
     clause: str
     shown: str
     body: str
-    listed: tuple[Declared, ...]
+    listed: tuple[DeclaredColumn, ...]
 
 
 @dataclass(frozen=True)
 class Asked:
     """One question as it was asked."""
 
-    form: Form
-    columns: tuple[Declared, ...]
-    groups: tuple[Declared, ...]
+    form: BuilderMethod
+    columns: tuple[DeclaredColumn, ...]
+    groups: tuple[DeclaredColumn, ...]
     where: str | None
     options: Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class Asked:
         return " ".join(word for word in words if word)
 
     def written(
-        self, atom: str, find: Callable[[str], Declared], known: Mapping[str, Declared], person: Term
+        self, atom: str, find: Callable[[str], DeclaredColumn], known: Mapping[str, DeclaredColumn], person: Term
     ) -> Written:
         """The clauses. Groups that the language does not take as one question become one question each."""
         apart = () if self.form.by_itself else self.groups
@@ -95,7 +95,7 @@ class Parts:
     """What the calls so far have said: the text, line by line, and what later calls may name."""
 
     lines: tuple[tuple[str, Mark | None], ...] = ()
-    columns: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[str, DeclaredColumn] = field(default_factory=lambda: MappingProxyType({}))
     tables: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, Term] = field(default_factory=lambda: MappingProxyType({}))
@@ -112,7 +112,8 @@ class Parts:
 # ── words of the language ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def listing(column: Declared) -> str:
+def listing(column: DeclaredColumn) -> str:
+    """The predicate that lists a column's values."""
     return f"{column.functor}Is"
 
 
@@ -172,11 +173,8 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         domain = given
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
-    elif isinstance(given, tuple) and len(given) == 2 and all(_is_date(end) for end in given):
-        raise InputError(
-            f"{name}: two dates are no range here, and as two categories they would hold no other day. Give the column "
-            "as a number, such as days since a day, and its range (low, high); two categories are written as a list"
-        )
+    elif isinstance(given, tuple) and len(given) == 2 and all(number_of_day(end) is not None for end in given):
+        domain = Dates(*given)
     elif isinstance(given, list | tuple):
         domain = Categories(tuple(given))
     else:
@@ -186,32 +184,36 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     return domain
 
 
-def _is_date(given: Any) -> bool:
-    """A date, or text that says one."""
-    if isinstance(given, date):
-        return True
-    try:
-        return isinstance(given, str) and datetime.fromisoformat(given) is not None
-    except ValueError:
-        return False
+def moment_text(number: float, unit: str) -> str:
+    """A day or a time of day as a study writes it."""
+    parts = shown(number, unit).split("-" if unit == "date" else ":")
+    return f"{unit}({', '.join(str(int(part)) for part in parts)})"
 
 
-def unsaid_place(column: Declared) -> str | None:
+def unsaid_place(column: DeclaredColumn) -> str | None:
     """Where a cell goes that is absent (or not listed) although nobody said what then; None where it is said."""
     match column.domain:
         case Interval(null=None) as domain:
-            return f"{domain.middle:g}"
+            return shown(domain.middle, domain.calendar)
         case Categories(null=None, unknown=None, values=values):
             return repr(values[0])
     return None
 
 
-def column_lines(source: str, who: str, column: Declared, missing: str | None, mark: Mark) -> list[str]:
+def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | None, mark: Mark) -> list[str]:
+    """The lines of a study that declare one column."""
     variable, domain = show(column.variable), column.domain
     assert domain is not None
     stands: Scalar | float | None = None
     if isinstance(domain, AnyText):
         bounds = "text"
+    elif isinstance(domain, Interval) and domain.share is not None:
+        bounds, stands = f"private({number_text(domain.share)})", domain.null
+    elif isinstance(domain, Interval) and domain.calendar:
+        bounds, stands = (
+            f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}",
+            domain.null,
+        )
     elif isinstance(domain, Interval):
         bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
         stands = domain.null
@@ -236,7 +238,7 @@ def parts_of(spec: Spec, text: str) -> Parts:
     for one in spec.columns:
         if f"{one.atom.functor}/{len(one.atom.arguments)}" in random and len(one.atom.arguments) == 1:
             domain = next((r.domain for r in spec.ranges if r.atom_pattern.functor == one.atom.functor), None)
-            columns[one.name] = Declared(one.name, one.atom.functor, domain)
+            columns[one.name] = DeclaredColumn(one.name, one.atom.functor, domain)
     dataset = spec.datasets[0] if spec.datasets else None
     people = dataset.name if dataset else PEOPLE
     person = substitute(goals(dataset.goal)[0], {dataset.variable: Variable("P")}) if dataset else PERSON
@@ -276,7 +278,7 @@ def _words(spec: Spec) -> Iterator[str]:
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
 
 
-def said_of(column: Declared) -> str:
+def said_of(column: DeclaredColumn) -> str:
     """A column and what it may hold, in a few words."""
     match column.domain:
         case Interval(low=low, high=high):
