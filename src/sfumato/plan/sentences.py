@@ -33,6 +33,13 @@ NONNEGATIVE = (
 )
 
 
+#: Said of numbers that were rounded.
+WHOLE = (
+    "Its numbers are rounded to whole ones, as the study asks (whole): the ends of intervals outwards, so that these "
+    "hold as before, and standard_error counts what rounding adds."
+)
+
+
 def exact_sentences(plan: Plan, observers: Collection[str] | None = None) -> tuple[str, ...]:
     """Who learns what without noise, by observe and reveal lines: all of it, or what concerns these observers.
 
@@ -111,4 +118,6 @@ def with_meaning(planned: Planned, network: Network) -> Planned:
     listed = (*((LISTED,) if planned.listed else ()), *_known(planned, network))
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
-    return dataclasses.replace(planned, about=(*listed, *meaning, *((NONNEGATIVE,) if moved else ())))
+    rounded = any(one.publication == planned.name for one in network.spec.whole)
+    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()))
+    return dataclasses.replace(planned, about=(*listed, *meaning, *said))
