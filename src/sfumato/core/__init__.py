@@ -6,6 +6,7 @@ from sfumato.core.dependence import Chains, Dependence, Groups
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.events.event import (
     BoxEvent,
     Event,
@@ -22,6 +23,7 @@ from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.events.together import TogetherEvent
+from sfumato.core.fairness import Fairness, Measured
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -44,8 +46,10 @@ __all__ = [
     "ChannelEvent",
     "ComposedDP",
     "Dependence",
+    "DisjointEvent",
     "Domain",
     "Event",
+    "Fairness",
     "GaussianDP",
     "GaussianEvent",
     "GaussianNoise",
@@ -57,6 +61,7 @@ __all__ = [
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",
+    "Measured",
     "NoGuarantee",
     "Noise",
     "NormGammaEvent",

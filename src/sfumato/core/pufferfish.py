@@ -70,6 +70,11 @@ class Pufferfish(Guarantee):
         chosen = self.dependence.for_point(epsilon, self.delta_)
         return Pufferfish(epsilon, self.delta_, chosen, adjacency=self.adjacency)
 
+    def share(self, part: float) -> Pufferfish:
+        """A part of what acts may use, the flat part being paid: so many of them together keep the whole."""
+        flat = self.dependence.flat
+        return Pufferfish(flat + self.left * part, self.delta_ * part, self.dependence, adjacency=self.adjacency)
+
     @property
     def left(self) -> float:
         """The ε that acts may use, the flat part being paid."""

@@ -15,6 +15,7 @@ from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -76,6 +77,9 @@ class Declared:
     datasets: list[Dataset] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
+    fairness: list[FairnessRequirement] = field(default_factory=list)
+    fair_rvs: list[FairRv] = field(default_factory=list)
+    fairness_holds: list[FairnessHolds] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
@@ -484,6 +488,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "dataset": _dataset,
     "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
+    "fairness_requirement": lambda d, c: d.fairness.append(fairness_requirement(c.head.arguments, c.position)),
+    "fair_rv": lambda d, c: d.fair_rvs.append(fair_rv(c.head.arguments, c.position)),
+    "fairness_holds": lambda d, c: d.fairness_holds.append(fairness_holds(c.head.arguments, c.position)),
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,

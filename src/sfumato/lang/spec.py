@@ -21,6 +21,7 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -377,6 +378,9 @@ class Spec:
     datasets: tuple[Dataset, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()

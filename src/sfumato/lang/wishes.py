@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
+from sfumato.lang.fair import check_fairness
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -36,6 +37,7 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _aims(spec)
     yield from _observers(spec)
     yield from _correlations(spec)
+    yield from check_fairness(spec)
     yield from _weak_promises(spec)
 
 

@@ -5,6 +5,7 @@ from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.fair import FairClassifier
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -24,6 +25,7 @@ from sfumato.learn.svdd import PrivateSVDD
 
 __all__ = [
     "EquilibriumClassifier",
+    "FairClassifier",
     "KernelClassifier",
     "KernelMeanClassifier",
     "KernelMomentClassifier",

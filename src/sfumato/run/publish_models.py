@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.card import Card, Shown
-from sfumato.core import Schema
+from sfumato.core import Measured, Schema
 from sfumato.errors import InputError
 from sfumato.learn import (
     EquilibriumClassifier,
@@ -51,6 +51,8 @@ class PublishedModel(Shown):
     rule: Mapping[str, Any] = field(repr=False)
     guarantee: str = ""
     notes: tuple[str, ...] = ()
+    #: Of a rule that treats groups alike: what was measured, the share of its own answers, the constant.
+    fairness: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def _card(self) -> Card:
         facts = {"promise": self.guarantee, "by": self.strategy}
@@ -89,6 +91,20 @@ class PublishedModel(Shown):
         """Labels; for a regression numbers; for outliers 1 where a row is typical and -1 where it is not."""
         if self.rule["type"] == "basins":
             return self._by_basin(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
+        if self.fairness is not None:
+            drawn = np.random.default_rng().random(len(own := self._own(table))) < self.chances(table)
+            return np.asarray(self.classes)[drawn.astype(int)] if len(own) else own
+        return self._own(table)
+
+    def chances(self, table: Any) -> np.ndarray:
+        """The chance of the second class, which is what treats groups alike: draw each answer by it."""
+        if self.fairness is None:
+            raise InputError("This model was not asked to be fair: use predict.")
+        own = (self._own(table) == np.asarray(self.classes)[1]).astype(float)
+        share = float(self.fairness["share"])
+        return share * own + (1 - share) * int(self.fairness["constant"])
+
+    def _own(self, table: Any) -> np.ndarray:
         scores = self.decision_function(table)
         if self.kind == "regression":
             return scores
@@ -136,12 +152,20 @@ def model_from_text(text: str) -> PublishedModel:
             record["rule"],
             record["guarantee"],
             tuple(record["notes"]),
+            record.get("fairness"),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"This is not a published model: {error}.") from error
 
 
-def model_document(kind: str, strategy: str, target: str | None, model: Any, notes: tuple[str, ...]) -> str:
+def model_document(
+    kind: str,
+    strategy: str,
+    target: str | None,
+    model: Any,
+    notes: tuple[str, ...],
+    measured: Measured | None = None,
+) -> str:
     """The text of a fitted estimator."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
     record = {
@@ -156,6 +180,8 @@ def model_document(kind: str, strategy: str, target: str | None, model: Any, not
         "guarantee": str(model.guarantee_),
         "notes": list(notes),
     }
+    if measured is not None:
+        record["fairness"] = measured.to_dict()
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
