@@ -21,6 +21,7 @@ from sfumato.learn import FairClassifier, PrivateLogisticRegression
 from sfumato.learn.fair import portions_of
 from sfumato.mechanisms import Gaussian
 
+WISH = {"measure": "demographic_parity", "gap": 0.1, "groups": ["f", "m"], "on": "rows", "confidence": 0.95}
 MEASURES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 
 
@@ -159,7 +160,9 @@ def base(**more):
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_fitted_rule_is_fair_and_its_certificate_holds(measure):
     X, y, who = people(8000)
-    fair = FairClassifier(base(), measure=measure, gap=0.1, groups=["f", "m"], on="rows").fit(X, y, who=who)
+    fair = FairClassifier(base(), measure=measure, gap=0.1, groups=["f", "m"], on="rows", confidence=0.95).fit(
+        X, y, who=who
+    )
     assert verify(fair.certificate_).ok, verify(fair.certificate_).failures
     events = [event.to_dict() for event in fair.certificate_.events]
     assert all(check.ok for check in verify_fairness(fair.measured_.to_dict(), events))
@@ -181,11 +184,11 @@ def test_a_fitted_rule_is_fair_and_its_certificate_holds(measure):
 
 def test_what_the_rule_was_learned_on_is_never_measured():
     X, y, who = people(400)
-    fair = FairClassifier(base(), groups=["f", "m"], gap=0.2, on="rows").fit(X, y, who=who)
+    fair = FairClassifier(base(), **{**WISH, "gap": 0.2}).fit(X, y, who=who)
     a, b = portions_of(range(400), 0.5)
     changed = y.copy()
     changed[b] = np.where(changed[b] == "yes", "no", "yes")
-    again = FairClassifier(base(), groups=["f", "m"], gap=0.2, on="rows").fit(X, changed, who=who)
+    again = FairClassifier(base(), **{**WISH, "gap": 0.2}).fit(X, changed, who=who)
     assert np.array_equal(fair.base_.coef_, again.base_.coef_)
     assert len(a) + len(b) == 400
 
@@ -203,7 +206,7 @@ def test_what_the_rule_was_learned_on_is_never_measured():
 )
 def test_what_cannot_be_fair_is_refused(change, error):
     X, y, who = people(100)
-    given = {"base": base(), "groups": ["f", "m"], **change}
+    given = {"base": base(), **WISH, **change}
     with pytest.raises(error):
         FairClassifier(given.pop("base"), **given).fit(X, y, who=who)
 
@@ -211,4 +214,4 @@ def test_what_cannot_be_fair_is_refused(change, error):
 def test_rows_must_agree():
     X, y, who = people(100)
     with pytest.raises(DataError):
-        FairClassifier(base(), groups=["f", "m"]).fit(X, y, who=who[:50])
+        FairClassifier(base(), **WISH).fit(X, y, who=who[:50])

@@ -102,7 +102,7 @@ def test_three_labels_are_no_yes_and_no():
         make_plan(LENDING.replace("[no, yes]", "[no, maybe, yes]"), sizes={"people": 1000})
 
 
-def test_the_builder_says_it_in_one_call():
+def test_the_builder_says_it_in_one_call(tmp_path):
     table = people(2000)
     columns = {"income": (0, 10), "sex": ["f", "m"], "granted": ["no", "yes"]}
     study = (
@@ -113,7 +113,7 @@ def test_the_builder_says_it_in_one_call():
         .fair("lending", between="sex", gap=0.1, measure="equal_opportunity", on="rows", confidence=0.9)
     )
     assert "fair_rv(" in study.to_text()
-    release = study.plan(size=2000).run(random_state=3)
+    release = study.plan(size=2000).run(ledger=tmp_path / "ledger.db", grant=True)
     assert 0 < release.model("lending").fairness["share"] <= 1
     with pytest.raises(StudyError, match="asked"):
-        study.fair("nothing", between="sex", gap=0.1)
+        study.fair("nothing", between="sex", gap=0.1, on="rows", confidence=0.9)

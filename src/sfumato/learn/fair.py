@@ -30,7 +30,7 @@ from sfumato.mechanisms.gaussian import Gaussian
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["FairClassifier", "portions_of"]
+__all__ = ["FairClassifier", "drawn_answers", "portions_of"]
 
 _KEY = b"sfumato portions 1"
 #: What must be true of the rows where a population is spoken of.
@@ -55,6 +55,12 @@ def portions_of(names: Sequence[Any], share: float) -> tuple[np.ndarray, np.ndar
 def _hash(name: Any) -> bytes:
     text = str(name).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, key=_KEY, digest_size=16).digest()
+
+
+def drawn_answers(chances: np.ndarray, classes: Sequence[Any], random_state: int | None = None) -> np.ndarray:
+    """No or yes for each chance of yes. Whoever decides draws: this hides nothing, and nothing is paid for it."""
+    drawn = np.random.default_rng(random_state).random(len(chances)) < chances
+    return np.asarray(classes)[drawn.astype(int)]
 
 
 def _taken(table: Any, places: np.ndarray) -> Any:
@@ -86,7 +92,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
     >>> X, sex = generator.uniform(-1, 1, (4000, 2)), generator.choice(["f", "m"], 4000)
     >>> y = np.where(X[:, 0] + 0.3 * (sex == "m") > 0, "yes", "no")
     >>> base = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, norm=1.5, classes=["no", "yes"], random_state=0)
-    >>> fair = FairClassifier(base, measure="demographic_parity", gap=0.1, groups=["f", "m"], on="rows")
+    >>> fair = FairClassifier(
+    ...     base, measure="demographic_parity", gap=0.1, groups=["f", "m"], on="rows", confidence=0.95
+    ... )
     >>> fair.fit(X, y, who=sex).measured_.bound < 0.4
     True
     """
@@ -95,12 +103,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         self,
         base: Any,
         *,
-        measure: Measure = "demographic_parity",
-        gap: float = 0.05,
-        groups: Sequence[Any] = (),
+        measure: Measure,
+        gap: float,
+        groups: Sequence[Any],
+        on: Where,
+        confidence: float,
         labels: Sequence[Any] | None = None,
-        on: Where = "population",
-        confidence: float = 0.95,
         portion: float = 0.5,
         adjacency: Adjacency = REPLACE_ONE,
     ) -> None:
@@ -205,8 +213,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, random_state: int | None = None) -> np.ndarray:
         """An answer for each row, drawn by its chance."""
-        drawn = np.random.default_rng(random_state).random(_rows(X)) < self.chances(X)
-        return self.classes_[drawn.astype(int)]
+        return drawn_answers(self.chances(X), self.classes_, random_state)
 
     @property
     def price_(self) -> str:

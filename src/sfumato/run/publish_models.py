@@ -29,6 +29,7 @@ from sfumato.learn import (
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.basins import Basins, follow
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
 
 __all__ = ["PublishedModel", "load_model", "model_document", "model_from_text"]
@@ -92,8 +93,7 @@ class PublishedModel(Shown):
         if self.rule["type"] == "basins":
             return self._by_basin(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
         if self.fairness is not None:
-            drawn = np.random.default_rng().random(len(own := self._own(table))) < self.chances(table)
-            return np.asarray(self.classes)[drawn.astype(int)] if len(own) else own
+            return drawn_answers(self.chances(table), self.classes)
         return self._own(table)
 
     def chances(self, table: Any) -> np.ndarray:
