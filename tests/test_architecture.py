@@ -27,8 +27,8 @@ ALLOWED = {
         *("core", "mechanisms", "questions", "lang", "network", "plan"),
         *("learn", "release", "centres", "ledger", "run"),
     },
-    "study": {"core", "questions", "lang", "network", "plan", "ledger", "run", "evidence"},
-    "demo": {"core", "mechanisms", "plan", "centres", "ledger", "run", "evidence"},
+    "study": {"core", "questions", "lang", "network", "plan", "learn", "ledger", "run", "evidence"},
+    "demo": {"core", "mechanisms", "plan", "learn", "centres", "ledger", "run", "evidence"},
     "studio": {"core", "lang", "network", "plan", "ledger", "run", "evidence"},
     "__main__": {"cli"},
     "cli": {

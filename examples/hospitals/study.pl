@@ -10,8 +10,8 @@ column(patients, kalium, kalium(P)).                    % mmol/l
 column(patients, age, age(P)).
 
 hospital(north). hospital(south). hospital(west).
-% Run with all rows in one place, or each hospital with its own (`sfumato coordinate`): a plan shows what both cost.
-centre(north). centre(south). centre(west).
+% The registry may see all rows; a plan shows what it would cost if nobody could (docs/howto/hospitals.md).
+centre(north). centre(south). centre(west). trusted(registry).
 
 random(treatedIn(P)) :- patient(P).
 random(kalium(P)) :- patient(P).

@@ -18,18 +18,18 @@ from pyarrow import parquet
 from rich.console import Console
 from rich.table import Table
 
-from sfumato.centres import Aggregate, aggregate_locally, new_centres
+from sfumato.centres import Aggregate, Means, Requirement, aggregate_locally, new_centres, plan_round
+from sfumato.core import Interval, Schema, compose
 from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.learn.model_document import load_model
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import Gaussian
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
-from sfumato.run.centre_study import round_for
 from sfumato.run.planning import make_plan
-from sfumato.run.publish_models import load_model
 from sfumato.run.study import Release, run_plan
 
 __all__ = ["STUDY", "run_demo"]
@@ -43,7 +43,7 @@ column(patients, radius, radius(P)).
 column(patients, texture, texture(P)).
 column(patients, smoothness, smoothness(P)).
 column(patients, diagnosis, diagnosis(P)).
-centre(north). centre(south). centre(west).
+centre(north). centre(south). centre(west). trusted(registry).
 holds(north, patients). holds(south, patients). holds(west, patients).
 
 random(radius(P)) :- patient(P).
@@ -180,7 +180,11 @@ def _learned(rows: pa.Table, features: np.ndarray, diagnosis: np.ndarray) -> flo
 def _sum_over_hospitals(plan: Plan, patients: pa.Table, console: Console) -> Aggregate:
     console.rule("[bold]4 · the same mean over three hospitals[/]  (masks, noise shares)")
     centres, keys = new_centres(HOSPITALS)
-    agreed = round_for(plan, "averageRadius", centres, most_patients=1000)
+    share = compose([draw.event() for draw in plan.draws if draw.node == "meanRadius"])  # what the plan set aside
+    assert share.adjacency is not None
+    statistic = Means(Schema({"radius": Interval(5, 30)}), identity="id")
+    promised = [Requirement(share.adjacency, share)]
+    agreed = plan_round("averageRadius", centres, statistic, promised, most_patients=1000)
     cells = {
         name: agreed.statistic.cells(
             patients.take(list(range(place, patients.num_rows, 3))).select(["id", "radius"]), agreed.grid, 1000

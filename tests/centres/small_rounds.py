@@ -88,7 +88,7 @@ def gather(
     async def everybody():
         here = []
 
-        def watching(agreed, *, join_seconds):
+        def watching(agreed, *, join_seconds, tell):
             here.append(Watching(agreed, join_seconds=join_seconds))
             return here[0]
 

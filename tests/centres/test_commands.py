@@ -22,12 +22,14 @@ from typer.testing import CliRunner
 from centres.small_rounds import PATIENT
 from sfumato.centres import Centre, Means, Requirement, network, plan_round
 from sfumato.cli.app import app
-from sfumato.cli.centres import _address, _coordinate, _make_key, _read_round, _take_part
+from sfumato.cli.centres import _coordinate, _read_round, _take_part
 from sfumato.core import ApproxDP, Interval, Schema
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, SfumatoError
 from sfumato.evidence import verify
 from sfumato.ledger.ledger import Ledger
+from sfumato.run.centre_home import Home, new_key
+from sfumato.run.centre_part import address_of
 
 NAMES = ("north", "south", "west")
 
@@ -57,7 +59,7 @@ def server_certificate(folder):
 @pytest.fixture
 def agreed(tmp_path):
     """A round file, a key, a table and a ledger for each of three centres."""
-    members = [Centre(name, _make_key(tmp_path / f"{name}.pem")) for name in NAMES]
+    members = [Centre(name, new_key(tmp_path / f"{name}.pem").public_key().public_bytes_raw().hex()) for name in NAMES]
     statistic = Means(Schema({"kalium": Interval(2, 8)}))
     planned = plan_round(
         "mean kalium", members, statistic, [Requirement(PATIENT, ApproxDP(1.0, 1e-6))], most_patients=1000, absences=1,
@@ -163,23 +165,25 @@ def test_one_institution_may_be_missing(agreed, conducted):
     assert "absent: west (never joined)" in said["coordinator"]
 
 
-def test_a_key_is_made_once_and_for_its_owner(tmp_path):
-    done = CliRunner().invoke(app, ["centre", "--new-key", str(tmp_path / "own.pem")])
-    assert re.fullmatch(r"identity: [0-9a-f]{64}", done.output.strip())
-    assert (tmp_path / "own.pem").stat().st_mode & 0o077 == 0
+def test_a_centre_is_made_once_and_for_its_owner(tmp_path):
+    done = CliRunner().invoke(app, ["centre", "init", "own", "--home", str(tmp_path)])
+    assert "own.card to the coordinator" in done.output
+    own = Home.open(tmp_path / "own", "own")
+    assert own.key_file.stat().st_mode & 0o077 == 0
+    assert own.card().identity == own.key().public_key().public_bytes_raw().hex()
+    assert not Ledger(own.ledger_file).datasets()
     with pytest.raises(InputError, match="never overwritten"):
-        _make_key(tmp_path / "own.pem")
+        Home.make(tmp_path / "own", "own")
 
 
 def test_what_is_missing_is_named(tmp_path):
-    done = CliRunner().invoke(app, ["centre", "--join", "127.0.0.1:1"])
-    assert isinstance(done.exception, InputError)
-    assert "--round, --name, --key, --data" in str(done.exception)
-    done = CliRunner().invoke(app, ["coordinate", str(tmp_path / "none.json")])
+    done = CliRunner().invoke(app, ["coordinate", "sum", str(tmp_path / "none.json")])
     assert "cannot be read" in str(done.exception)
+    done = CliRunner().invoke(app, ["centre", "join", str(tmp_path), "--as", "north", "--data", "."])
+    assert "sfumato centre init north" in str(done.exception)
     for bad in ("nowhere", "host:", ":70000", "host:port"):
         with pytest.raises(InputError, match="not an address"):
-            _address(bad)
+            address_of(bad)
 
 
 def test_a_table_without_the_column_is_refused(agreed):

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore")]
 def answered(monkeypatch):
     """Joining ends when each of the five nodes has joined or refused; on a busy machine that may take minutes."""
     here = flower._FlowerCoordination
-    monkeypatch.setattr(here, "_everybody_is_here", lambda self: len(self._members) + len(self.absent) == 5)
+    monkeypatch.setattr(here, "_everybody_is_here", lambda self: len(self._nodes) + len(self.conductor.absent) == 5)
 
 
 def play(tmp_path, refusing=()):

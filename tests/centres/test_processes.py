@@ -296,7 +296,7 @@ def test_a_silent_stranger_is_dropped(monkeypatch):
 def test_who_comes_too_late_is_refused_in_time():
     agreed, keys, cells = small_round(3, 20, absences=0)
     here = network.Coordination(agreed, join_seconds=5)
-    here._joining = False
+    here.conductor.joining = False
 
     async def late():
         server = await asyncio.start_server(here.welcome, "127.0.0.1", 0)

@@ -70,15 +70,15 @@ class Steps:
 def redraw() -> None:
     """A planted defect: an interrupted run draws again on the reservation it finds."""
 
-    def reserve(plan, ledger, sources, grant, made):
+    def reserve(plan, ledger, sources, grant, made, **options):
         opened = [record.reservation for record in ledger.history() if record.action == "reserve"]
         open_now = [one for one in opened if ledger.state(one) == "reserved"]
         if open_now:
             made.append(ledger.reservation(open_now[-1]))
         else:
-            fresh(plan, ledger, sources, grant, made)
+            fresh(plan, ledger, sources, grant, made, **options)
 
-    fresh, study._reserve = study._reserve, reserve
+    fresh, study.reserve_plan = study.reserve_plan, reserve
     study.finish = lambda *args, **options: False
     staging._clear = lambda folder, *rest: staging.shutil.rmtree(folder, ignore_errors=True)
 

@@ -23,13 +23,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sfumato.centres import ClippedSums, Requirement, new_centres, plan_round
 from sfumato.centres.aggregator import Aggregator
 from sfumato.centres.flower import Institution, respond
-from sfumato.centres.messages import STEPS, Message, write_json
+from sfumato.centres.messages import DECLINE, STEPS, Message, write_json
 from sfumato.centres.node import Account, Charge, Offer, Seat
 from sfumato.centres.outcome import Outcome
 from sfumato.centres.register import Register
 from sfumato.centres.wire import Frame
 from sfumato.core import Adjacency, ApproxDP
-from sfumato.errors import MessageError, RoundFailedError, SfumatoError
+from sfumato.errors import MessageError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
 
 NAMES = ("north", "south", "west")
@@ -128,6 +128,8 @@ class Flower:
     def _message(frame):
         head, body = frame
         found = Message.from_dict({**head, "body": ""})
+        if found.step == DECLINE:  # a word that nothing was said; it may be said again
+            raise RefusedError(body.decode())
         return Message(found.round_hash, found.sender, found.step, body, found.signature)
 
 

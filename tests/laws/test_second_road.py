@@ -11,9 +11,21 @@ from pathlib import Path
 import pytest
 
 from laws.second_road import MAKERS, PER_RECORD, Case, case, disagreement, forged, issues
-from sfumato.core import REPLACE_ONE, ZCDP, Adjacency, ApproxDP, Event, GaussianDP, LaplaceEvent, PureDP, compose
+from sfumato.core import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    ZCDP,
+    Adjacency,
+    ApproxDP,
+    Event,
+    GaussianDP,
+    LaplaceEvent,
+    PureDP,
+    compose,
+)
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.errors import PrivacyParameterError, UnprovedError
 from sfumato.evidence import verify
 
@@ -176,3 +188,17 @@ def test_the_second_road_is_above_the_exact_profile_of_two_laplace_acts():
     laws = importlib.import_module("sfumato.evidence.laws")
     parts = tuple(losses.Part("laplace", Decimal(size)) for size in (other, one))
     assert exact <= laws.law_of(parts).delta(epsilon) <= exact * (1 + 1e-6)
+
+
+def test_the_farthest_tails_of_joint_trainings_are_followed():
+    """A δ of 1e-240 moves by 1e-9 of itself where a loss moves by 1e-12: both roads round by less."""
+    rng = random.Random(7)
+    for _ in range(60):
+        facts = (rng.randint(2, 12), 1.0, 2.0, rng.uniform(50.0, 200.0), rng.uniform(20.0, 30.0), 0.01)
+        free = JointObjectiveEvent("gaussian", *facts, 50.0, 0.999, adjacency=ADD_REMOVE)
+        at = free.shift + rng.uniform(1.0, 2.0)
+        stated = JointObjectiveEvent("gaussian", *facts, at, free.profile(at), adjacency=ADD_REMOVE)
+        assert losses.event_parts([stated.to_dict()])
+        too_little = {**stated.to_dict(), "delta": stated.delta * (1 - 1e-6)}
+        with pytest.raises(ValueError, match="do not follow"):
+            losses.event_parts([too_little])

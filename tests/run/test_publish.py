@@ -29,6 +29,7 @@ from sfumato.errors import InputError, PlanError, UnprovedError
 from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
 from sfumato.lang.vocabulary import WAYS
+from sfumato.learn.model_document import load_model
 from sfumato.ledger.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
 from sfumato.plan.plan import Plan
@@ -37,7 +38,6 @@ from sfumato.run import publish, publish_learning
 from sfumato.run import study as running
 from sfumato.run.generate import generated_tables
 from sfumato.run.planning import make_plan
-from sfumato.run.publish_models import load_model
 from sfumato.run.study import read_release, run_plan
 
 

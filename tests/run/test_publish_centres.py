@@ -1,51 +1,99 @@
-"""Aggregates across centres: both designs stand beside the central plan with their prices."""
+"""Ways over centres: each with its error, seconds and bytes; the best is taken, wishes bind, the plan says why."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from run.publish_studies import CLASSIFIER, MEAN, study
+from run.centre_studies import CENTRES, study
+from run.publish_studies import MEAN
+from sfumato.errors import PlanError, StudyError
 from sfumato.evidence.explain import explain
+from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
+from sfumato.plan.sharing import Masks, NoiseAtEach
+from sfumato.run.over_centres import sharing_of
 from sfumato.run.planning import make_plan
 
-THREE = "centre(north). centre(east). centre(south).\n"
 SPREAD = "histogram(ages, age(P), patient(P), [0, 30, 60, 110]).\npublish(spread, ages, openness(public)).\n"
+BOTH = MEAN + SPREAD
+EACH, MASKS = "noise at each of 3 centres", "masked sums of 3 centres"
+PARTY = "noise at the trusted party"
 
 
-def designs(plan: Plan, name: str) -> dict[str, object]:
-    return {other.strategy: other for other in plan.publication(name).alternatives if "centres" in other.strategy}
+def planned(more: str = "", metric: str = "dp(1, 0.000001)", body: str = BOTH) -> Plan:
+    return make_plan(study(body, metric, CENTRES + more), sizes={"people": 900})
+
+
+def ways(plan: Plan, name: str) -> dict:
+    return {other.strategy: other for other in plan.publication(name).alternatives}
 
 
 @pytest.mark.parametrize("metric", ["dp(1, 0.000001)", "dp(1)", "gdp(0.5)"])
 def test_noise_adds_up_without_masks_and_does_not_with_them(metric):
-    plan = make_plan(study(metric, THREE + MEAN + SPREAD), sizes={"people": 900})
+    plan = planned("trusted(registry).\nforbid(average, central).\n", metric)
+    central = planned("trusted(registry).\n", metric)
+    assert sharing_of(central) is None
+    assert isinstance(sharing_of(plan), Masks)
     for name in ("average", "spread"):
-        found, error = designs(plan, name), plan.publication(name).error
-        noisy, masked = found["noisy sharing across 3 centres"], found["secure aggregation across 3 centres"]
-        assert noisy.error == pytest.approx(3 * error, rel=0.01)
-        assert masked.error == pytest.approx(error, rel=0.01)
-        assert masked.bytes_sent > noisy.bytes_sent > 0
-        assert masked.seconds > noisy.seconds > 0
-        assert "trust nobody" in noisy.reason
-        assert "collude" in masked.reason
+        found, error = ways(plan, name), central.publication(name).error
+        assert found[EACH].error == pytest.approx(3 * error, rel=0.01)
+        assert found[MASKS].error == pytest.approx(error, rel=0.01)
+        assert plan.publication(name).error == found[MASKS].error
+        assert found[MASKS].bytes_sent > found[EACH].bytes_sent > 0
+        assert found[MASKS].seconds > found[EACH].seconds > 0
+        assert "trust nobody" in found[EACH].reason
+        assert found["local noise"].error > found[EACH].error
+        assert found[PARTY].reason == "the study forbids it"
 
 
-def test_models_stay_central_and_the_plan_reads_back():
-    plan = make_plan(study("dp(2, 0.000001)", THREE + MEAN + CLASSIFIER), sizes={"people": 900})
-    assert designs(plan, "average")
-    assert not designs(plan, "triage")
+def test_wishes_bind_and_are_said():
+    plan = planned("prefer(average, each_centre).\n")
+    assert isinstance(sharing_of(plan), NoiseAtEach)
+    assert "prefers each_centre" in plan.publication("spread").reason
+    assert isinstance(sharing_of(planned("forbid(spread, masks).\n")), NoiseAtEach)
+    assert "on the individuals' own machines" in planned("prefer(average, local).\n").publication("average").reason
+    with pytest.raises(PlanError, match="every way"):
+        planned("forbid(spread, masks). forbid(average, each_centre).\n")
+    with pytest.raises(StudyError, match="masks"):
+        make_plan(study(MEAN + "prefer(average, masks).\n", head=""))
+
+
+def test_colluders_and_absences_cost_what_they_cost():
+    alone = planned().publication("spread").error
+    dear = planned("colluders(1). absences(1).\n")
+    assert dear.publication("spread").error == pytest.approx(3 * alone, rel=0.01)
+    assert isinstance(sharing_of(dear), NoiseAtEach)  # with one honest share masks gain nothing
+    refused = planned("colluders(2). absences(1).\n")
+    assert ways(refused, "spread")[MASKS].error is None
+    assert "too few honest" in ways(refused, "spread")[MASKS].reason
+
+
+def test_the_plan_reads_back_and_explains_its_ways():
+    plan = planned()
     assert Plan.from_json(plan.to_json()) == plan
-    assert "secure aggregation across 3 centres" in explain(plan)
+    assert EACH in explain(plan)
+    assert any("one of the centres alone" in text for text in plan.assumptions)
+
+
+def test_a_plan_whose_noise_is_shared_otherwise_is_found_out():
+    """Fewer honest shares than the study says, or all of the noise at a party that nobody trusts."""
+    plan = planned("absences(1).\n")
+    for changed in (None, Masks(3, 0, 0), Masks(4, 0, 1), NoiseAtEach(3)):
+        draws = tuple(dataclasses.replace(draw, sharing=changed) for draw in plan.draws)
+        findings = list(derive(dataclasses.replace(plan, draws=draws), plan.network))
+        assert "sharing" in [finding.field for finding in findings if not finding.ok], changed
+    mixed = (dataclasses.replace(plan.draws[0], sharing=NoiseAtEach(3, absences=1)), *plan.draws[1:])
+    assert not all(finding.ok for finding in derive(dataclasses.replace(plan, draws=mixed), plan.network))
 
 
 def test_one_centre_or_none_changes_nothing():
     for head in ("", "centre(north).\n"):
-        plan = make_plan(study("dp(2, 0.000001)", head + MEAN), sizes={"people": 900})
-        assert not designs(plan, "average")
+        plan = make_plan(study(MEAN, head=head), sizes={"people": 900})
+        assert sharing_of(plan) is None
 
 
 def test_only_centres_that_hold_rows_count():
-    head = THREE + "holds(north, patients). holds(east, patients).\n"
-    plan = make_plan(study("dp(2, 0.000001)", head + MEAN), sizes={"people": 900})
-    assert "noisy sharing across 2 centres" in designs(plan, "average")
+    plan = planned("holds(north, patients). holds(east, patients).\n")
+    assert "noise at each of 2 centres" in ways(plan, "average")

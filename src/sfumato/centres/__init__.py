@@ -2,8 +2,9 @@
 
 In:   a Round, each centre's own rows.
 Out:  one noisy sum with a certificate; or a clean failure that charges nobody.
-Reading order: round.py (what is agreed), statistics.py (what is summed), design.py (with or without masks),
-participant.py and aggregator.py (the protocol), memory.py, network.py and processes.py (three ways to run it).
+Reading order: round.py (what is agreed), statistic_round.py and study_round.py (on what), statistics.py (what is
+summed), design.py (with or without masks), participant.py and aggregator.py (the protocol), conductor.py (its steps),
+memory.py, network.py, processes.py and flower.py (ways to run them).
 """
 
 from sfumato.centres.design import Design, Weights, choose_design, noisy_sharing, secure_aggregation
@@ -13,7 +14,9 @@ from sfumato.centres.outcome import Aggregate
 from sfumato.centres.plan import plan_round
 from sfumato.centres.processes import aggregate_locally
 from sfumato.centres.round import Centre, Requirement, Round
+from sfumato.centres.statistic_round import StatisticRound
 from sfumato.centres.statistics import ClippedSums, Count, Histogram, Means, SecondMoments, Statistic
+from sfumato.centres.study_round import StudyRound
 
 __all__ = [
     "Aggregate",
@@ -28,6 +31,8 @@ __all__ = [
     "Round",
     "SecondMoments",
     "Statistic",
+    "StatisticRound",
+    "StudyRound",
     "Weights",
     "aggregate_in_memory",
     "aggregate_locally",

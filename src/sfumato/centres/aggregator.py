@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.centres.masks import commitment, mask, pair_key, pair_sign, private_key, public_bytes, unpack
 from sfumato.centres.messages import STEPS, Message, read_json
-from sfumato.centres.participant import two_keys
+from sfumato.centres.participant import steps_of, two_keys
 from sfumato.centres.round import Round
 from sfumato.centres.shamir import PRIME, recover
 from sfumato.errors import MessageError, RoundFailedError
@@ -30,7 +30,8 @@ class Aggregator:
 
     def __init__(self, agreed: Round) -> None:
         self.round = agreed
-        self.step = STEPS[0]
+        self._steps = steps_of(agreed)
+        self.step = self._steps[0]
         self._messages: dict[str, dict[str, Message]] = {step: {} for step in (*STEPS, "refuse")}
         self._vectors: dict[str, np.ndarray] = {}
         self._parcels: dict[str, dict[str, str]] = {}
@@ -50,11 +51,11 @@ class Aggregator:
         self._messages[self.step][message.sender] = message
 
     def _eligible(self) -> set[str]:
-        position = STEPS.index(self.step)
+        position = self._steps.index(self.step)
         if position == 0:
             return set(self.round.places)
         # Whoever agreed may have been late with it and still unmask; all other steps need the one before.
-        before = "masked" if self.step == "unmask" else STEPS[position - 1]
+        before = "masked" if self.step == "unmask" else self._steps[position - 1]
         return set(self._messages[before])
 
     def present(self) -> tuple[str, ...]:
@@ -71,8 +72,8 @@ class Aggregator:
                 "needed. Nothing was revealed and nobody is charged. Find out who is missing and start a new round.",
                 revealed=False,
             )
-        if self.step != STEPS[-1]:
-            self.step = STEPS[STEPS.index(self.step) + 1]
+        if self.step != self._steps[-1]:
+            self.step = self._steps[self._steps.index(self.step) + 1]
 
     # What to send.
 
@@ -125,6 +126,9 @@ class Aggregator:
         total = np.zeros(self.round.length, dtype=np.uint64)
         for vector in self._vectors.values():
             total = total + vector
+        return self._signed(self._unmasked(total) if self.round.masked else total)
+
+    def _unmasked(self, total: np.ndarray) -> np.ndarray:
         for name in self._vectors:
             seed = self._opened(name, 0, lambda secret, name=name: commitment(secret) == self._commitments[name])
             total = total - mask(seed, self.round.length)
@@ -132,7 +136,7 @@ class Aggregator:
             public = two_keys(self._messages["keys"][gone])[0]
             secret = self._opened(gone, 1, lambda secret, public=public: public_bytes(secret) == public)
             total = self._without_pairs(total, gone, secret)
-        return self._signed(total)
+        return total
 
     def _without_pairs(self, total: np.ndarray, gone: str, secret: bytes) -> np.ndarray:
         """Takes out the masks that the included centres shared with one that went."""

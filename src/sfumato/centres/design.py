@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.centres.plan import law_for, needed_noise
-from sfumato.centres.round import Coordinator, Law, Requirement, Round
+from sfumato.centres.round import Coordinator, Law, Requirement
+from sfumato.centres.statistic_round import StatisticRound
 from sfumato.centres.statistics import Statistic
 from sfumato.core.checks import at_least_zero
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
@@ -24,7 +25,7 @@ from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent
 from sfumato.errors import InputError, SfumatoError
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["Choice", "Design", "Speed", "Weights", "choose_design", "noisy_sharing", "secure_aggregation"]
+__all__ = ["Choice", "Design", "Speed", "Weights", "choose_design", "noisy_sharing", "secure_aggregation", "way_costs"]
 
 _ALONE: dict[str, Any] = {"gaussian": (Gaussian, GaussianEvent), "laplace": (Laplace, LaplaceEvent)}
 _SHARED: dict[str, Any] = {"gaussian": SharedGaussianEvent, "laplace": SharedLaplaceEvent}
@@ -78,7 +79,7 @@ def noisy_sharing(
 
     A patient is in one centre, so he is in one of the publications: their cost is that of one.
     """
-    wanted, pace = tuple(requirements), speed or Speed()
+    wanted, pace = tuple(requirements), speed
     chosen = law or law_for(wanted)
     mechanism, event = _ALONE[chosen]
     alone = [
@@ -92,13 +93,12 @@ def noisy_sharing(
         event(statistic.sensitivity(one.adjacency, chosen), scale, grid, statistic.length, adjacency=one.adjacency)
         for one in wanted
     )
-    size = centres * (8 * statistic.length + 400)
-    work = pace.noise * statistic.length * math.ceil(centres / pace.machines)
+    seconds, size = way_costs(centres, statistic.length, False, pace)
     return Design(
         "noisy sharing",
         _deviation(chosen, scale) * math.sqrt(centres),
         events,
-        pace.start + pace.latency + work + size / pace.bandwidth,
+        seconds,
         size,
         "nobody: what leaves a centre is private already",
     )
@@ -120,7 +120,7 @@ def secure_aggregation(
 
     `width` is the number of bytes of a number on the wire (Round.width).
     """
-    wanted, pace = tuple(requirements), speed or Speed()
+    wanted, pace = tuple(requirements), speed
     chosen = law or law_for(wanted)
     honest = centres - colluders - absences
     trust = (
@@ -148,15 +148,30 @@ def secure_aggregation(
         )
     except SfumatoError as error:
         return dataclasses.replace(nothing, refused=str(error))
-    size = _bytes(centres, statistic.length, width)
+    seconds, size = way_costs(centres, statistic.length, True, pace, width)
     return Design(
         "secure aggregation",
         _deviation(chosen, scale) * math.sqrt(centres / honest),
         events,
-        _seconds(centres, statistic.length, pace) + size / pace.bandwidth,
+        seconds,
         size,
         trust,
     )
+
+
+def way_costs(centres: int, numbers: int, masks: bool, speed: Speed | None = None, width: int = 8) -> tuple[float, int]:
+    """(seconds, bytes) of a round for so many numbers, with masks or with all the noise at each centre.
+
+    >>> [way_costs(5, 10_000, masks)[1] // 1000 for masks in (False, True)]
+    [402, 1414]
+    """
+    pace = speed or Speed()
+    if masks:
+        size = _bytes(centres, numbers, width)
+        return _seconds(centres, numbers, pace) + size / pace.bandwidth, size
+    size = centres * (8 * numbers + 400)
+    work = pace.noise * numbers * math.ceil(centres / pace.machines)
+    return pace.start + pace.latency + work + size / pace.bandwidth, size
 
 
 def _deviation(law: Law, scale: float) -> float:
@@ -228,7 +243,7 @@ def choose_design(designs: Sequence[Design], weights: Weights) -> Choice:
     return Choice(chosen, weights.price(chosen), others)
 
 
-def designs_of(agreed: Round, speed: Speed | None = None) -> tuple[Design, Design]:
+def designs_of(agreed: StatisticRound, speed: Speed | None = None) -> tuple[Design, Design]:
     """Both designs for what a round says."""
     facts = agreed.statistic, agreed.requirements, len(agreed.centres)
     shared = secure_aggregation(

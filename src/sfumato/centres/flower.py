@@ -2,7 +2,7 @@
 
 In:   a Round; at each node what the institution brings.
 Out:  a ClientApp for the nodes; `coordinate_with_flower` for a ServerApp: Aggregate, or RoundFailedError.
-Not here: why not Flower's own secure aggregation (docs/centres.md), the protocol (participant.py, aggregator.py).
+Not here: why not Flower's own secure aggregation (docs/centres.md), the steps (conductor.py).
 
 Flower calls a client anew for every message, so a participant's memory lies in the node's own context in between.
 """
@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sfumato.centres.aggregator import Aggregator
-from sfumato.centres.messages import Message, read_json, write_json
-from sfumato.centres.node import Account, Offer, Seat, Verify
-from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
+from sfumato.centres.conductor import Answer, Conductor
+from sfumato.centres.messages import DECLINE, Message, read_json
+from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, refusal_of
+from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
 from sfumato.core.waits import within
-from sfumato.errors import CentreError, InputError, MessageError, RoundFailedError, SfumatoError
+from sfumato.errors import CentreError, InputError, MessageError, SfumatoError
 
 __all__ = ["Institution", "centre_app", "coordinate_with_flower", "respond"]
 
 _RECORD = "sfumato"
 _POLL_SECONDS = 0.2
-#: Beyond the time of a step, for the grid itself.
+#: What a call of the grid may take beyond the deadline it was given.
 _GRID_SECONDS = 30.0
 
 
@@ -43,7 +43,7 @@ class Institution:
     name: str
     key: Ed25519PrivateKey
     cells: np.ndarray
-    account: Account | None = None
+    account: Purse | None = None
     verify: Verify | None = None
 
 
@@ -80,8 +80,11 @@ def respond(
     """
     if frame.head["kind"] == "round":
         offer = Offer.from_bytes(frame.body)
-        seat, answer = Seat.take(offer, own.approved, own.name, own.key, own.cells, own.account, own.verify)
         agreed = offer.round
+        try:
+            seat, answer = Seat.take(offer, own.approved, own.name, own.key, own.cells, own.account, own.verify)
+        except SfumatoError as error:
+            return message_frame(declined(agreed, own.name, own.key, error))
     else:
         if "memory" not in remembered:
             raise MessageError("This node is in no round.")
@@ -102,31 +105,20 @@ def coordinate_with_flower(agreed: Round, grid: Any, *, join_seconds: float = 12
 
 
 class _FlowerCoordination:
-    """The same steps as over sockets; which node is which centre is learned from the first signed message."""
+    """The conductor's questions over Flower; which node is which centre is learned from its first signed message."""
 
     def __init__(self, agreed: Round, grid: Any, join_seconds: float) -> None:
         self.round, self._grid, self._join_seconds = agreed, grid, join_seconds
-        self.aggregator = Aggregator(agreed)
-        self.absent: dict[str, str] = {}
-        self._members: dict[int, str] = {}
+        self.conductor = Conductor(agreed)
+        self._nodes: dict[str, int] = {}
 
     def conduct(self) -> Aggregate:
-        included: list[str] = []
-        try:
-            self._join()
-            keys = write_json([message.to_dict() for message in self.aggregator.public_keys()])
-            self._step(lambda name: Frame({"kind": "keys"}, keys))
-            self._step(lambda name: Frame({"kind": "parcels"}, write_json(self.aggregator.parcels_for(name))))
-            included = self.aggregator.included()
-            self._step(lambda name: Frame({"kind": "included"}, write_json(included)))
-            signatures = write_json([message.to_dict() for message in self.aggregator.signatures()])
-            self._step(lambda name: Frame({"kind": "signatures"}, signatures))
-            found = aggregate_of(self.round, self.aggregator.total(), included, self.absent)
-        except RoundFailedError as error:
-            self._tell(Outcome(error.revealed, str(error), None, tuple(included)))
-            raise
-        self._tell(Outcome(True, "", tuple(found.values.tolist()), tuple(included)))
-        return found
+        self._join()
+        self.conductor.begin()
+        while asked := self.conductor.questions():
+            self.conductor.answered(self._exchange(asked))
+        self._exchange(self.conductor.farewell())
+        return self.conductor.result()
 
     def _join(self) -> None:
         """Offers the round to every node as it appears, until all centres have answered or it is time.
@@ -145,13 +137,9 @@ class _FlowerCoordination:
                 waiting.discard(reply.metadata.reply_to_message_id)
                 self._let_in(reply)
             time.sleep(_POLL_SECONDS)
-        for centre in self.round.centres:
-            if centre.name not in self._members.values():
-                self.absent[centre.name] = "never joined"
-        self.aggregator.advance()
 
     def _everybody_is_here(self) -> bool:
-        return len(self._members) == len(self.round.centres)
+        return self.conductor.is_settled
 
     def _let_in(self, reply: Any) -> None:
         node = reply.metadata.src_node_id
@@ -159,27 +147,18 @@ class _FlowerCoordination:
         try:
             if isinstance(answer, str):
                 raise MessageError(answer)
-            self.aggregator.accept(answer)
-            self._members[node] = answer.sender
+            if answer.step == DECLINE:
+                self._let_go(answer)
+                return
+            self.conductor.admit(answer.sender, answer)
+            self._nodes[answer.sender] = node
         except CentreError as error:
-            self.absent[f"node {node}"] = str(error)
+            self.conductor.absent[f"node {node}"] = str(error)
 
-    def _step(self, offer: Callable[[str], Frame]) -> None:
-        answers = self._exchange({node: offer(name) for node, name in self._members.items()})
-        for node, name in list(self._members.items()):
-            answer = answers.get(node, "did not answer in time")
-            try:
-                if isinstance(answer, str) or answer.sender != name:
-                    raise MessageError(answer if isinstance(answer, str) else f"{name} spoke for somebody else.")
-                self.aggregator.accept(answer)
-            except MessageError as error:
-                self.absent[name] = str(error)
-                del self._members[node]
-        self.aggregator.advance()
-
-    def _tell(self, outcome: Outcome) -> None:
-        body = write_json(outcome.to_dict())
-        self._exchange(dict.fromkeys(self._members, Frame({"kind": "outcome"}, body)))
+    def _let_go(self, answer: Message) -> None:
+        if answer.sender in self.round.places:
+            answer.check(self.round.identity(answer.sender), self.round.hash, DECLINE)
+            self.conductor.decline(answer.sender, refusal_of(answer))
 
     def _answered(self, call: Callable[[], Iterable[Any]]) -> list[Any]:
         """What the grid hands over; nothing where it does not answer: its own calls try again for ever, and a step to
@@ -196,14 +175,17 @@ class _FlowerCoordination:
         content = app_module.RecordDict({_RECORD: record})
         return app_module.Message(content=content, dst_node_id=node, message_type="query")
 
-    def _exchange(self, frames: Mapping[int, Frame]) -> dict[int, Message | str]:
-        """Asks the nodes and waits for their answers, or as long as the round allows; a text says what is wrong."""
-        messages = [self._message(node, frame) for node, frame in frames.items()]
-        answers: dict[int, Message | str] = {}
+    def _exchange(self, frames: Mapping[str, Frame]) -> dict[str, Answer]:
+        """Asks the centres and waits for their answers, or as long as the round allows; a text says what is wrong."""
+        names = {self._nodes[name]: name for name in frames}
+        messages = [self._message(self._nodes[name], frame) for name, frame in frames.items()]
+        answers: dict[str, Answer] = {}
         step = self.round.step_seconds
-        for reply in self._answered(lambda: self._grid.send_and_receive(messages, timeout=step)):
-            node = reply.metadata.src_node_id
-            answers[node] = "broke off" if reply.has_error() else _read(reply.content)
+        send = self._grid.send_and_receive
+        for reply in self._answered(lambda: send(messages, timeout=step)) if messages else ():
+            name = names.get(reply.metadata.src_node_id)
+            if name is not None:
+                answers[name] = "broke off" if reply.has_error() else _read(reply.content)
         return answers
 
 

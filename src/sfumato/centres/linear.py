@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.centres.outcome import Aggregate
+from sfumato.centres.statistic_round import StatisticRound
 from sfumato.centres.statistics import SecondMoments
 from sfumato.core.checks import positive
 from sfumato.core.domain import Interval
@@ -49,7 +50,8 @@ def fit_linear(aggregate: Aggregate, target: str, *, strength: float | None = No
     Negative eigenvalues, which are noise, are put to zero. Left out, the ridge is √(2·columns) deviations of the noise:
     about its largest eigenvalue; a public rule.
     """
-    statistic = aggregate.round.statistic
+    agreed = aggregate.round
+    statistic = agreed.statistic if isinstance(agreed, StatisticRound) else None
     if not isinstance(statistic, SecondMoments):
         raise InputError("A linear model needs second moments. Nothing was spent.")
     if not isinstance(statistic.schema.columns.get(target), Interval):

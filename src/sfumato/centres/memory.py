@@ -2,22 +2,23 @@
 
 In:   a Round, participants.
 Out:  Aggregate, or RoundFailedError.
-Not here: real processes (processes.py) and networks (network.py), which drive the same two classes.
+Not here: real processes (processes.py) and networks (network.py), which drive the same machine (conductor.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sfumato.centres.aggregator import Aggregator
-from sfumato.centres.messages import Message
-from sfumato.centres.outcome import Aggregate, aggregate_of
+from sfumato.centres.conductor import Answer, Conductor
+from sfumato.centres.node import said_by
+from sfumato.centres.outcome import Aggregate
 from sfumato.centres.participant import Participant
 from sfumato.centres.round import Centre, Round
-from sfumato.errors import MessageError
+from sfumato.errors import MessageError, RefusedError
 
 __all__ = ["aggregate_in_memory", "new_centres"]
 
@@ -41,33 +42,30 @@ def aggregate_in_memory(
 
     With a `random_state` the noise can be repeated and the result is not for publication.
     """
-    gone, absent = dict(leaves or {}), {}
+    gone = dict(leaves or {})
     members = {
         name: Participant(agreed, name, keys[name], vector, random_state=_seed(random_state, place))
         for place, (name, vector) in enumerate(cells.items())
     }
-    coordinator = Aggregator(agreed)
+    conductor = Conductor(agreed)
 
-    def collect(say: Callable[[str, Participant], Message]) -> None:
-        for name in list(members):
-            if gone.get(name) == coordinator.step:
-                absent[name] = f"left before step {coordinator.step!r}"
-                del members[name]
-                continue
-            try:
-                coordinator.accept(say(name, members[name]))
-            except MessageError as error:
-                absent[name] = str(error)
-                del members[name]
-        coordinator.advance()
+    def answer(name: str, kind: str, body: bytes) -> Answer:
+        if gone.get(name) == conductor.aggregator.step:
+            return f"left before step {conductor.aggregator.step!r}"
+        try:
+            return said_by(members[name], kind, body)
+        except (MessageError, RefusedError) as error:
+            return str(error)
 
-    collect(lambda _, member: member.keys())
-    collect(lambda _, member: member.shares(coordinator.public_keys()))
-    collect(lambda name, member: member.masked(coordinator.parcels_for(name)))
-    included = coordinator.included()
-    collect(lambda _, member: member.agreed(included))
-    collect(lambda _, member: member.unmask(coordinator.signatures()))
-    return aggregate_of(agreed, coordinator.total(), included, absent, publishable=random_state is None)
+    for name, member in members.items():
+        if gone.get(name) == conductor.aggregator.step:
+            conductor.absent[name] = f"left before step {conductor.aggregator.step!r}"
+        else:
+            conductor.admit(name, member.keys())
+    conductor.begin()
+    while asked := conductor.questions():
+        conductor.answered({name: answer(name, frame.head["kind"], frame.body) for name, frame in asked.items()})
+    return dataclasses.replace(conductor.result(), publishable=random_state is None)
 
 
 def _seed(random_state: int | None, place: int) -> int | None:

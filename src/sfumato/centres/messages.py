@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from sfumato.errors import MessageError
 
-__all__ = ["STEPS", "Message", "Step", "read_json", "write_json"]
+__all__ = ["DECLINE", "STEPS", "Message", "Step", "read_json", "write_json"]
 
 Step = Literal["hello", "keys", "shares", "masked", "agreed", "unmask", "refuse"]
 #: What a centre sends after its hello, in this order; "refuse" may take the place of any later one.
 STEPS: tuple[Step, ...] = ("keys", "shares", "masked", "agreed", "unmask")
+#: What a centre says that was offered a round and does not take part.
+DECLINE = "decline"
 
 
 @dataclass(frozen=True)

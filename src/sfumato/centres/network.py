@@ -14,20 +14,20 @@ import asyncio
 import secrets
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sfumato.centres.aggregator import Aggregator
-from sfumato.centres.messages import Message, read_json, write_json
-from sfumato.centres.node import Account, Offer, Seat, Verify
-from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
+from sfumato.centres.conductor import Answer, Conductor
+from sfumato.centres.messages import DECLINE, Message, read_json
+from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, refusal_of
+from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, largest_body, message_frame, read_frame, read_message, write_frame
-from sfumato.errors import CentreError, InputError, MessageError, RefusedError, RoundFailedError
+from sfumato.errors import CentreError, InputError, MessageError, RefusedError, RoundFailedError, SfumatoError
 
 __all__ = ["Coordination", "coordinate", "say_hello", "take_part"]
 
@@ -38,30 +38,31 @@ _CHALLENGE_BYTES = 32
 _HELLO_SECONDS = 5.0
 _CONNECT_SECONDS = 30.0
 _MOST_STRANGERS = 256
+#: Where so many refused that there can be no sum, how long one of them may still come back.
+_SECOND_THOUGHTS = 3.0
+Tell = Callable[[str], None]
 #: A centre may try again while a connection that it lost still looks alive.
 _MOST_GUESTS = 4
 
 
 class Coordination:
-    """The coordinator of one round: a server that asks every centre once for each step."""
+    """The coordinator of one round as a server: it carries the conductor's questions to the centres."""
 
-    def __init__(self, agreed: Round, *, join_seconds: float) -> None:
-        self.round, self._join_seconds = agreed, join_seconds
-        self.aggregator = Aggregator(agreed)
-        self.absent: dict[str, str] = {}
+    def __init__(self, agreed: Round, *, join_seconds: float, tell: Tell = lambda text: None) -> None:
+        self.round, self._join_seconds, self._tell = agreed, join_seconds, tell
+        self.conductor = Conductor(agreed)
         self._members: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
         #: Who connected and has not yet shown to be a centre of the round, oldest first; and from where.
         self._strangers: dict[asyncio.StreamWriter, str] = {}
         #: Connections of centres that were offered the round and have not answered.
         self._guests: dict[asyncio.StreamWriter, str] = {}
         self._complete = asyncio.Event()
-        self._joining = True
         self._offer = Offer.of(agreed).to_bytes()
 
     async def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Someone connected: who signs a fresh challenge with a centre's key is offered the round, nobody else."""
         try:
-            if not self._joining:
+            if not self.conductor.joining:
                 raise RefusedError("The round has begun; nobody joins any more. Nothing was spent.")
             name = await self._greet(reader, writer)
             await self._seat(name, reader, writer)
@@ -111,13 +112,23 @@ class Coordination:
                 message = await read_message(reader, largest_body(self.round))
         finally:
             del self._guests[writer]
-        if not self._joining:
-            raise RefusedError("The round has begun; nobody joins any more. Nothing was spent.")
-        if message.sender != name:
-            raise MessageError(f"{name} spoke for somebody else.")
-        self.aggregator.accept(message)
+        if message.step == DECLINE:
+            await self._let_go(name, message, writer)
+            return
+        self.conductor.admit(name, message)
         self._members[name] = reader, writer
+        self._tell(f"{name} joined ({len(self._members)} of {len(self.round.centres)})")
         self._look_round()
+
+    async def _let_go(self, name: str, message: Message, writer: asyncio.StreamWriter) -> None:
+        """A centre that was offered the round does not want it, and says why. It may come again for a moment."""
+        message.check(self.round.identity(name), self.round.hash, DECLINE)
+        self.conductor.decline(name, refusal_of(message))
+        self._tell(f"{name} {self.conductor.absent.get(name, 'came too late')}")
+        writer.close()
+        await asyncio.sleep(_SECOND_THOUGHTS)
+        if self.conductor.is_settled:
+            self._complete.set()
 
     def _look_round(self) -> None:
         """Nobody is waited for any longer once everybody is here."""
@@ -125,89 +136,57 @@ class Coordination:
             self._complete.set()
 
     def _everybody_is_here(self) -> bool:
-        return len(self._members) == len(self.round.centres)
+        return not self.conductor.awaited and len(self._members) >= self.round.quorum
 
     async def conduct(self) -> Aggregate:
         """All steps; afterwards every centre that is still there knows the outcome."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._join_seconds):
                 await self._complete.wait()
-        self._joining = False
-        for centre in self.round.centres:
-            if centre.name not in self._members:
-                self.absent[centre.name] = "never joined"
-        included: list[str] = []
-        try:
-            self.aggregator.advance()
-            keys = write_json([message.to_dict() for message in self.aggregator.public_keys()])
-            await self._step(lambda name: Frame({"kind": "keys"}, keys))
-            await self._step(lambda name: Frame({"kind": "parcels"}, write_json(self.aggregator.parcels_for(name))))
-            included = self.aggregator.included()
-            proposed = write_json(included)
-            await self._step(lambda name: Frame({"kind": "included"}, proposed))
-            signatures = write_json([message.to_dict() for message in self.aggregator.signatures()])
-            await self._step(lambda name: Frame({"kind": "signatures"}, signatures))
-            total = await asyncio.to_thread(self.aggregator.total)
-            found = aggregate_of(self.round, total, included, self.absent)
-        except RoundFailedError as error:
-            await self._say_goodbye(await self._failure(error, included))
-            raise
-        await self._say_goodbye(Outcome(True, "", tuple(found.values.tolist()), tuple(included)))
-        return found
+        self.conductor.begin()
+        while asked := self.conductor.questions():
+            answers = await self._exchange(asked)
+            await asyncio.to_thread(self.conductor.answered, answers)
+            self._hang_up()
+        await self._say_goodbye(self.conductor.farewell())
+        return self.conductor.result()
 
     def close(self) -> None:
         """Hangs up on everybody."""
         for writer in [*self._strangers, *self._guests, *(writer for _, writer in self._members.values())]:
             writer.close()
 
-    async def _step(self, offer: Callable[[str], Frame]) -> None:
-        take = self.aggregator.accept
-        await asyncio.gather(*(self._ask(name, offer(name), take) for name in list(self._members)))
-        self.aggregator.advance()
+    def _hang_up(self) -> None:
+        """On whom the conductor gave up."""
+        for name in [name for name in self._members if name not in self.conductor.members]:
+            self._members.pop(name)[1].close()
 
-    async def _ask(self, name: str, frame: Frame, take: Callable[[Message], None]) -> None:
-        """One question, one answer from this centre; whatever goes wrong, it is absent from now on."""
+    async def _exchange(self, asked: Mapping[str, Frame]) -> dict[str, Answer]:
+        answers = await asyncio.gather(*(self._ask(name, frame) for name, frame in asked.items()))
+        return dict(zip(asked, answers, strict=True))
+
+    async def _ask(self, name: str, frame: Frame) -> Answer:
+        """One question, one answer from this centre; or in words what went wrong."""
         reader, writer = self._members[name]
         try:
             async with asyncio.timeout(self.round.step_seconds):
                 await write_frame(writer, *frame)
-                message = await read_message(reader, largest_body(self.round))
-            if message.sender != name:
-                raise MessageError(f"{name} spoke for {message.sender!r}.")
-            take(message)
+                return await read_message(reader, largest_body(self.round))
+        except TimeoutError:
+            return "did not answer in time"
         except (*_BROKEN, MessageError) as error:
-            known = {TimeoutError: "did not answer in time", asyncio.IncompleteReadError: "broke off"}
-            self.absent[name] = str(error) if isinstance(error, MessageError) else known.get(type(error), "broke off")
-            self._members.pop(name, None)
-            writer.close()
+            return str(error) if isinstance(error, MessageError) else "broke off"
 
-    async def _failure(self, error: RoundFailedError, included: list[str]) -> Outcome:
-        """What to tell after a failure; if nothing was opened, with the refusals of all who are there."""
-        if error.revealed:
-            return Outcome(True, str(error), None, tuple(included))
-        refusals: list[Message] = []
-
-        def take(message: Message) -> None:
-            message.check(self.round.identity(message.sender), self.round.hash, "refuse")
-            refusals.append(message)
-
-        # Whoever has given its key shares cannot take them back.
-        silent = [name for name in self._members if not self.aggregator.has_unmasked(name)]
-        await asyncio.gather(*(self._ask(name, Frame({"kind": "refuse"}, b""), take) for name in silent))
-        return Outcome(False, str(error), None, (), tuple(refusals))
-
-    async def _say_goodbye(self, outcome: Outcome) -> None:
-        body = write_json(outcome.to_dict())
-
-        async def tell(name: str) -> None:
+    async def _say_goodbye(self, frames: Mapping[str, Frame]) -> None:
+        async def tell(name: str, frame: Frame) -> None:
             writer = self._members[name][1]
             with suppress(*_BROKEN):
                 async with asyncio.timeout(self.round.step_seconds):
-                    await write_frame(writer, {"kind": "outcome"}, body)
+                    await write_frame(writer, *frame)
                     writer.close()
                     await writer.wait_closed()
 
-        await asyncio.gather(*(tell(name) for name in list(self._members)))
+        await asyncio.gather(*(tell(name, frame) for name, frame in frames.items()))
 
 
 async def coordinate(
@@ -219,14 +198,16 @@ async def coordinate(
     tls: ssl.SSLContext | None = None,
     ready: Callable[[str, int], Awaitable[None]] | None = None,
     coordination: type[Coordination] = Coordination,
+    tell: Tell = lambda text: None,
 ) -> Aggregate:
     """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect.
 
-    `coordination` replaces what the coordinator does, for tests of one that misbehaves.
+    `tell` hears who joined and who refused. `coordination` replaces what the coordinator does, for tests of one that
+    misbehaves.
     """
     if tls is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
-    here = coordination(agreed, join_seconds=join_seconds)
+    here = coordination(agreed, join_seconds=join_seconds, tell=tell)
     handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
     server = await asyncio.start_server(here.welcome, host, port, ssl=tls, limit=1 << 20, **handshake)
     try:
@@ -246,7 +227,7 @@ async def take_part(
     name: str,
     key: Ed25519PrivateKey,
     cells: np.ndarray,
-    account: Account | None = None,
+    account: Purse | None = None,
     tls: ssl.SSLContext | None = None,
     verify: Verify | None = None,
     patience: float = 600.0,
@@ -263,7 +244,12 @@ async def take_part(
         await say_hello(reader, writer, approved, name, key)
         async with asyncio.timeout(patience):
             offer = _offered(await read_frame(reader, _LARGEST_OFFER))
-        seat, first = await asyncio.to_thread(Seat.take, offer, approved, name, key, cells, account, verify)
+        try:
+            seat, first = await asyncio.to_thread(Seat.take, offer, approved, name, key, cells, account, verify)
+        except SfumatoError as error:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                await write_frame(writer, *message_frame(declined(offer.round, name, key, error)))
+            raise
         outcome = await _answer_all(reader, writer, seat, first, patience)
     except (*_BROKEN, EOFError) as error:
         broken = error

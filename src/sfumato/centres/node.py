@@ -19,15 +19,22 @@ from typing import Any, Protocol
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sfumato.centres.messages import Message, read_json, write_json
+from sfumato.centres.messages import DECLINE, Message, read_json, write_json
 from sfumato.centres.outcome import Outcome, proves_silence
 from sfumato.centres.participant import Participant
 from sfumato.centres.register import Register
 from sfumato.centres.round import Round
 from sfumato.core.certificate import Certificate
-from sfumato.errors import MessageError, RefusedError, SfumatoError
+from sfumato.errors import (
+    LedgerError,
+    MessageError,
+    OverspendError,
+    RefusedError,
+    SfumatoError,
+    UnknownDatasetError,
+)
 
-__all__ = ["Account", "Charge", "Offer", "Seat", "check_agreement"]
+__all__ = ["Account", "Charge", "Offer", "Purse", "Seat", "check_agreement", "declined", "refusal_of", "said_by"]
 
 Verify = Callable[[Certificate], Any]
 
@@ -42,12 +49,28 @@ class Book(Protocol):
     def release(self, reservation: Any) -> None: ...
 
 
+class Purse(Protocol):
+    """Where an institution books what its patients spend, and keeps what it has said in which round."""
+
+    @property
+    def ledger(self) -> Book: ...
+
+    def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
+        """Sets the round's cost aside; `made` tells of every reservation as soon as there is one."""
+        ...
+
+
 @dataclass(frozen=True)
 class Account:
-    """Where an institution books what its patients spend, and keeps what it has said in which round."""
+    """One account of a ledger that pays for all that a round costs."""
 
     ledger: Book
     dataset: str
+
+    def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
+        for events in agreed.costs:
+            purpose = f"{agreed.subject} (several centres)"
+            made.append(self.ledger.reserve(self.dataset, list(events), purpose=purpose, key=key))
 
 
 @dataclass(frozen=True)
@@ -112,7 +135,7 @@ class Charge:
 
     agreed: Round
     name: str
-    account: Account | None
+    account: Purse | None
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     _open: list[Any] = field(default_factory=list)
 
@@ -124,11 +147,8 @@ class Charge:
         """Sets the cost aside for every kind of unit; raises what the ledger raises, with nothing left reserved."""
         if self.account is None:
             return
-        book, key = self.account.ledger, f"{self.agreed.hash} {self.token}"
         try:
-            for event in self.agreed.events:
-                purpose = f"{self.agreed.subject} (several centres)"
-                self._open.append(book.reserve(self.account.dataset, event, purpose=purpose, key=key))
+            self.account.reserve(self.agreed, f"{self.agreed.hash} {self.token}", self._open)
         except SfumatoError:
             self.give_back()
             raise
@@ -148,6 +168,8 @@ class Charge:
         # Taking the step of the masked sum here means that nobody can send it after the release.
         if self.register.try_claim(self.agreed.hash, self.name, "masked"):
             return "release"
+        if not self.agreed.masked:
+            return "commit"  # what left carried all of its noise and may have been read by anybody
         if outcome is None:
             return "open"
         curious = self.agreed.coordinator == "curious"
@@ -166,6 +188,45 @@ class Charge:
             for reservation in self._open:
                 getattr(self.account.ledger, word)(reservation)
         self._open = []
+
+
+#: Why a centre does not take part, as it may be told: by the kind of refusal, never by its words.
+_REASONS: tuple[tuple[type[SfumatoError], str], ...] = (
+    (UnknownDatasetError, "no budget was granted yet"),
+    (OverspendError, "its budget does not allow it"),
+    (LedgerError, "its ledger does not allow it"),
+    (RefusedError, "the round is not what it agreed to, or was answered before"),
+)
+_OTHERWISE = "it could not take part"
+
+
+def declined(agreed: Round, name: str, key: Ed25519PrivateKey, error: SfumatoError) -> Message:
+    """A signed word to the coordinator that this centre does not take part, and the kind of reason."""
+    reason = next((text for kind, text in _REASONS if isinstance(error, kind)), _OTHERWISE)
+    return Message(agreed.hash, name, DECLINE, reason.encode()).sign(key)
+
+
+def refusal_of(message: Message) -> str:
+    """The reason in a centre's word; of what is none of the known ones nothing is repeated."""
+    known = {text for _, text in _REASONS}
+    said = message.body.decode("utf-8", "replace")
+    return said if said in known else _OTHERWISE
+
+
+def said_by(member: Participant, kind: Any, body: bytes) -> Message:
+    """A participant's answer to one question of the conductor."""
+    match kind:
+        case "keys":
+            return member.shares([Message.from_dict(item) for item in read_json(body, list)])
+        case "parcels":
+            return member.masked(read_json(body, dict))
+        case "included":
+            return member.agreed(read_json(body, list))
+        case "signatures":
+            return member.unmask([Message.from_dict(item) for item in read_json(body, list)])
+        case "refuse":
+            return member.refuse()
+    raise MessageError("The coordinator asks for something that is no step of the protocol.")
 
 
 #: A refusal promises never to unmask, so the two are one step that is taken once.
@@ -187,7 +248,7 @@ class Seat:
         name: str,
         key: Ed25519PrivateKey,
         cells: np.ndarray,
-        account: Account | None,
+        account: Purse | None,
         verify: Verify | None,
     ) -> tuple[Seat, Message]:
         """Checks what is offered, reserves its cost, records that the centre takes part; its first message.
@@ -209,7 +270,7 @@ class Seat:
 
     @classmethod
     def again(
-        cls, agreed: Round, name: str, key: Ed25519PrivateKey, cells: np.ndarray, account: Account | None, memory: bytes
+        cls, agreed: Round, name: str, key: Ed25519PrivateKey, cells: np.ndarray, account: Purse | None, memory: bytes
     ) -> Seat:
         """The seat as `memory` left it, for transports that call a centre anew for every message."""
         known = read_json(memory, dict)
@@ -226,23 +287,9 @@ class Seat:
 
     def answer(self, kind: Any, body: bytes) -> Message:
         """The centre's message for one request; on record before it leaves, so that no step is ever said twice."""
-        answer = self._said(kind, body)
+        answer = said_by(self.member, kind, body)
         self._claim(answer.step)
         return answer
-
-    def _said(self, kind: Any, body: bytes) -> Message:
-        match kind:
-            case "keys":
-                return self.member.shares([Message.from_dict(item) for item in read_json(body, list)])
-            case "parcels":
-                return self.member.masked(read_json(body, dict))
-            case "included":
-                return self.member.agreed(read_json(body, list))
-            case "signatures":
-                return self.member.unmask([Message.from_dict(item) for item in read_json(body, list)])
-            case "refuse":
-                return self.member.refuse()
-        raise MessageError("The coordinator asks for something that is no step of the protocol.")
 
     def settle(self, outcome: Outcome | None) -> str:
         """Ends the round for this centre: what it reserved is committed, released or stays open."""

@@ -6,7 +6,6 @@ Out:  Aggregate: values, their uncertainty, certificates; Outcome: what the cent
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +14,9 @@ import numpy as np
 
 from sfumato.centres.messages import Message
 from sfumato.centres.round import Round
+from sfumato.centres.statistic_round import StatisticRound
 from sfumato.core.certificate import Certificate
-from sfumato.errors import MessageError, RoundFailedError
+from sfumato.errors import InputError, MessageError, RoundFailedError
 
 __all__ = ["Aggregate", "Outcome", "aggregate_of", "proves_silence"]
 
@@ -36,33 +36,29 @@ class Aggregate:
 
     @property
     def deviation(self) -> float:
-        return noise_deviation(self.round, len(self.included))
+        return self.round.deviation(len(self.included))
 
     def read(self) -> dict[str, Any]:
         """The statistic's own reading of the values."""
+        if not isinstance(self.round, StatisticRound):
+            raise InputError("A study reads its own sums: see the release that `sfumato run` writes.")
         return self.round.statistic.read(self.values)
 
     def certificates(self) -> tuple[Certificate, ...]:
         return self.round.certificates(publishable=self.publishable)
 
 
-def noise_deviation(agreed: Round, included: int) -> float:
-    """Every centre in the sum adds one share; `honest` of them have the planned variance."""
-    one = agreed.scale * (math.sqrt(2) if agreed.law == "laplace" else 1.0)
-    return one * math.sqrt(included / agreed.honest)
-
-
 def aggregate_of(
     agreed: Round, cells: np.ndarray, included: Sequence[str], absent: Mapping[str, str], publishable: bool = True
 ) -> Aggregate:
     """The sum in its own units; refuses one that no honest centres can have made."""
-    if int(np.abs(cells).max(initial=0)) > agreed.largest_sum:
+    if agreed.is_beyond(cells, summed=True):
         raise RoundFailedError(
             "The sum is larger than honest centres can make it: a centre sent too large a value. The result is not "
             "published, and the round counts as spent because the sum was opened.",
             revealed=True,
         )
-    return Aggregate(agreed, tuple(included), cells * agreed.grid, dict(absent), publishable)
+    return Aggregate(agreed, tuple(included), cells * agreed.grids, dict(absent), publishable)
 
 
 @dataclass(frozen=True)

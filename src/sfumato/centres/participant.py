@@ -20,14 +20,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from sfumato.centres.masks import commitment, mask, opened, pack, pair_key, pair_sign, private_key, public_bytes, sealed
-from sfumato.centres.messages import STEPS, Message, read_json, write_json
+from sfumato.centres.messages import STEPS, Message, Step, read_json, write_json
 from sfumato.centres.round import Round
 from sfumato.centres.shamir import PRIME, split
 from sfumato.errors import MessageError, RefusedError
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.shares import draw_share
 
-__all__ = ["Participant", "two_keys"]
+__all__ = ["Participant", "steps_of", "two_keys"]
 
 _SHARE_BYTES = (PRIME.bit_length() + 7) // 8
 
@@ -51,7 +50,7 @@ class Participant:
             raise RefusedError(f"{name} is registered in this round with another key. Nothing left the centre.")
         if not isinstance(cells, np.ndarray) or cells.dtype != np.int64 or cells.shape != (agreed.length,):
             raise RefusedError(f"{name}: the statistic has the wrong shape for this round. Nothing left the centre.")
-        if int(np.abs(cells).max(initial=0)) > agreed.largest_part:
+        if agreed.is_beyond(cells, summed=False):
             raise RefusedError(f"{name}: the statistic is larger than the round allows. Nothing left the centre.")
         self.round, self.name, self.place = agreed, name, agreed.places[name]
         self._identity, self._cells = identity, cells
@@ -93,8 +92,15 @@ class Participant:
         return self._say("shares", write_json({"commitment": commitment(self._own_seed), "parcels": parcels}))
 
     def masked(self, parcels: Mapping[str, str]) -> Message:
-        """Step 3: the sum plus a noise share plus masks. The first message that depends on the data."""
+        """Step 3: the sum plus noise plus masks. The first message that depends on the data."""
         self._turn("masked")
+        agreed = self.round
+        # Whole numbers modulo 2^64, hence modulo every smaller power of two.
+        noisy = (self._cells + agreed.noise(self._bits)).view(np.uint64)
+        return self._say("masked", pack(noisy + self._masks(parcels) if agreed.masked else noisy, agreed.width))
+
+    def _masks(self, parcels: Mapping[str, str]) -> np.ndarray:
+        """The own mask, and one with each of the others that sent a parcel."""
         reading = private_key(self._seal_key)
         for name, parcel in parcels.items():
             if name not in self._keys or name == self.name:
@@ -103,14 +109,12 @@ class Participant:
             self._held[name] = _two_shares(text)
         self._enough(self._held, "parcels")
         agreed, own = self.round, private_key(self._mask_key)
-        noise = draw_share(agreed.law, agreed.scale, agreed.grid, agreed.honest, agreed.length, self._bits)
-        # Whole numbers modulo 2^64, hence modulo every smaller power of two.
-        total = (self._cells + noise).view(np.uint64) + mask(self._own_seed, agreed.length)
+        total = mask(self._own_seed, agreed.length)
         for name in self._held:
             if name != self.name:
                 other = mask(pair_key(own, self._keys[name][0], "mask", agreed.hash), agreed.length)
                 total = total + other if pair_sign(self.place, agreed.places[name]) > 0 else total - other
-        return self._say("masked", pack(total, agreed.width))
+        return total
 
     def agreed(self, included: Sequence[str]) -> Message:
         """Step 4: a signature on the one set whose sum may be opened."""
@@ -189,9 +193,15 @@ class Participant:
         return f"{self.round.places[sender]} to {self.round.places[receiver]}"
 
     def _say(self, step: str, body: bytes) -> Message:
-        if step in STEPS[:-1]:
-            self._next = STEPS[STEPS.index(step) + 1]
+        steps = steps_of(self.round)
+        if step in steps[:-1]:
+            self._next = steps[steps.index(step) + 1]
         return Message(self.round.hash, self.name, step, body).sign(self._identity)
+
+
+def steps_of(agreed: Round) -> tuple[Step, ...]:
+    """What a centre says, in order. Without masks there is nothing to agree on and nothing to open."""
+    return STEPS if agreed.masked else ("keys", "masked")
 
 
 def _hex(text: object) -> bytes:

@@ -8,9 +8,11 @@ Not here: whether masks are worth their cost (design.py).
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterable, Sequence
 
-from sfumato.centres.round import Centre, Coordinator, Law, Requirement, Round
+from sfumato.centres.round import SPREAD, Centre, Coordinator, Law, Requirement
+from sfumato.centres.statistic_round import StatisticRound
 from sfumato.centres.statistics import Statistic
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import InputError
@@ -55,7 +57,7 @@ def plan_round(
     step_seconds: float = 30.0,
     law: Law | None = None,
     plan_hash: str | None = None,
-) -> Round:
+) -> StatisticRound:
     """The round with the least noise and the fewest bytes that keeps every requirement.
 
     >>> from sfumato.core import Adjacency, ApproxDP, Interval, Schema
@@ -74,22 +76,23 @@ def plan_round(
     scale, grid = needed_noise(statistic, wanted, chosen)
     largest = _largest_sum(statistic, scale, grid, len(members), colluders, absences, most_patients)
     bits = next((bits for bits in range(16, 64, 8) if largest < 1 << (bits - 1)), 64)  # Round refuses what is too large
-    return Round(
-        subject,
-        members,
-        statistic,
-        wanted,
-        chosen,
-        scale,
-        grid,
-        bits,
-        most_patients,
-        colluders,
-        absences,
-        coordinator,
-        step_seconds,
-        plan_hash,
-    ).fresh()
+    return StatisticRound(
+        subject=subject,
+        centres=members,
+        statistic=statistic,
+        requirements=wanted,
+        law=chosen,
+        scale=scale,
+        grid=grid,
+        bits=bits,
+        most_patients=most_patients,
+        colluders=colluders,
+        absences=absences,
+        coordinator=coordinator,
+        step_seconds=step_seconds,
+        plan_hash=plan_hash,
+        nonce=secrets.token_hex(16),
+    )
 
 
 def _largest_sum(
@@ -97,4 +100,4 @@ def _largest_sum(
 ) -> int:
     honest = max(1, centres - colluders - absences)
     part = statistic.largest_part(grid, patients)
-    return centres * part + math.ceil(50 * math.sqrt(centres / honest) * scale / grid)
+    return centres * part + math.ceil(SPREAD * math.sqrt(centres / honest) * scale / grid)

@@ -20,7 +20,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.network import Coordination, coordinate, take_part
-from sfumato.centres.node import Account
+from sfumato.centres.node import Purse
 from sfumato.centres.outcome import Aggregate
 from sfumato.centres.round import Round
 from sfumato.errors import CentreError
@@ -38,7 +38,7 @@ class CentreTask:
     name: str
     key: bytes
     cells: np.ndarray
-    account: Callable[[str], Account] | None = None
+    account: Callable[[str], Purse] | None = None
 
 
 def run_centre(task: CentreTask) -> None:
@@ -64,7 +64,7 @@ def aggregate_locally(
     cells: Mapping[str, np.ndarray],
     keys: Mapping[str, Ed25519PrivateKey],
     *,
-    account: Callable[[str], Account] | None = None,
+    account: Callable[[str], Purse] | None = None,
     join_seconds: float = 60.0,
     mains: Mapping[str, Callable[[CentreTask], None]] | None = None,
     started: Callable[[Mapping[str, BaseProcess]], None] = lambda _: None,

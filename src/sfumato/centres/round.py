@@ -1,8 +1,9 @@
 """What the institutions agree on before anything is sent: one Round.
 
 In:   public facts: who takes part, what is summed, how much noise, how many may collude or stay away.
-Out:  Round, frozen and hashed; its events and certificate.
-Not here: choosing the numbers (plan.py), the protocol (participant.py, aggregator.py).
+Out:  Round, frozen and hashed; its costs and certificates.
+Not here: rounds of one statistic (statistic_round.py), of a whole study (study_round.py), the protocol (participant.py,
+aggregator.py).
 """
 
 from __future__ import annotations
@@ -12,25 +13,29 @@ import hashlib
 import json
 import math
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from sfumato.centres.statistics import Statistic, statistic_from_dict
+import numpy as np
+
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.core.checks import positive
-from sfumato.core.events.centre import SharedEvent, SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.events.event import Event
 from sfumato.core.guarantee import Guarantee
-from sfumato.core.records import guarantee_from_dict
-from sfumato.errors import InputError, PrivacyParameterError, SfumatoError
+from sfumato.errors import InputError, SfumatoError
+from sfumato.mechanisms.bits import Bits
+from sfumato.mechanisms.shares import draw_share, draw_whole
 
-__all__ = ["Centre", "Coordinator", "Requirement", "Round"]
+__all__ = ["Block", "Centre", "Coordinator", "Law", "Requirement", "Round"]
 
 Coordinator = Literal["curious", "malicious"]
 Law = Literal["gaussian", "laplace"]
-_EVENTS: dict[str, type[SharedEvent]] = {"gaussian": SharedGaussianEvent, "laplace": SharedLaplaceEvent}
+#: The noisy sum stays below so many deviations of its noise, but for a chance of e^-40 or so for each number.
+SPREAD = 50
 
 
 @dataclass(frozen=True)
@@ -66,22 +71,49 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Round:
-    """One sum over several institutions, described by public facts alone.
+class Block:
+    """`length` numbers of the sum with noise of one law; without a law they are public and get none.
 
-    The noise shares are sized so that `honest` of them keep every requirement: all centres but the `colluders` and the
-    tolerated `absences`. Numbers travel as multiples of `grid` modulo 2^`bits`. `nonce` is new for every attempt.
+    They travel as multiples of `grid`; no honest centre's own number is beyond `largest` of them.
     """
+
+    law: Law | None
+    scale: float
+    grid: float
+    length: int
+    largest: int
+
+    def __post_init__(self) -> None:
+        if self.law not in (None, "gaussian", "laplace"):
+            raise InputError("The law is gaussian or laplace. Nothing was run.")
+        if math.frexp(positive(self.grid, "grid"))[0] != 0.5:
+            raise InputError("grid must be a power of two. Nothing was run.")
+        for name in ("length", "largest"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise InputError(f"{name} of a block must be a whole number from 0 on. Nothing was run.")
+
+    @property
+    def deviation(self) -> float:
+        """Of the whole noise in one number."""
+        if self.law is None:
+            return 0.0
+        return self.scale * (math.sqrt(2) if self.law == "laplace" else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round(ABC):
+    """One sum over several institutions, described by public facts alone. Abstract.
+
+    The noise shares are sized so that `honest` of them keep every promise: all centres but the `colluders` and the
+    tolerated `absences`. Numbers travel modulo 2^`bits`. `nonce` is new for every attempt.
+    """
+
+    kind: ClassVar[str]
 
     subject: str
     centres: tuple[Centre, ...]
-    statistic: Statistic
-    requirements: tuple[Requirement, ...]
-    law: Law
-    scale: float
-    grid: float
     bits: int
-    most_patients: int
     colluders: int = 0
     absences: int = 0
     coordinator: Coordinator = "curious"
@@ -96,28 +128,16 @@ class Round:
             raise InputError("Two centres have the same name or the same key. Nothing was run.")
         if len(names) < 2:
             raise InputError("A round needs at least two centres. Nothing was run.")
-        if self.law not in _EVENTS or self.coordinator not in ("curious", "malicious"):
-            raise InputError("The law is gaussian or laplace, the coordinator curious or malicious. Nothing was run.")
-        if not self.requirements:
-            raise PrivacyParameterError("A round needs a requirement: who is protected, and how well.")
+        if self.coordinator not in ("curious", "malicious"):
+            raise InputError("The coordinator is curious or malicious. Nothing was run.")
         positive(self.step_seconds, "step_seconds")
         self._check_numbers()
-        for event, requirement in zip(self.events, self.requirements, strict=True):
-            if event.guarantee().implies(requirement.guarantee) is not True:
-                raise PrivacyParameterError(
-                    f"Noise of scale {self.scale:g} does not keep {requirement.guarantee}. Plan the round again. "
-                    "Nothing was run and nothing was spent."
-                )
 
     def _check_numbers(self) -> None:
-        for name, least in (("most_patients", 1), ("colluders", 0), ("absences", 0), ("bits", 8)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} must be a whole number of at least {least}. Nothing was run.")
+        for name, least in (("colluders", 0), ("absences", 0), ("bits", 8)):
+            check_whole(getattr(self, name), name, least)
         if self.bits not in range(8, 65, 8):
             raise InputError("bits must be 8, 16, … or 64. Nothing was run.")
-        if math.frexp(positive(self.grid, "grid"))[0] != 0.5:
-            raise InputError("grid must be a power of two. Nothing was run.")
         if self.honest < 1:
             raise InputError("Colluders and absences leave no honest centre. Nothing was run.")
         if not self.colluders < self.threshold <= self.quorum:
@@ -126,18 +146,77 @@ class Round:
                 f"{self.threshold} centres must stay to the end, so at most {len(self.centres) - self.threshold} may "
                 "be absent. Nothing was run."
             )
-        if self.largest_sum >= 1 << (self.bits - 1):
+        if any(self.largest_sum_of(block) >= 1 << (self.bits - 1) for block in self.blocks):
             raise InputError(f"The sum does not fit into {self.bits} bits: plan the round again. Nothing was run.")
-        self._check_scaling()
 
-    def _check_scaling(self) -> None:
-        """What `centre_norm` charges for scaling a centre's vector in floating point (statistics.py) must be enough."""
-        if self.statistic.centre_norm is None:
-            return
-        for requirement in self.requirements:
-            moved = self.statistic.sensitivity(requirement.adjacency, self.law)
-            if 2 * self.grid * math.sqrt(self.length) > moved * 2.0**-11 or self.largest_part > 1 << 52:
-                raise InputError("The grid does not fit the centre_norm: plan the round again. Nothing was run.")
+    # ── what is summed ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    @abstractmethod
+    def blocks(self) -> tuple[Block, ...]:
+        """The numbers of the sum, one law after the other."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> tuple[tuple[Event, ...], ...]:
+        """What the round costs each kind of unit; costs under different adjacencies do not add."""
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        return ("distributed_noise", "secure_aggregation")
+
+    @property
+    def masked(self) -> bool:
+        """Whether masks hide every centre's own sum; otherwise each adds all the noise by itself."""
+        return True
+
+    @property
+    def length(self) -> int:
+        return sum(block.length for block in self.blocks)
+
+    @property
+    def width(self) -> int:
+        """Bytes of a number on the wire."""
+        return self.bits // 8
+
+    @cached_property
+    def grids(self) -> np.ndarray:
+        """The unit of each number."""
+        return np.repeat([block.grid for block in self.blocks], [block.length for block in self.blocks])
+
+    @property
+    def _times(self) -> float:
+        """How often the whole noise is in the sum of all centres."""
+        return len(self.centres) / self.honest if self.masked else float(len(self.centres))
+
+    def largest_sum_of(self, block: Block) -> int:
+        """The largest number that the noisy sum reaches, but for a chance of e^-40 or so for each number."""
+        spread = math.sqrt(self._times) * block.scale / block.grid if block.law is not None else 0.0
+        return len(self.centres) * block.largest + math.ceil(SPREAD * spread)
+
+    def is_beyond(self, cells: np.ndarray, *, summed: bool) -> bool:
+        """Whether a number is larger than an honest centre's own, or than an honest noisy sum."""
+        found = np.split(np.abs(cells), np.cumsum([block.length for block in self.blocks])[:-1])
+        limits = [self.largest_sum_of(block) if summed else block.largest for block in self.blocks]
+        return any(int(part.max(initial=0)) > most for part, most in zip(found, limits, strict=True))
+
+    def noise(self, bits: Bits) -> np.ndarray:
+        """What one centre adds, in cells: a share of the noise, or without masks all of it."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(self._noise(block, bits) for block in self.blocks)])
+
+    def _noise(self, block: Block, bits: Bits) -> np.ndarray:
+        if block.law is None:
+            return np.zeros(block.length, dtype=np.int64)
+        if not self.masked:
+            return draw_whole(block.law, block.scale, block.grid, block.length, bits)
+        return draw_share(block.law, block.scale, block.grid, self.honest, block.length, bits)
+
+    def deviation(self, included: int) -> float:
+        """Of the noise in one number of a sum over so many centres; the widest of them."""
+        times = included / self.honest if self.masked else float(included)
+        return max((block.deviation for block in self.blocks), default=0.0) * math.sqrt(times)
+
+    # ── who takes part ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def honest(self) -> int:
@@ -156,26 +235,6 @@ class Round:
             return self.quorum
         return (len(self.centres) + self.colluders) // 2 + 1
 
-    @property
-    def length(self) -> int:
-        return self.statistic.length
-
-    @property
-    def width(self) -> int:
-        """Bytes of a number on the wire."""
-        return self.bits // 8
-
-    @property
-    def largest_part(self) -> int:
-        """The largest number, in cells, that an honest centre's figure can have without noise."""
-        return self.statistic.largest_part(self.grid, self.most_patients)
-
-    @property
-    def largest_sum(self) -> int:
-        """The largest number that the noisy sum reaches, but for a chance of e^-40 or so for each number."""
-        spread = math.sqrt(len(self.centres) / self.honest) * self.scale / self.grid
-        return len(self.centres) * self.largest_part + math.ceil(50 * spread)
-
     @cached_property
     def places(self) -> Mapping[str, int]:
         """1, 2, … for the centres in order: where their key shares are taken."""
@@ -184,58 +243,30 @@ class Round:
     def identity(self, name: str) -> str:
         return self.centres[self.places[name] - 1].identity
 
-    @property
-    def events(self) -> tuple[SharedEvent, ...]:
-        """What the round costs each kind of unit."""
-        return tuple(
-            _EVENTS[self.law](
-                self.statistic.sensitivity(requirement.adjacency, self.law),
-                self.scale,
-                self.grid,
-                self.length,
-                self.honest,
-                len(self.centres),
-                self.colluders,
-                adjacency=requirement.adjacency,
-            )
-            for requirement in self.requirements
-        )
-
-    def events_for(self, knowing: int, included: int) -> tuple[SharedEvent, ...]:
-        """What a sum over `included` centres costs towards an observer who knows `knowing` of the shares in it.
-
-        The public knows none, a centre its own, a coalition its members'. More than `honest` unknown Gaussian shares
-        are wider than promised; of Pólya shares only the promise itself is claimed.
-        """
-        unknown = included - knowing
-        if not 0 <= knowing <= self.colluders or included < self.quorum or included > len(self.centres):
-            raise InputError("Observers know the shares of at most `colluders` centres in a sum of a quorum.")
-        wider = math.sqrt(unknown / self.honest) * (1 - 1e-15) if self.law == "gaussian" else 1.0
-        return tuple(
-            dataclasses.replace(event, scale=max(event.scale, event.scale * wider), honest=unknown, colluders=knowing)
-            if self.law == "gaussian"
-            else event
-            for event in self.events
-        )
+    # ── names and files ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def certificates(self, *, publishable: bool = True) -> tuple[Certificate, ...]:
         """One certificate for each kind of unit; costs under different adjacencies do not add."""
         who = (
             f"{len(self.centres)} centres; {self.honest} honest ones suffice; up to {self.colluders} may collude with "
             f"a {self.coordinator} coordinator and all readers; sums over fewer than {self.quorum} are never opened; "
-            f"sums modulo 2^{self.bits} on a grid of {self.grid:g}."
+            f"sums modulo 2^{self.bits} on {self._grid_words()}."
         )
         return tuple(
             Certificate.issue(
                 subject=self.subject,
-                events=[event],
-                proofs=["distributed_noise", "secure_aggregation"],
+                events=list(events),
+                proofs=list(self.proofs),
                 plan=self.description(),
                 notes=[who],
                 publishable=publishable,
             )
-            for event in self.events
+            for events in self.costs
         )
+
+    def _grid_words(self) -> str:
+        grids = sorted({block.grid for block in self.blocks})
+        return f"a grid of {grids[0]:g}" if len(grids) == 1 else f"grids from {grids[0]:g} to {grids[-1]:g}"
 
     def fresh(self) -> Round:
         """The same round with a new nonce: for another attempt."""
@@ -258,9 +289,16 @@ class Round:
     def to_dict(self) -> dict[str, Any]:
         record = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         record["centres"] = [[centre.name, centre.identity] for centre in self.centres]
-        record["statistic"] = self.statistic.to_dict()
-        record["requirements"] = [requirement.to_dict() for requirement in self.requirements]
-        return record
+        return {"kind": self.kind, **record, **self._own_record()}
+
+    @abstractmethod
+    def _own_record(self) -> dict[str, Any]:
+        """The fields of the class that are no plain values."""
+
+    @classmethod
+    @abstractmethod
+    def _own_fields(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The inverse of `_own_record`."""
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Round:
@@ -270,16 +308,17 @@ class Round:
         """
         try:
             fields = dict(record)
-            if set(fields) != {item.name for item in dataclasses.fields(cls)}:
+            kind = {one.kind: one for one in Round.__subclasses__()}[fields.pop("kind")]
+            if set(fields) != {item.name for item in dataclasses.fields(kind)}:
                 raise InputError("It has unknown or missing fields")
             fields["centres"] = tuple(Centre(*pair) for pair in fields["centres"])
-            fields["statistic"] = statistic_from_dict(fields["statistic"])
-            fields["requirements"] = tuple(
-                Requirement(Adjacency.from_dict(item["adjacency"]), guarantee_from_dict(item["guarantee"]))
-                for item in fields["requirements"]
-            )
-            return cls(**fields)
+            return kind(**{**fields, **kind._own_fields(fields)})
         except SfumatoError as error:
             raise InputError(f"This is not a round: {error}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"This is not a round: {type(error).__name__}.") from error
+
+
+def check_whole(value: object, name: str, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}. Nothing was run.")

@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.centres import register_centre_commands
+from sfumato.cli.centres import register_centre_commands, run_over_centres
 from sfumato.cli.ledger import granting, ledger_app
 from sfumato.cli.privatize import privatize
 from sfumato.cli.release import release
 from sfumato.cli.reproduce import reproduce_command
 from sfumato.cli.studio import studio
 from sfumato.cli.synthesize import synthesize
-from sfumato.errors import SfumatoError, UndeclaredCellWarning
+from sfumato.errors import InputError, SfumatoError, UndeclaredCellWarning
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
@@ -164,7 +164,7 @@ def plan(
     watch: Annotated[bool, typer.Option("--watch", help="Plan again whenever the file changes, until Ctrl-C.")] = False,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
-    from sfumato.cli.study import read_sizes, show_plan, watched, write_new
+    from sfumato.cli.study import next_command, read_sizes, show_plan, watched, write_new
     from sfumato.run.aims import aims_of
     from sfumato.run.study_file import plan_study
 
@@ -175,9 +175,7 @@ def plan(
         if out is not None:
             write_new(out, made.to_json())
         show_plan(made, console, aims_of(made, sizes))
-        words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
-        words += ["--at", str(at)] if at is not None else []
-        console.print(f"Next: {shlex.join(words)}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"Next: {next_command(made, study, data, at)}", markup=False, highlight=False, soft_wrap=True)
 
     if watch:
         watched(study, once, console)
@@ -188,8 +186,14 @@ def plan(
 @app.command()
 def run(
     study: Annotated[Path, typer.Argument(help="A study file.")],
-    data: Annotated[Path, typer.Option(help="Folder with the tables the study's sources name.")],
     out: Annotated[Path, typer.Option(help="New folder for results, certificates and the plan.")],
+    data: Annotated[Path | None, typer.Option(help="Folder with the tables the study's sources name.")] = None,
+    centres: Annotated[
+        Path | None, typer.Option(help="Over several centres: the folder of the round (sfumato coordinate init).")
+    ] = None,
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where centres connect.")] = None,
+    home: Annotated[Path, typer.Option(help="The coordinator's own folder.")] = Path("coordinator"),
+    join_seconds: Annotated[float, typer.Option(help="How long to wait for centres to join.")] = 600.0,
     ledger: Annotated[
         Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file; default: beside the data.")
     ] = None,
@@ -222,6 +226,14 @@ def run(
     from sfumato.run.study_file import public_tables, run_study
 
     console = Console()
+    if centres is not None:
+        run_over_centres(console, study, centres, out, home, listen, join_seconds)
+        return
+    if data is None:
+        raise InputError(
+            f"Say where the tables are: sfumato run {shlex.quote(str(study))} --data FOLDER --out {out}. Over several "
+            "centres: --centres ROUND. Nothing was run."
+        )
     book = (ledger or default_ledger(data)).resolve()
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)

@@ -1,15 +1,16 @@
-"""`sfumato coordinate` and `sfumato centre`: one round over several institutions, at the command line.
+"""`sfumato centre init | join` and `sfumato coordinate init | sum`: several institutions, at the command line.
 
-In:   a round file that all institutions have agreed on; at a centre its table, key and ledger.
-Out:  at the coordinator a folder with the result and its certificates; at the centres the same result on the terminal.
+In:   a centre's name; cards and a study; the folder of a round; at a centre its tables and ledger.
+Out:  folders; at the centres what their part costs. The coordinator of a study is `sfumato run --centres` (cli/app.py).
 Not here: the protocol (centres/), how errors are printed (cli/app.py: they are left to rise).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from sfumato.cli.ledger import DEFAULT_LEDGER, LedgerPath
 from sfumato.errors import DataError, InputError
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
@@ -27,159 +27,204 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from sfumato.centres import Aggregate, Round
+    from sfumato.centres import Aggregate, StatisticRound
     from sfumato.core import Schema
     from sfumato.core.certificate import Certificate
 
-__all__ = ["register_centre_commands"]
+__all__ = ["register_centre_commands", "run_over_centres"]
 
 _ROWS = 100_000
 
 
 def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], bool]) -> None:
-    """Adds both commands; `verify` checks certificates independently and is handed in, as it lives further up."""
+    """Adds both groups; `verify` checks certificates independently and is handed in, as it lives further up."""
+    centre = typer.Typer(no_args_is_help=True, add_completion=False)
+    coordinate = typer.Typer(no_args_is_help=True, add_completion=False)
+    app.add_typer(centre, name="centre", help="One institution of several: its key and card, and its part in a round.")
+    app.add_typer(coordinate, name="coordinate", help="Rounds over several institutions.")
 
-    @app.command("centre")
-    def centre(
-        join: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The coordinator's address.")] = None,
-        agreed: Annotated[
-            Path | None, typer.Option("--round", help="The round this centre has agreed to (JSON).")
-        ] = None,
-        name: Annotated[str | None, typer.Option(help="This centre's name in the round.")] = None,
-        key: Annotated[Path | None, typer.Option(help="This centre's private key (PEM); see --new-key.")] = None,
-        data: Annotated[Path | None, typer.Option(help="This centre's table: .parquet or .csv.")] = None,
-        dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
-        ledger: LedgerPath = DEFAULT_LEDGER,
-        trusted: Annotated[
-            Path | None, typer.Option("--tls-ca", help="Certificate that the coordinator must show.")
-        ] = None,
-        new_key: Annotated[Path | None, typer.Option("--new-key", help="Make a key, print its identity, stop.")] = None,
+    @centre.command("init")
+    def init(
+        names: Annotated[list[str], typer.Argument(metavar="NAME", help="The centre's name in the study.")],
+        home: Annotated[Path, typer.Option(help="Where its folder is made.")] = Path("."),
     ) -> None:
-        """Take part in a round: check what is offered, add a noise share and masks, pay only if the sum was opened.
+        """Make a centre's folder: a key, an empty ledger, and a card for the coordinator. Nothing is granted.
 
-        Example: sfumato centre --join 10.0.0.7:4711 --round round.json --name north --key north.pem --data patients.csv
+        Several names make several folders, for a trial on one machine. Example: sfumato centre init north
         """
-        console = Console(highlight=False, markup=False)
-        if new_key is not None:
-            console.print(f"identity: {_make_key(new_key)}")
-            return
-        missing = [
-            option
-            for option, given in (
-                ("--join", join),
-                ("--round", agreed),
-                ("--name", name),
-                ("--key", key),
-                ("--data", data),
-            )
-            if given is None
-        ]
-        if missing or join is None or agreed is None or name is None or key is None or data is None:
-            raise InputError(f"Missing: {', '.join(missing)}. Nothing was read and nothing was spent.")
-        _take_part(console, join, _read_round(agreed), name, key, data, dataset or data.stem, ledger, trusted, verify)
+        from sfumato.run.centre_home import Home
 
-    @app.command("coordinate")
-    def coordinate(
-        agreed: Annotated[
-            Path, typer.Argument(metavar="STUDY|ROUND", help="A study with centres, or a round as JSON.")
-        ],
+        console = _console()
+        for name in names:
+            made = Home.make(home / name, name)
+            console.print(f"{name}: send {made.card_file} to the coordinator; the rest of {made.folder} stays here.")
+            console.print(
+                f"When the folder of the round has come: sfumato centre join ROUND --as {shlex.quote(name)} --data "
+                "FOLDER (with --grant the data is granted exactly what the round needs, if it has no budget yet)"
+            )
+
+    @centre.command("join")
+    def join(
+        agreed: Annotated[Path, typer.Argument(metavar="ROUND", help="The folder of the round, or a round as JSON.")],
+        name: Annotated[str, typer.Option("--as", help="This centre's name in the round.")],
+        data: Annotated[Path, typer.Option(help="Folder with this centre's tables, or its one table.")],
+        home: Annotated[Path | None, typer.Option(help="This centre's folder; default: its name.")] = None,
+        at: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The coordinator's address.")] = None,
+        ledger: Annotated[
+            Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger; default: that of its folder.")
+        ] = None,
+        grant: Annotated[
+            bool, typer.Option("--grant", help="Data that has no budget yet is granted exactly what this round needs.")
+        ] = False,
+        out: Annotated[Path | None, typer.Option(help="New folder for the release, here too.")] = None,
+        key: Annotated[Path | None, typer.Option(help="For a round as JSON: this centre's private key.")] = None,
+        trusted: Annotated[
+            Path | None, typer.Option("--tls-ca", help="For a round as JSON: what the coordinator must show.")
+        ] = None,
+    ) -> None:
+        """Take part in a round: check what is offered, add noise and masks, pay only if the sum was opened.
+
+        Example: sfumato centre join round --as north --data tables --grant
+        """
+        console = _console()
+        if agreed.is_dir():
+            _join_study(console, agreed, name, data, home or Path(name), at, ledger, grant, out, verify)
+            return
+        offered = _read_round(agreed)
+        own = key or (home or Path(name)) / "key.pem"
+        book = ledger or (home or Path(name)) / "ledger.db"
+        _take_part(console, at or "127.0.0.1:4711", offered, name, own, data, data.stem, book, trusted, verify)
+
+    @coordinate.command("init")
+    def coordinate_init(
+        study: Annotated[Path, typer.Argument(help="A study with centres.")],
+        cards: Annotated[list[Path], typer.Argument(metavar="CARD", help="The card of every centre.")],
+        out: Annotated[Path, typer.Option(help="New folder of the round, to be sent to every centre.")] = Path("round"),
+        at: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where centres reach you.")] = "127.0.0.1:4711",
+        home: Annotated[Path, typer.Option(help="Your own folder, with your key.")] = Path("coordinator"),
+        size: Annotated[
+            list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, if public.")
+        ] = None,
+    ) -> None:
+        """Make the folder of a round from a study and the centres' cards. It holds nothing secret.
+
+        Example: sfumato coordinate init study.pl north.card south.card west.card
+        """
+        from sfumato.centres.card import Card
+        from sfumato.cli.study import read_sizes
+        from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
+        from sfumato.run.centre_part import address_of
+
+        console = _console()
+        address_of(at)
+        shown = [Card.read(path) for path in cards]
+        own = Home(home, COORDINATOR)
+        if not own.key_file.is_file():
+            own = Home.make(home, COORDINATOR, address=at, ledger=False)
+        card = dataclasses.replace(own.card(), address=at)
+        made = RoundFolder.make(study, shown, out, card, read_sizes(size))
+        ways = "masked sums with shares of the noise" if made.round.masked else "noise at each centre"
+        console.print(f"{out}: a round of {', '.join(made.round.places)} ({ways}). Send the folder to every centre.")
+        console.print(f"Next: sfumato run {shlex.quote(str(study))} --centres {out} --out published")
+
+    @coordinate.command("sum")
+    def coordinate_sum(
+        agreed: Annotated[Path, typer.Argument(metavar="ROUND", help="A round as JSON, made in Python.")],
         listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where centres connect.")] = "127.0.0.1:4711",
         out: Annotated[Path, typer.Option(help="New folder for the result and its certificates.")] = Path("aggregate"),
         certificate: Annotated[Path | None, typer.Option("--tls-cert", help="This server's certificate (PEM).")] = None,
         private: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
         join_seconds: Annotated[float, typer.Option(help="How long to wait for centres to join.")] = 600.0,
-        publication: Annotated[str | None, typer.Option(help="Which aggregate of the study to sum.")] = None,
-        identity: Annotated[
-            list[str] | None, typer.Option("--centre", help="NAME=KEY: a centre and its public key; repeat it.")
-        ] = None,
-        write_round: Annotated[
-            Path | None, typer.Option(help="Write the study's round here for the centres to agree to, and stop.")
-        ] = None,
-        absences: Annotated[int, typer.Option(help="How many centres may drop out.")] = 0,
-        colluders: Annotated[int, typer.Option(help="How many centres may collude.")] = 0,
     ) -> None:
-        """Collect one round: the noisy sum over all centres, without seeing any of the parts.
+        """Collect one sum that was agreed on in Python: the noisy sum over all centres, without seeing the parts.
 
-        Example: sfumato coordinate study.pl --publication meanKalium --centre north=HEX --centre south=HEX
-        --write-round round.json, and when the centres have agreed: sfumato coordinate round.json --listen 0.0.0.0:4711
-        --tls-cert server.pem --tls-key server.key
+        Example: sfumato coordinate sum round.json --listen 0.0.0.0:4711 --tls-cert server.pem --tls-key server.key
         """
-        console = Console(highlight=False, markup=False)
-        if agreed.suffix == ".pl":
-            offered = _round_of_study(agreed, publication, identity or [], absences, colluders)
-        else:
-            offered = _read_round(agreed)
-        if write_round is not None:
-            write_round.write_text(json.dumps(offered.to_dict(), indent=2) + "\n", encoding="utf-8")
-            console.print(f"The round is in {write_round}: send it to the centres, then coordinate it.")
-            return
-        _coordinate(console, offered, listen, out, certificate, private, join_seconds)
+        _coordinate(_console(), _read_round(agreed), listen, out, certificate, private, join_seconds)
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 <= int(port) < 65536:
-        raise InputError(f"{text!r} is not an address: write HOST:PORT. Nothing was run.")
-    return host.strip("[]"), int(port)
+def run_over_centres(
+    console: Console, study: Path, folder: Path, out: Path, home: Path, listen: str | None, join_seconds: float
+) -> None:
+    """`sfumato run STUDY --centres FOLDER`: this machine is the coordinator."""
+    from sfumato.cli.study import show_plan
+    from sfumato.cli.trace import folder_note
+    from sfumato.evidence.report import finish_folder
+    from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
+    from sfumato.run.centre_part import coordinate_study
+    from sfumato.run.study_file import public_tables
+
+    shared = RoundFolder.read(folder)
+    if study.read_bytes() != shared.study.read_bytes():
+        raise InputError(
+            f"{study} is not the study of {folder}. Make the round again: sfumato coordinate init {study} CARD CARD … "
+            "Nothing was run."
+        )
+    tell = _console().print
+    own = Home.open(home, COORDINATOR)
+    made, release = coordinate_study(shared, own, out, listen=listen, join_seconds=join_seconds, tell=tell)
+    show_plan(made, console)
+    tell(f"{len(release.published)} publication(s) in {out}")
+    assert made.network is not None  # it was planned just now
+    missing = finish_folder(made, out, None, tables=public_tables(made.network.spec, shared.folder))
+    tell(folder_note(out, missing))
+    if missing:
+        raise typer.Exit(1)
 
 
-def _read_round(path: Path) -> Round:
-    from sfumato.centres import Round
+def _console() -> Console:
+    return Console(highlight=False, markup=False, soft_wrap=True)
+
+
+def _join_study(
+    console: Console,
+    folder: Path,
+    name: str,
+    data: Path,
+    home: Path,
+    at: str | None,
+    ledger: Path | None,
+    grant: bool,
+    out: Path | None,
+    verify: Callable[[Certificate], bool],
+) -> None:
+    from sfumato.cli.ledger import granting
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.run.accounts import known_ledgers, remember_ledger
+    from sfumato.run.centre_home import Home, RoundFolder
+    from sfumato.run.centre_part import join_study
+
+    own = Home.open(home, name)
+    book = (ledger or own.ledger_file).resolve()
+    remember_ledger(book)
+    release = join_study(
+        RoundFolder.read(folder),
+        own,
+        data,
+        at=at,
+        ledger=Ledger(book, beside=known_ledgers()),
+        grant=granting(grant, console),
+        out=out,
+        verify=verify,
+        tell=console.print,
+    )
+    console.print(f"{name}: the sum was opened, {len(release.published)} publication(s); the cost is in {book}.")
+
+
+def _read_round(path: Path) -> StatisticRound:
+    from sfumato.centres import Round, StatisticRound
 
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: the round cannot be read. Nothing was run.") from error
-    return Round.from_dict(record)
+    found = Round.from_dict(record)
+    if not isinstance(found, StatisticRound):
+        raise InputError(f"{path} is a study's round: give its folder. Nothing was run.")
+    return found
 
 
-def _round_of_study(
-    study: Path, publication: str | None, identities: list[str], absences: int, colluders: int
-) -> Round:
-    from sfumato.centres import Centre
-    from sfumato.run.centre_study import round_for
-    from sfumato.run.study_file import plan_study
-
-    pairs = [text.partition("=") for text in identities]
-    if publication is None or not pairs or any(not sign for _, sign, _ in pairs):
-        raise InputError(
-            "A study needs --publication NAME and --centre NAME=KEY for every centre (sfumato centre --new-key FILE "
-            "prints the key). Nothing was run."
-        )
-    centres = [Centre(name.strip(), key.strip()) for name, _, key in pairs]
-    plan = plan_study(study, None, {})
-    return round_for(plan, publication, centres, absences=absences, colluders=colluders)
-
-
-def _make_key(path: Path) -> str:
-    """A new Ed25519 key in a file that only its owner may read; the public half, in hex."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    key = Ed25519PrivateKey.generate()
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError as error:
-        raise InputError(f"{path} exists; a key is never overwritten. Give another name.") from error
-    with os.fdopen(handle, "wb") as file:
-        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return key.public_key().public_bytes_raw().hex()
-
-
-def _read_key(path: Path) -> Any:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: no private key can be read from it. Nothing was run.") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: an Ed25519 key is needed (sfumato centre --new-key FILE). Nothing was run.")
-    return key
-
-
-def _own_cells(agreed: Round, path: Path, secret: Ed25519PrivateKey) -> Any:
+def _own_cells(agreed: StatisticRound, path: Path, secret: Ed25519PrivateKey) -> Any:
     """This centre's sum. The key that chooses among a patient's rows comes from the centre's own: it stays the same."""
     from sfumato.centres.statistics import OfSchema
 
@@ -215,7 +260,7 @@ def _own_table(path: Path, names: list[str], schema: Schema) -> Any:
 def _take_part(
     console: Console,
     join: str,
-    agreed: Round,
+    agreed: StatisticRound,
     name: str,
     key: Path,
     data: Path,
@@ -229,10 +274,12 @@ def _take_part(
     from sfumato.centres.network import take_part
     from sfumato.centres.node import Account
     from sfumato.ledger.ledger import Ledger
+    from sfumato.run.centre_home import read_key
+    from sfumato.run.centre_part import address_of
 
-    host, port = _address(join)
+    host, port = address_of(join)
     tls = _client_tls(host, trusted)
-    secret = _read_key(key)
+    secret = read_key(key)
     cells = _own_cells(agreed, data, secret)
     account = Account(Ledger(ledger, create=False), dataset)
     for event in agreed.events:
@@ -263,7 +310,7 @@ def _client_tls(host: str, trusted: Path | None) -> ssl.SSLContext | None:
 
 def _coordinate(
     console: Console,
-    agreed: Round,
+    agreed: StatisticRound,
     listen: str,
     out: Path,
     certificate: Path | None,
@@ -274,8 +321,9 @@ def _coordinate(
     import ssl
 
     from sfumato.centres.network import coordinate
+    from sfumato.run.centre_part import address_of
 
-    host, port = _address(listen)
+    host, port = address_of(listen)
     if out.exists():
         raise InputError(f"{out} exists: give a new folder. Nothing was run.")
     tls = None
@@ -290,7 +338,7 @@ def _coordinate(
         console.print(f"Waiting for {len(agreed.centres)} centres on {host}:{port}.")
 
     found = asyncio.run(coordinate(agreed.fresh(), host, port, join_seconds=join_seconds, tls=tls, ready=ready))
-    _write(found, out)
+    _write(found, agreed, out)
     for name, reason in found.absent.items():
         console.print(f"absent: {name} ({reason})")
     console.print(
@@ -301,12 +349,12 @@ def _coordinate(
         console.print(f"Promise: {one.guarantee}")
 
 
-def _write(found: Aggregate, out: Path) -> None:
+def _write(found: Aggregate, agreed: StatisticRound, out: Path) -> None:
     out.mkdir(parents=True)
     record = {
         "subject": found.round.subject,
         "reading": found.read(),
-        "values": dict(zip(found.round.statistic.names, found.values.tolist(), strict=True)),
+        "values": dict(zip(agreed.statistic.names, found.values.tolist(), strict=True)),
         "noise_deviation": found.deviation,
         "included": list(found.included),
         "absent": dict(found.absent),

@@ -8,6 +8,7 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -24,7 +25,7 @@ from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
 
-__all__ = ["plan_table", "read_sizes", "show_plan", "watched", "write_new"]
+__all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "watched", "write_new"]
 
 #: Seconds between two looks at a watched file.
 _PAUSE = 0.4
@@ -76,6 +77,15 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
+
+
+def next_command(plan: Plan, study: Path, data: Path | None, at: int | None) -> str:
+    """What carries out the plan: one command, or over centres the first of a few."""
+    if any(getattr(draw, "sharing", None) is not None for draw in plan.draws):
+        cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …"
+        return f"at each centre `sfumato centre init NAME`, then {cards}"
+    words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
+    return shlex.join([*words, *(["--at", str(at)] if at is not None else [])])
 
 
 def watched(

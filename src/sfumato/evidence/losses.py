@@ -118,8 +118,9 @@ def _joint_part(event: Record) -> Part:
         length = _root(Decimal(2)) if event["noise"] == "norm-gamma" else Decimal(2)
         moved = _UP.divide(_UP.multiply((1 + replaces) * length, _exact(event["slope"])), _exact(event["scale"]))
         return Part("two-point", _UP.add(moved, shift))
-    moved, mask = event["slope"] / event["scale"] * (1 + 1e-12), event["mask"]
-    rest = event["at"] - float(shift) * (1 + 1e-12)
+    # A few units in the last place: z² times as much of δ, which is 1e-12 of it where δ is the least there is.
+    moved, mask = event["slope"] / event["scale"] * (1 + 1e-15), event["mask"]
+    rest = event["at"] - float(shift) * (1 + 1e-15)
     squares = {8: classes - 1, 6: (classes - 1) * (classes - 2), 2: 2 * (classes - 1)} if replaces else {2: classes - 1}
     if replaces and classes == 2:  # two records' corners only add up along one line
         squares = {8: 1}

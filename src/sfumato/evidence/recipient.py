@@ -230,7 +230,7 @@ def _code(plan: Plan, files: dict[tuple[str, str], tuple[str, ...]]) -> list[str
         ]
     if models:
         lines += [
-            "from sfumato.run.publish_models import load_model",
+            "from sfumato.learn.model_document import load_model",
             f'model = load_model("{models[0]}")   # plain numbers, no pickle; model.predict(table)',
         ]
     return ["    " + line for line in lines]

@@ -14,8 +14,10 @@ from typing import Any
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.absent import unknown_missing
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_rv, fairness_holds, fairness_requirement
+from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -35,6 +37,7 @@ from sfumato.lang.spec import (
     Missing,
     MissingRule,
     Nonnegative,
+    Part,
     Preference,
     Range,
     Relation,
@@ -88,6 +91,10 @@ class Declared:
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    colluders: int = 0
+    absences: int = 0
+    parts: list[Part] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
@@ -96,6 +103,7 @@ class Declared:
         """Keyword arguments of Spec."""
         made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
         made["public_tables"] = frozenset(self.public_tables)
+        made |= {"colluders": self.colluders, "absences": self.absences}
         return made
 
 
@@ -122,7 +130,8 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
         except InputError as error:  # core's own words about an interval, categories or a privacy parameter
             problems.append(_problem(clause, _Wrong(str(error))))
     problems += _unknown_adjacencies(declared)
-    problems += _unknown_missing(declared)
+    problems += unknown_missing(declared)
+    problems += read_as_one(declared)
     return declared, problems
 
 
@@ -459,6 +468,25 @@ def _holds(declared: Declared, clause: Clause) -> None:
     declared.holds.append(Holds(_name(centre, "a centre"), _name(table, "a table"), clause.position))
 
 
+def _trusted(declared: Declared, clause: Clause) -> None:
+    declared.trusted.append(_name(clause.head.arguments[0], "a party"))
+
+
+def _colluders(declared: Declared, clause: Clause) -> None:
+    declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
+
+
+def _absences(declared: Declared, clause: Clause) -> None:
+    declared.absences = _centres(clause.head.arguments[0], "how many centres may stay away")
+
+
+def _centres(term: Term, what: str) -> int:
+    number = _number(term, what)
+    if number != int(number) or number < 0:
+        raise _Wrong(f"{what} is a whole number from 0 on", term)
+    return int(number)
+
+
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
     if variables(clause.head) or not (isinstance(individual, Number) or called(individual)):
@@ -499,6 +527,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "collude": _collude,
     "centre": _centre,
     "holds": _holds,
+    "trusted": _trusted,
+    "colluders": _colluders,
+    "absences": _absences,
     "forget": _forget,
 }
 _ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
@@ -510,27 +541,3 @@ def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:
         if name not in known:
             wrong = _Wrong(f"the dataset {name} is not declared", code="unknown-dataset", nearest=nearest(name, known))
             yield _problem(clause, wrong)
-
-
-def _unknown_missing(declared: Declared) -> Iterable[Problem]:
-    """What stands for an absent cell must lie in the variable's range."""
-    domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
-    for one in declared.missing:
-        if one.rule != "value":
-            continue
-        domain = domains.get(indicator(one.atom_pattern))
-        inside = (
-            isinstance(domain, Interval)
-            and isinstance(one.value, (int, float))
-            and domain.low <= one.value <= domain.high
-        ) or (isinstance(domain, Categories) and one.value in domain.values)
-        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
-        if not inside and one.position is not None:
-            yield Problem(
-                "error",
-                "declaration",
-                f"what stands for an absent {show(one.atom_pattern)} must lie in its declared range",
-                one.position,
-                expected=STATIC["missing/2"],
-                way_out="Declare the range, or choose a value inside it.",
-            )

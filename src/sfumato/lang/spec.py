@@ -54,6 +54,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Part",
     "Preference",
     "Publication",
     "Range",
@@ -255,6 +256,15 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One centre's part of a table that several centres hold."""
+
+    table: str
+    centre: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """forget(Individual): rows that must not be read again; forget(Individual, RV): one cell of them."""
 
@@ -389,6 +399,13 @@ class Spec:
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
+    #: Parties that may see the rows of every centre.
+    trusted: tuple[str, ...] = ()
+    #: How many centres may pool what they know with all readers, and how many may stay away from a sum.
+    colluders: int = 0
+    absences: int = 0
+    #: What each centre calls its part of a table that several hold (lang/held.py).
+    parts: tuple[Part, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

@@ -67,6 +67,9 @@ STATIC = {
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",
+    "trusted/1": "trusted(Party)",
+    "colluders/1": "colluders(N)",
+    "absences/1": "absences(N)",
     "forget/1": "forget(Individual)",
     "forget/2": "forget(Individual, rv(Individual))",
 }
@@ -192,6 +195,13 @@ WAYS: dict[str, dict[str, str]] = {
     "regression": {"sufficient": "noisy sufficient statistics"},
     "outliers": {"svdd": "support vector data description"},
     "channel": {"tailored": "a channel designed for its uses"},
+}
+
+#: What they may name besides, of sums, where several centres hold the rows (plan/sharing.py).
+CENTRE_WAYS = {
+    "masks": "masked sums of the centres, with shares of the noise",
+    "each_centre": "noise at each centre",
+    "local": "noise at each individual",
 }
 
 

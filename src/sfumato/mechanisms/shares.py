@@ -22,7 +22,7 @@ from sfumato.mechanisms.mechanism import exact_array
 from sfumato.mechanisms.polya import draw_polya
 from sfumato.mechanisms.sampling import Law, draw
 
-__all__ = ["Shares", "draw_share"]
+__all__ = ["Shares", "draw_share", "draw_whole"]
 
 
 def draw_share(law: Law, scale: float, grid: float, honest: int, size: int, bits: Bits) -> np.ndarray:
@@ -36,6 +36,11 @@ def draw_share(law: Law, scale: float, grid: float, honest: int, size: int, bits
     # Rounded up, so that the variances of the honest shares add up to no less than scale².
     own = math.nextafter(scale / math.sqrt(honest) * (1 + 2.0**-51), math.inf)
     return draw(law, own / (grid / 2), size, bits)
+
+
+def draw_whole(law: Law, scale: float, grid: float, size: int, bits: Bits) -> np.ndarray:
+    """All the noise of one institution that adds up with others without masks (int64 cells)."""
+    return draw(law, scale / (grid / 2), size, bits)
 
 
 @dataclass(frozen=True)

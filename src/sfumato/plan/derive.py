@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sfumato.core import Guarantee, compose
@@ -28,6 +29,7 @@ from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.reached import reached
 from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
+from sfumato.plan.sharing import ways_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 
@@ -35,6 +37,10 @@ __all__ = ["Finding", "derive"]
 
 #: Two derivations of one number agree this far; a plan that says more or less was changed.
 _SAME = 1e-6
+#: A sum of costs depends this much on their order.
+_ORDER = 1e-9
+#: Noise of several sums is as even as their grids, of at most 1/4096 of a sensitivity, let it be.
+_EVEN = 1e-3
 
 
 class Finding(NamedTuple):
@@ -55,7 +61,7 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
         return
     requests = requests_of(network)
     yield from _publications(plan, network, requests)
-    placed = [_placed(draw, network, requests) for draw in plan.draws]
+    placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network)]
     yield from placed
     if not all(finding.ok for finding in placed):
         return  # whose they are and who sees them decides all that follows
@@ -93,6 +99,15 @@ def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Fin
     fine = owner is not None and draw.dataset == owner and draw.adjacency == network.spec.dataset(owner).adjacency
     known = bool(draw.observers) and set(draw.observers) <= observers
     return _found(f"draw of {draw.node}", fine and known, "it is about the study's own individuals")
+
+
+def _shared(plan: Plan, network: Network) -> Finding:
+    """All sums go one way, by the study's own centres and by whom it trusts."""
+    sums = [draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
+    alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws) or bool(plan.acts)
+    ways = {*sums, *((None,) if alone else ())}
+    fine = len(ways) <= 1 and ways <= set(ways_of(network.spec))
+    return _found("sharing", fine, "the noise is drawn by whom the study trusts with it")
 
 
 # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,10 +152,20 @@ def _kept(
 
 
 def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
-    """In ε without δ where there is one; only otherwise by the whole profile."""
+    """ε where there is no δ, else every number, up to the order of a sum: what a faint draw costs is seen as well."""
     if math.isfinite(pure := cost.epsilon(0.0)):
-        return math.isclose(stated.epsilon(0.0), pure, rel_tol=_SAME)
-    return math.isclose(stated.epsilon(1e-6), cost.epsilon(1e-6), rel_tol=1e-3, abs_tol=_SAME)
+        return math.isclose(stated.epsilon(0.0), pure, rel_tol=_ORDER)
+    return _alike(stated.to_dict(), cost.to_dict())
+
+
+def _alike(one: object, other: object) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ORDER)
+    return one == other
 
 
 # ── acts and draws ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,7 +266,16 @@ def _families(
         alike = len({(node.dataset, node.row_table, node.question.rows) for node in nodes}) == 1
         fine = alike and len(nodes) == len(own) and not network.spec.centres
         fine = fine and all(_is_met(own[node.name], node) for node in nodes) and _is_reached(own, nodes, people)
+        fine = fine and _is_even(drawn, own)
         yield _found(f"{observer}: {name}", fine, f"nobody is part of all of {', '.join(own)} at once")
+
+
+def _is_even(drawn: Sequence[Draw], own: Mapping[str, Draw]) -> bool:
+    """Sums priced together have noise in proportion to their moves: one without a draw would cost no less."""
+    levels = [sorted(draw.scale / draw.sensitivity for draw in drawn if draw.node == name) for name in own]
+    return all(
+        len(one) == len(levels[0]) and all(map(partial(math.isclose, rel_tol=_EVEN), one, levels[0])) for one in levels
+    )
 
 
 def _is_met(draw: Draw, node: AggregateNode) -> bool:

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from sfumato.core import Adjacency
 from sfumato.core.events.event import Event
 from sfumato.core.events.together import TogetherEvent
 from sfumato.errors import PrivacyParameterError
-from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.mechanisms.laplace import Laplace
+from sfumato.mechanisms.additive import Additive
 from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
+from sfumato.plan.sharing import Sharing, mechanism_class, sharing_from_dict
 from sfumato.questions.intervals import NoiseLaw
 
 __all__ = ["Apart", "Draw", "combined_variance", "events_of", "law_of", "refinements"]
@@ -64,9 +66,19 @@ class Draw:
     dataset: str = ""
     group: int | None = None  # of individuals alike in public; None for what sums up all of them
     apart: Apart | None = None  # where its cost is counted together with that of others
+    sharing: Sharing | None = None  # where several institutions draw it together
 
-    def mechanism(self, random_state: int | None = None) -> Gaussian | Laplace:
-        return self.kind.mechanism(self.scale, self.sensitivity, self.adjacency, self.dimension, random_state)
+    def mechanism(self, random_state: int | None = None) -> Additive:
+        facts = self.scale, self.sensitivity, self.adjacency, self.dimension, random_state
+        return self.kind.mechanism(*facts) if self.sharing is None else self.sharing.mechanism(self.kind, *facts)
+
+    def drawn(self, exact: np.ndarray, random_state: int | None) -> np.ndarray:
+        """The exact numbers with noise. What several institutions draw is drawn here in rehearsals alone."""
+        if self.sharing is None:
+            return self.mechanism(random_state)(exact)
+        assert random_state is not None, "centres draw their own noise"
+        first = random_state * 10_007
+        return exact + self.sharing.rehearsed(lambda place: self.mechanism(first + place), exact.size)
 
     @property
     def kind(self) -> DrawLaw:
@@ -79,7 +91,7 @@ class Draw:
     @cached_property
     def variance(self) -> float:
         """Of one number."""
-        return self.mechanism().error()
+        return self.mechanism().error() * (1.0 if self.sharing is None else self.sharing.times)
 
     @property
     def pure(self) -> bool:
@@ -89,6 +101,8 @@ class Draw:
     @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise in one number."""
+        if self.sharing is not None:
+            return self.kind.summed(self.scale, self.mechanism().error(), self.sharing.times)
         return self.kind.noise(self.scale, self.variance)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +117,7 @@ class Draw:
             "dataset": self.dataset,
             "group": self.group,
             **({"apart": self.apart.to_dict()} if self.apart is not None else {}),
+            **({"sharing": self.sharing.to_dict()} if self.sharing is not None else {}),
         }
 
     @classmethod
@@ -118,6 +133,7 @@ class Draw:
             record["dataset"],
             record["group"],
             Apart.from_dict(record["apart"]) if "apart" in record else None,
+            sharing_from_dict(record["sharing"]) if "sharing" in record else None,
         )
 
 
@@ -140,6 +156,7 @@ def refinements(
     adjacency: Adjacency,
     dataset: str = "",
     group: int | None = None,
+    sharing: Sharing | None = None,
 ) -> tuple[Draw, ...]:
     """Draws by which every observer's view of the node costs its share of μ² (Gaussian) or of ε (Laplace).
 
@@ -159,17 +176,27 @@ def refinements(
         if step <= share * 1e-4:
             continue
         seen_by = tuple(sorted(observer for observer, own in shares.items() if own >= share))
-        scale = _scale(node, draw_law(noise), sensitivity, dimension, step, adjacency)
-        draws.append(Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group))
+        scale = _scale(node, draw_law(noise), sensitivity, dimension, step, adjacency, sharing)
+        made = Draw(node, noise, scale, sensitivity, dimension, seen_by, adjacency, dataset, group, sharing=sharing)
+        draws.append(made)
         reached = share
     return tuple(draws)
 
 
-def _scale(node: str, law: DrawLaw, sensitivity: float, dimension: int, share: float, adjacency: Adjacency) -> float:
+def _scale(
+    node: str,
+    law: DrawLaw,
+    sensitivity: float,
+    dimension: int,
+    share: float,
+    adjacency: Adjacency,
+    sharing: Sharing | None,
+) -> float:
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise PrivacyParameterError(f"{node} has no finite sensitivity. Nothing was planned and nothing was spent.")
     below = math.nextafter(share, 0.0)  # the difference of two shares was rounded
-    return law.mechanism.for_guarantee(law.guarantee(below), sensitivity, adjacency, dimension=dimension).scale
+    kind = mechanism_class(law, sharing)
+    return kind.for_guarantee(law.guarantee(below), sensitivity, adjacency, dimension=dimension).scale
 
 
 def combined_variance(draws: tuple[Draw, ...]) -> float:
@@ -195,7 +222,8 @@ def _together(draws: Sequence[Draw]) -> Event:
     for place, draw in enumerate(draws):
         event: Any = draw.event()
         assert draw.apart is not None
-        sums.append((draw.apart.alone, draw.apart.inside, event.scale, event.grid, event.dimension))
+        scale = event.scale * (1.0 if draw.sharing is None else draw.sharing.certain)
+        sums.append((draw.apart.alone, draw.apart.inside, scale, event.grid, event.dimension))
         for cell in draw.apart.cells:
             cells.setdefault(cell, []).append(place)
     sets = tuple(sorted({tuple(own) for own in cells.values()}))

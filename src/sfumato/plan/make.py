@@ -30,10 +30,12 @@ from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.mixed import Mixed, Mixing
+from sfumato.plan.over_centres import assumed_of_centres, needs_one_party, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
+from sfumato.plan.sharing import Sharing
 from sfumato.plan.side_by_side import settle_side_by_side
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
@@ -108,13 +110,16 @@ def _planned(
     network = network_of(spec_or_network, tables)
     _check_step(network.spec)
     requests = requests_of(network)
-    settled: list[Mixed] = []
     assumptions: list[str] = []
-    for dataset in dict.fromkeys(request.requirement.dataset for request in requests):
-        own = tuple(request for request in requests if request.requirement.dataset == dataset)
-        size = _size_of(dataset, known, assumptions)
-        settled.append(_dataset(network, dataset, own, known, size, strategies))
-    assumptions += _by_points(network, requests)
+    datasets = dict.fromkeys(request.requirement.dataset for request in requests)
+    sizes = {dataset: _size_of(dataset, known, assumptions) for dataset in datasets}
+
+    def settle(sharing: Sharing | None) -> list[Mixed]:
+        own = {name: tuple(one for one in requests if one.requirement.dataset == name) for name in datasets}
+        return [_dataset(network, name, own[name], known, sizes[name], strategies, sharing) for name in datasets]
+
+    settled = settle_over_centres(network.spec, requests, settle)
+    assumptions += _by_points(network, requests) + assumed_of_centres(network.spec)
     plan = Plan(
         network.spec.name,
         network.spec.digest,
@@ -212,14 +217,17 @@ def _dataset(
     sizes: Mapping[str, float],
     size: float,
     strategies: Sequence[Strategy],
+    sharing: Sharing | None,
 ) -> Mixed:
     # Beside tables and models, colluders' statistics are counted as versions of each other: one kind of noise for all.
     acting = any(request.is_act for request in requests)
     apart = not (acting and network.spec.collusions)
 
     def statistics(asked: tuple[Request, ...]) -> Settled:
-        return _cheapest(network, dataset, asked, sizes, size, apart)
+        return _cheapest(network, dataset, asked, sizes, size, apart, sharing)
 
+    if acting and sharing is not None:
+        raise needs_one_party(next(request for request in requests if request.is_act))
     if acting:
         return Mixing(network, dataset, requests, strategies, size, sizes, statistics).settle()
     found = statistics(requests)
@@ -239,17 +247,18 @@ def _cheapest(
     sizes: Mapping[str, float],
     size: float,
     apart: bool,
+    sharing: Sharing | None,
 ) -> Settled:
     found, refusals = [], []
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
     for noise in _noises(requests):
         try:
-            found.append(Settling(network, dataset, requests, noise, size, sizes, {}, templates).settle())
+            found.append(Settling(network, dataset, requests, noise, size, sizes, {}, templates, sharing).settle())
         except PlanError as refusal:  # what one kind of noise cannot do another may
             refusals.append(refusal)
 
     def settled(own: tuple[Request, ...], noise: NoiseName, scales: Mapping[str, float]) -> Settled:
-        return Settling(network, dataset, own, noise, size, sizes, scales, templates).settle()
+        return Settling(network, dataset, own, noise, size, sizes, scales, templates, sharing).settle()
 
     both = settle_side_by_side(network, dataset, requests, settled) if apart else None
     found += [both] if both is not None else []

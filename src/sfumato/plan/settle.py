@@ -35,6 +35,7 @@ from sfumato.plan.individual_part import (
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
+from sfumato.plan.sharing import Sharing, because, needs_rows
 from sfumato.plan.template import Template
 from sfumato.plan.together import Bundle, bundles_of
 from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
@@ -81,6 +82,8 @@ class Settling:
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
         default_factory=dict, repr=False, compare=False
     )
+    #: How several institutions draw the noise; None for one party that sees all rows.
+    sharing: Sharing | None = None
     _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
@@ -240,6 +243,8 @@ class Settling:
             if not asked:
                 continue
             self._check_replaced(asked[0])
+            if self.sharing is not None:
+                raise needs_rows(asked[0])
             for index, group in enumerate(self.network.groups):
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
@@ -371,7 +376,8 @@ class Settling:
             if own and not question.is_public:
                 sensitivity = self.law.sensitivity(question.moves()) * ARITHMETIC
                 size = question.drawn_size(self.law.pure)
-                found = refinements(name, self.noise, sensitivity, size, own, adjacency, self.dataset)
+                facts = name, self.noise, sensitivity, size, own, adjacency, self.dataset
+                found = refinements(*facts, sharing=self.sharing)
                 bundle = self.bundles.get(name)
                 apart = bundle.apart(name, ARITHMETIC) if bundle is not None else None
                 yield from (replace(draw, apart=apart) for draw in found)
@@ -466,16 +472,19 @@ class Settling:
         seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
         behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
         drawn = tuple(name for name in behind if not self.questions[name].is_public)
-        if drawn:
+        if drawn and self.sharing is None:
             check_central(request)
-        others = [Considered("central noise", math.fsum(one.error for one in seen), "chosen", drawn)]
+        way = self.sharing.words if self.sharing is not None else "central noise"
+        chosen = because("chosen", self.sharing)
+        others = [Considered(way, math.fsum(one.error for one in seen), chosen, drawn)]
         local = self._local_error(request, draws)
         if local is not None:
             others.append(
                 Considered("local noise", local, "every individual's own value gets noise before it is summed")
             )
-        strategy = f"central noise ({self.noise})" if drawn else _EXACT
-        reason = "one act on the sum needs less noise than one on every individual" if drawn else _PUBLIC
+        strategy = f"{way} ({self.noise})" if drawn else _EXACT
+        reason = "one act on the sum needs less noise than one on every individual"
+        reason = because(reason, self.sharing) if drawn else _PUBLIC
         reason += self._said_of_bundles(drawn)
         return Planned(
             request.name,

@@ -46,6 +46,8 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     kind: ClassVar[str]
+    #: What may go wrong that no public fact tells of: such a strategy is taken where it is preferred, or alone is left.
+    risk: ClassVar[str] = ""
 
     @abstractmethod
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
@@ -73,7 +75,7 @@ class Choice:
 def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee, size: float) -> Choice:
     """The strategy of least predicted loss among those that are preferred, or among all if none of these can be used.
 
-    A strategy without a guarantee is listed and never chosen.
+    Those with a `risk` come after all others. A strategy without a guarantee is listed and never chosen.
     """
     own = [strategy for strategy in strategies if strategy.kind == wanted.kind]
     if not own:
@@ -92,7 +94,7 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
                 reason = _NOTHING_HAPPENED.sub("", str(error)).rstrip(". ")
         if reason is not None:
             refused.append(Considered(strategy.name, None, reason))
-    usable.sort(key=lambda pair: pair[1].loss)
+    usable.sort(key=lambda pair: (bool(pair[0].risk), pair[1].loss))
     wished = [pair for pair in usable if pair[0].name in wanted.request.preferred]
     if not usable:
         raise PlanError(
@@ -121,14 +123,17 @@ def _considered(pair: tuple[Strategy, Prediction], best: Prediction, chosen: Str
     strategy, prediction = pair
     if strategy is chosen:
         reason = "chosen"
+    elif strategy.risk and prediction.loss <= best.loss:
+        reason = f"only if the study prefers it: {strategy.risk}"
     else:
         ratio = prediction.loss / best.loss if best.loss > 0 else float("inf")
         reason = f"{ratio:.3g} times the loss (relative squared error) predicted for the chosen one"
     return Considered(strategy.name, _error(prediction), reason, (), prediction.seconds, prediction.bytes_sent)
 
 
-def _reason(wanted: Wanted, wished: Sequence[object], usable: Sequence[object]) -> str:
+def _reason(wanted: Wanted, wished: Sequence[object], usable: Sequence[tuple[Strategy, Prediction]]) -> str:
     if wished:
         return "the study prefers it" + (" and it has the least predicted loss of those" if len(wished) > 1 else "")
     best = f"of {len(usable)} usable strateg{'y' if len(usable) == 1 else 'ies'} it has the least predicted loss"
+    best += " among those without a risk of their own" if any(strategy.risk for strategy, _ in usable) else ""
     return f"{best}; what the study prefers cannot be used here" if wanted.request.preferred else best

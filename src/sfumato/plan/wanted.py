@@ -34,6 +34,10 @@ KINDS = {
 }
 
 
+#: Parameters of an act that are the study's own words; the others say how it is done.
+_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table"})
+
+
 @dataclass(frozen=True)
 class Wanted:
     """One request of another kind. `columns` are features in the study's order; a table's include its label.
@@ -295,5 +299,6 @@ def follows_study(act: Act, network: Network) -> bool:
         wanted = wanted_of(request, network)
         stated = (act.kind, act.dataset, act.guarantee.adjacency)
         asked = (wanted.kind, request.requirement.dataset, request.adjacency)
-        return stated == asked and all(act.parameters.get(key) == value for key, value in wanted.stated.items())
+        said = {key: value for key, value in act.parameters.items() if key in _SAYS_WHAT_IS_READ}
+        return stated == asked and said == wanted.stated
     return False

@@ -32,7 +32,6 @@ class Count(Question):
         "how many individuals fulfil the goal",
         "count",
     )
-    at_centres: ClassVar[str | None] = "count"
 
     def entries(self) -> tuple[Entry, ...]:
         return (Entry(CHANCE if self.expected else CELL if self.axes else ONE, (), self.all_axes),)

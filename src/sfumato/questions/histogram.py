@@ -36,7 +36,6 @@ class Histogram(Question):
         "histogram",
     )
     of_expectations: ClassVar[bool] = False
-    at_centres: ClassVar[str | None] = "histogram"
 
     def entries(self) -> tuple[Entry, ...]:
         return (Entry(CHANCE if self.expected else CELL, (), self.all_axes),)

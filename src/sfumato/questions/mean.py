@@ -38,7 +38,6 @@ class Mean(Question):
         "the mean of a variable",
         "mean",
     )
-    at_centres: ClassVar[str | None] = "means"
 
     #: Whether it is one of several groups that a study writes as conditions of their own (network/apart.py).
     apart: bool = False

@@ -41,7 +41,6 @@ class SecondMoments(Question):
         "moment2", (("name", "values", "goal"),), "the sums of all products of two of the variables", "moment2"
     )
     of_expectations: ClassVar[bool] = False
-    at_centres: ClassVar[str | None] = "second moments"
 
     def refusal(self) -> str:
         sizes = [max(abs(low), abs(high)) for low, high in self.ranges]

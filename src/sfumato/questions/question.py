@@ -65,8 +65,6 @@ class Question(ABC):
     of_expectations: ClassVar[bool] = True
     #: Whether its answer must be drawn itself: noise on its sums would not be enough.
     only_drawn: ClassVar[bool] = False
-    #: What institutions sum up for it (centres/statistics.py), if they can.
-    at_centres: ClassVar[str | None] = None
 
     # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
 

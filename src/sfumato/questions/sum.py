@@ -37,7 +37,6 @@ class Sum(Question):
         "the sum of a variable",
         "sum",
     )
-    at_centres: ClassVar[str | None] = "means"
 
     @cached_property
     def _grid(self) -> Grid | None:

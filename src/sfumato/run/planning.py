@@ -2,7 +2,8 @@
 
 In:   a study in any form, public tables, public numbers.
 Out:  Plan.
-Not here: planning itself (plan/make.py), the strategies (run/publish.py), designs for centres (run/publish_centres.py).
+Not here: planning itself (plan/make.py), the strategies (run/publish.py), prices of ways over centres
+(run/publish_centres.py).
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def make_plan(
         made = plan_with(network, sizes=sizes, strategies=_strategies(network))
         if not network.spec.centres:
             return made
-        from sfumato.run.publish_centres import with_designs
+        from sfumato.run.publish_centres import with_prices
 
-        return with_designs(made)
+        return with_prices(made)
 
 
 def _strategies(network: Network) -> Sequence[Strategy]:

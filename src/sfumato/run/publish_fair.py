@@ -20,11 +20,11 @@ from sfumato.core import Guarantee, Schema
 from sfumato.core.fairness import NEARLY_CONSTANT, Fairness
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.fair import FairClassifier
+from sfumato.learn.model_document import model_document
 from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.plan.act import Act
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, point_of
-from sfumato.run.publish_models import model_document
 
 __all__ = ["Expected", "expected_fairness", "fair_refusal", "perform_fair"]
 

@@ -22,8 +22,9 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Balance
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import needed, sources_of
+from sfumato.run.charges import charges_of
 from sfumato.run.history import Released, released_steps
-from sfumato.run.study import charges_of, tables_in
+from sfumato.run.study import tables_in
 from sfumato.run.study_file import plan_study
 
 __all__ = ["Account", "Standing", "account_of", "history_needs", "publishing_steps", "standings"]

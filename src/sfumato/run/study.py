@@ -13,14 +13,13 @@ never drawn twice for one charge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
 from sfumato.lang.spec import Forgotten
@@ -31,11 +30,14 @@ from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.derive import derive
+from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
-from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
+from sfumato.run.accounts import Grant, sources_of
+from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
-from sfumato.run.history import check_order, purpose_of
+from sfumato.run.held_tables import joined_parts
+from sfumato.run.history import check_order
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
@@ -46,18 +48,19 @@ from sfumato.run.study_files import write as _write
 from sfumato.run.view import Drawn, View
 
 if TYPE_CHECKING:
-    from sfumato.core.compose import Repeated
-    from sfumato.core.events.event import Event
     from sfumato.core.guarantee import Guarantee
     from sfumato.run.publish import Columns
     from sfumato.run.publish_base import Performed
 
-__all__ = ["Published", "Release", "charges_of", "read_release", "run_plan", "tables_in"]
+__all__ = ["Published", "Release", "assembled", "read_release", "run_plan", "tables_in"]
 
 
 def tables_in(plan: Plan, folder: Path) -> dict[str, Path | StoredRows]:
     """The files the study's sources name, inside `folder` and nowhere else; of databases the rows, read once."""
-    return read_stored({source.table: located(source, folder) for source in _network(plan).spec.sources})
+    spec = _network(plan).spec
+    parts = {part.table for part in spec.parts}
+    own = read_stored({source.table: located(source, folder) for source in spec.sources if source.table not in parts})
+    return own | joined_parts(spec, folder)
 
 
 def run_plan(
@@ -92,6 +95,8 @@ def run_plan(
     being done, for who waits.
     """
     network = _remembering(_network(plan), forgotten)
+    if random_state is None:
+        _check_one_party(plan)
     if resume and out is not None and random_state is None:
         finish(out, plan.hash, _book(ledger), again)
         if (stored := _stored(plan, out)) is not None:
@@ -107,7 +112,7 @@ def run_plan(
     sources = sources_of(network, tables)
     if charged is not None and not is_waiting(out):
         check_order(plan, charged, sources)
-        _check_balance(plan, charged, sources)
+        check_balance(plan, charged, sources)
     stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
     columns = _columns(plan, values)
@@ -116,7 +121,7 @@ def run_plan(
     def drawn(payment: Payment) -> Release:
         stage("drawing noise")
         if charged is not None:
-            _reserve(plan, charged, sources, grant, needs or {}, payment.reservations)
+            reserve_plan(plan, charged, sources, grant, payment.reservations, needs=needs)
         payment.begin()
         return _drawn_release(plan, network, values, columns, out, random_state)
 
@@ -138,6 +143,17 @@ def run_plan(
         _commit(charged, payment.reservations)
         staging.publish()
     return release
+
+
+def _check_one_party(plan: Plan) -> None:
+    """A plan over centres is not run where all rows are in one place: nobody was trusted with that."""
+    if any(isinstance(draw, Draw) and draw.sharing is not None for draw in plan.draws):
+        raise PlanError(
+            "This plan adds up over several centres, each with its own rows. Let every centre run `sfumato centre init "
+            "NAME` and send its card; then `sfumato coordinate init STUDY.pl CARD CARD …` and `sfumato run STUDY.pl "
+            "--centres round --out published`. To run it where all rows are, name who may see them in the study: "
+            "trusted(Party). Nothing was read and nothing was spent."
+        )
 
 
 def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
@@ -252,57 +268,6 @@ def _stored(plan: Plan, out: Path) -> Release | None:
     return stored
 
 
-# ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse what the accounts of this data cannot pay before it is evaluated; the reservation decides for good."""
-    for dataset in plan.datasets:
-        for name, costs, point in charges_of(plan, dataset, ledger.owners(sources[dataset])):
-            ledger.check(name, costs, purpose=_purpose(plan), promised=point)
-
-
-def _purpose(plan: Plan) -> str:
-    return purpose_of(plan)
-
-
-def charges_of(
-    plan: Plan, dataset: str, owners: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
-    """Account, cost and the point to charge, for each account that a dataset's individuals have."""
-    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-    cost = plan.cost(dataset)
-    assert cost.adjacency is not None
-    for name, unit in owners:
-        who = Adjacency(unit, cost.adjacency.relation)
-        costs = [renamed(event, who) for event in plan.events(dataset)]
-        yield name, costs, promises[0] if len(promises) == 1 else None
-
-
-def _reserve(
-    plan: Plan,
-    ledger: Ledger,
-    sources: Mapping[str, tuple[str, ...]],
-    grant: Grant,
-    needs: Mapping[str, Guarantee],
-    made: list[Reservation],
-) -> None:
-    """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which."""
-    try:
-        for dataset in plan.datasets:
-            promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-            own, cost = sources[dataset], plan.cost(dataset)
-            assert cost.adjacency is not None
-            first_grant(ledger, dataset, needs.get(dataset) or needed(cost, promises), own, grant)
-            owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
-            for name, costs, point in charges_of(plan, dataset, owners):
-                made.append(ledger.reserve(name, costs, purpose=_purpose(plan), promised=point, sources=own))
-    except BaseException:
-        while made:
-            ledger.release(made.pop())
-        raise
-
-
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -314,9 +279,19 @@ def _drawn_release(
     out: Path | None,
     random_state: int | None,
 ) -> Release:
-    drawn = Drawn(random_state)
+    return assembled(plan, network, values, Drawn(random_state), _performed(columns, random_state), out)
+
+
+def assembled(
+    plan: Plan,
+    network: Network,
+    values: Values,
+    drawn: Drawn,
+    performed: Mapping[tuple[str, str], Performed],
+    out: Path | None,
+) -> Release:
+    """What every observer sees, read off what was drawn."""
     requests = {(request.name, request.observer): request for request in requests_of(network)}
-    performed = _performed(columns, random_state)
     published = tuple(
         performed[planned.name, planned.observer].published(planned.name, planned.observer)
         if (planned.name, planned.observer) in performed
@@ -332,7 +307,7 @@ def _drawn_release(
             replace(one, values=unlisted(network.spec, one.values)) if ID in one.values.column_names else one
             for one in published
         )
-    return Release(plan.hash, published, _certificates(plan, performed, random_state is None), out)
+    return Release(plan.hash, published, _certificates(plan, performed, drawn.random_state is None), out)
 
 
 def _columns(plan: Plan, values: Values) -> tuple[Columns, ...]:

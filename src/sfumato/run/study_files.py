@@ -23,14 +23,15 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
+from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import LISTED
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
 if TYPE_CHECKING:
+    from sfumato.learn.model_document import PublishedModel
     from sfumato.run.publish_base import Performed
-    from sfumato.run.publish_models import PublishedModel
 
 __all__ = ["Published", "Release", "certificate_files", "certificates_of", "file_names", "read_release", "write"]
 
@@ -87,7 +88,7 @@ class Release(Shown):
 
     def model(self, key: str | tuple[str, str]) -> PublishedModel:
         """A published classifier, regression or outlier detector, ready to predict."""
-        from sfumato.run.publish_models import model_from_text
+        from sfumato.learn.model_document import model_from_text
 
         documents = self.publication(key).documents
         if "json" not in documents:
@@ -127,6 +128,10 @@ def _drawn(
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
+    shared = next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
+    if shared is not None:
+        proofs |= {"centre_sums", *shared.proofs}
+        notes.append(f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}.")
     whose = {promise.requirement: promise.dataset for promise in plan.promises}
     for planned in plan.publications:
         shown = whose.get(planned.requirement) == dataset and (observers is None or planned.observer in observers)
@@ -196,14 +201,19 @@ def _certificate_stems(plan: Plan) -> dict[tuple[str, ...], str]:
     return file_stems((name,) for name in (*plan.datasets, *promises))
 
 
-def write(release: Release, plan: Plan, folder: Path, charged: bool, row_key: str) -> Release:
-    """All files of a release; the release with certificates that name them. `row_key` is the name of that key."""
+def write(
+    release: Release, plan: Plan, folder: Path, charged: bool, row_key: str, more: Mapping[str, Any] | None = None
+) -> Release:
+    """All files of a release; the release with certificates that name them. `row_key` is the name of that key, `more`
+    what else is to be said about the run, such as who was in a sum over centres."""
     _write_results(release, plan, folder / "results")
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     reserved = ["reserved the cost"] if charged else ["no ledger was charged"]
     steps = ["evaluated the network", *reserved, "drew the noise", "wrote results"]
     steps += ["committed the cost before this folder was shown"] if charged else []
-    log = {"plan": plan.hash, "study": plan.study, "steps": steps, "row_key": row_key}
+    if more is not None:
+        steps = ["opened the sum over the centres, whose ledgers were charged", "wrote results"]
+    log = {"plan": plan.hash, "study": plan.study, "steps": steps, "row_key": row_key, **(more or {})}
     (folder / "run.json").write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
     certificates = _bound(release, plan, folder)
     stems = _certificate_stems(plan)

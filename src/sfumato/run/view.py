@@ -67,11 +67,13 @@ class Drawn:
 
     random_state: int | None
     done: dict[AnyDraw, np.ndarray] = field(default_factory=dict)
+    #: Numbers that nobody can move, where they were added up elsewhere.
+    public: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __call__(self, draw: AnyDraw, exact: np.ndarray) -> np.ndarray:
         if draw not in self.done:
             seed = None if self.random_state is None else self.random_state + len(self.done)
-            self.done[draw] = draw.mechanism(seed)(exact)
+            self.done[draw] = draw.drawn(exact, seed) if isinstance(draw, Draw) else draw.mechanism(seed)(exact)
         return self.done[draw]
 
     def combined(self, draws: Sequence[Draw | LinearDraw], exact: np.ndarray) -> np.ndarray:
@@ -169,7 +171,8 @@ class View:
         if not draws:
             if not question.is_public:
                 raise InputError(f"{node.name} was planned without noise and is not public. Nothing was published.")
-            return _Noisy(question, question.encode(sums), NoiseLaw(), float(sums.count), False)
+            numbers = self.drawn.public.get(node.name, question.encode(sums))
+            return _Noisy(question, numbers, NoiseLaw(), float(sums.count), False)
         pure = draws[0].pure
         noisy = self.drawn.combined(draws, question.encode(sums, pure))
         # The number of contributions is used exactly only where everybody knows it.

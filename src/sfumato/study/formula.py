@@ -8,6 +8,7 @@ Not here: what a condition means (network/goals.py), what a formula may compute 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ _COMPARED = {
 }
 _SWAPPED = {"<": ">", "=<": ">=", ">": "<", ">=": "=<", "=": "=", "\\=": "\\="}
 _COMPUTED = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+#: A text in quotes, or a name between backticks.
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`([^`]+)`""")
 _FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tan": 1, "tanh": 1, "abs": 1, "min": 2, "max": 2, "clip": 3}
 
 
@@ -58,6 +61,8 @@ def condition_of(text: str, columns: Mapping[str, Declared]) -> Term:
     >>> days = Declared("days", "days", Interval(1, 14))
     >>> print(condition_of("2 < days <= 7", {"days": days}))
     days(P) > 2, days(P) =< 7
+    >>> print(condition_of("`stay (days)` > 7", {"stay (days)": days}))
+    days(P) > 7
     """
     return _Reading(text, columns).condition()
 
@@ -87,10 +92,30 @@ class _Reading:
         self.text = text
         self.columns = columns
         self.read: dict[str, Declared] = {}
+        #: Names between backticks, by the word that stands for each while the text is read.
+        self.quoted: dict[str, str] = {}
         try:
-            self.tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError):
-            raise InputError(f"{text!r} is no expression. Write, for example, \"days > 7 and sex == 'f'\".") from None
+            self.tree = ast.parse(_QUOTED.sub(self._word, text).strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError, TypeError):
+            example = "days > 7 and sex == 'f'"
+            raise InputError(
+                f'{text!r} is no expression. Write, for example, "{example}".{self._backticks()}'
+            ) from None
+
+    def _backticks(self) -> str:
+        """How to write a name that is no word, where the text seems to hold one."""
+        odd = next((name for name in self.columns if not name.isidentifier() and name in str(self.text)), None)
+        return f" A name with blanks or signs stands between backticks: `{odd}`." if odd else ""
+
+    def _word(self, found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name is None:  # a text in quotes stays as it is
+            return found.group(0)
+        word = f"column_{len(self.quoted)}_"
+        while word in self.columns or word in self.text:
+            word += "_"
+        self.quoted[word] = name
+        return f" {word} "
 
     def condition(self) -> Term:
         return self._condition(self.tree)
@@ -167,16 +192,20 @@ class _Reading:
         raise self._no(node, f"is neither a number nor a formula of columns with {', '.join(_FUNCTIONS)}")
 
     def _column(self, node: ast.Name) -> Declared:
-        if node.id not in self.columns:
-            close = nearest(node.id, self.columns)
+        name = self.quoted.get(node.id, node.id)
+        if name not in self.columns:
+            close = nearest(name, self.columns)
             raise InputError(
-                f"{node.id!r} is not a column of this study"
+                f"{name!r} is not a column of this study"
                 + (f"; did you mean {close!r}?" if close else f"; it has {', '.join(self.columns)}.")
             )
-        return self.read.setdefault(node.id, self.columns[node.id])
+        return self.read.setdefault(name, self.columns[name])
 
     def _no(self, node: ast.expr, why: str) -> InputError:
-        return InputError(f"In {self.text!r}, {ast.unparse(node)!r} {why}.")
+        shown = ast.unparse(node)
+        for word, name in self.quoted.items():
+            shown = shown.replace(word, f"`{name}`")
+        return InputError(f"In {self.text!r}, {shown!r} {why}.{'' if self.quoted else self._backticks()}")
 
 
 def _joined(functor: str, parts: list[Term]) -> Term:

@@ -23,7 +23,7 @@ from sfumato.study.tidy import Tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sfumato.run.publish_models import PublishedModel
+    from sfumato.learn.model_document import PublishedModel
     from sfumato.study.planned import StudyPlan
 
 __all__ = ["StudyRelease"]

@@ -2,7 +2,7 @@
 
 In:   a fitted estimator of learn/, or the text it became.
 Out:  the document; PublishedModel with `predict` for tables that have the named columns.
-Not here: training (learn/), which model is published (run/publish_learning.py).
+Not here: training (learn/), estimators as files (learn/saving.py), what a study publishes (run/publish_learning.py).
 
 A document holds what was released and nothing else: noisy weights, public frequencies, the schema, the labels.
 """
@@ -19,22 +19,20 @@ import numpy as np
 
 from sfumato.card import Card, Shown
 from sfumato.core import Measured, Schema
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
-from sfumato.learn import (
-    EquilibriumClassifier,
-    KernelClassifier,
-    PrivateLinearRegression,
-    PrivateSVDD,
-)
+from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.basins import Basins, follow
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
 
-__all__ = ["PublishedModel", "load_model", "model_document", "model_from_text"]
+__all__ = ["FORMAT", "PublishedModel", "load_model", "model_document", "model_from_text"]
 
-_FORMAT, _VERSION = "sfumato model", 1
+#: What the field "format" of a document says.
+FORMAT = "sfumato model"
+_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,27 @@ class PublishedModel(Shown):
         facts |= {"predicts": self.target} if self.target else {}
         facts |= {"classes": ", ".join(map(str, self.classes))} if self.classes else {}
         return Card(f"A published {self.kind}", facts, notes=self.notes)
+
+    def to_text(self) -> str:
+        """The document, as a run writes it: plain JSON."""
+        record = {
+            "format": FORMAT,
+            "version": _VERSION,
+            "kind": self.kind,
+            "strategy": self.strategy,
+            "target": self.target,
+            "classes": list(self.classes),
+            "schema": self.schema.to_toml(),
+            "rule": dict(self.rule),
+            "guarantee": self.guarantee,
+            "notes": list(self.notes),
+            **({"fairness": dict(self.fairness)} if self.fairness is not None else {}),
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file; `sfumato.learn.load` reads it back. Its certificate is that of the release."""
+        write_whole_file(path, self.to_text())
 
     def decision_function(self, table: Any) -> np.ndarray:
         """Scores: of the second of two classes, of each of several, of being typical; for a regression its number."""
@@ -141,8 +160,8 @@ def load_model(path: str | Path) -> PublishedModel:
 def model_from_text(text: str) -> PublishedModel:
     try:
         record = json.loads(text)
-        if record["format"] != _FORMAT or record["version"] != _VERSION:
-            raise InputError(f"This model has another format or version; this sfumato reads {_FORMAT} {_VERSION}.")
+        if record["format"] != FORMAT or record["version"] != _VERSION:
+            raise InputError(f"This model has another format or version; this sfumato reads {FORMAT} {_VERSION}.")
         return PublishedModel(
             record["kind"],
             record["strategy"],
@@ -168,21 +187,9 @@ def model_document(
 ) -> str:
     """The text of a fitted estimator."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
-    record = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "kind": kind,
-        "strategy": strategy,
-        "target": target,
-        "classes": classes,
-        "schema": model.schema.to_toml(),
-        "rule": _rule(model),
-        "guarantee": str(model.guarantee_),
-        "notes": list(notes),
-    }
-    if measured is not None:
-        record["fairness"] = measured.to_dict()
-    return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    rule, promise = _rule(model), str(model.guarantee_)
+    fair = None if measured is None else measured.to_dict()
+    return PublishedModel(kind, strategy, target, tuple(classes), model.schema, rule, promise, notes, fair).to_text()
 
 
 def _rule(model: Any) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+"""Which way a study over several institutions goes: every way settled, the one of least predicted loss taken.
+
+In:   a study's centres and wishes; a function that settles all of it one way.
+Out:  the settled study, the other ways among the alternatives of each publication with their errors.
+Not here: the ways themselves (plan/sharing.py), seconds and bytes (run/publish_centres.py).
+
+A study goes one way: its sums are opened together. prefer and forbid of any publication bind all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from sfumato.errors import PlanError
+from sfumato.lang.spec import Spec
+from sfumato.plan.mixed import Mixed
+from sfumato.plan.plan import Considered, Planned
+from sfumato.plan.request import Request
+from sfumato.plan.sharing import Sharing, centres_of, check_left, ways_of
+
+__all__ = ["assumed_of_centres", "needs_one_party", "settle_over_centres"]
+
+Settle = Callable[[Sharing | None], list[Mixed]]
+_CENTRAL = "central"
+#: Losses this close are one: the way that needs the least trust is taken.
+_SAME = 1 + 1e-3
+
+
+def assumed_of_centres(spec: Spec) -> list[str]:
+    """What everybody who adds up over centres takes for granted."""
+    names = centres_of(spec)
+    if len(names) < 2:
+        return []
+    return [f"every individual has rows at one of the centres alone ({', '.join(names)})."]
+
+
+def needs_one_party(request: Request) -> PlanError:
+    """What is no sum cannot be added up."""
+    return PlanError(
+        f"{request.position}{request.name} is made from the rows themselves, and no party sees the rows of all "
+        "centres. Name who may see them, trusted(Party), or let each centre publish its own from a study of its own. "
+        "Nothing was planned and nothing was spent."
+    )
+
+
+def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle) -> list[Mixed]:
+    """The study settled the way that its wishes and the errors decide."""
+    ways = ways_of(spec)
+    if len(ways) == 1:
+        return settle(ways[0])
+    banned = {name for request in requests for name in request.forbidden}
+    usable = tuple(way for way in ways if _name(way) not in banned and not (way and way.refusal()))
+    check_left(usable, banned, requests[0].position)
+    settled, refusals = _settled(usable, settle)
+    if not settled:
+        raise refusals[0]
+    wished = [name for request in requests for name in request.preferred]
+    most = max(wished.count(_name(way)) for way in settled)
+    losses = {way: _loss(one) for way, one in settled.items() if wished.count(_name(way)) == most}
+    taken = next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
+    others = [way for way in ways if way != taken]
+    mixed = enumerate(settled[taken])
+    return [_told(one, taken, others, settled, banned, wished, place) for place, one in mixed]
+
+
+def _settled(
+    ways: Sequence[Sharing | None], settle: Settle
+) -> tuple[dict[Sharing | None, list[Mixed]], list[PlanError]]:
+    settled: dict[Sharing | None, list[Mixed]] = {}
+    refusals: list[PlanError] = []
+    for way in ways:
+        try:
+            settled[way] = settle(way)
+        except PlanError as refusal:  # what one way cannot do another may
+            refusals.append(refusal)
+    return settled, refusals
+
+
+def _name(way: Sharing | None) -> str:
+    return way.way if way is not None else _CENTRAL
+
+
+def _called(way: Sharing | None) -> str:
+    return way.words if way is not None else "noise at the trusted party"
+
+
+def _loss(settled: Sequence[Mixed]) -> float:
+    """Weighted mean squared errors relative to their scale: what a plan is compared by."""
+    weights = {(one.name, one.observer): one.weight for mixed in settled for one in mixed.planned}
+    return math.fsum(
+        weights[curve.publication, curve.observer] * curve.points[curve.chosen][1]
+        for mixed in settled
+        for curve in mixed.curves
+    )
+
+
+def _told(
+    mixed: Mixed,
+    taken: Sharing | None,
+    others: Sequence[Sharing | None],
+    settled: dict[Sharing | None, list[Mixed]],
+    banned: set[str],
+    wished: Sequence[str],
+    place: int,
+) -> Mixed:
+    """The same, each publication with the ways that were not taken and why."""
+    found = []
+    for planned in mixed.planned:
+        considered = [_beside(planned, way, settled.get(way), banned, place) for way in others]
+        reason = planned.reason + _followed(taken, wished)
+        alternatives = (*planned.alternatives, *(one for one in considered if one is not None))
+        found.append(dataclasses.replace(planned, reason=reason, alternatives=alternatives))
+    return dataclasses.replace(mixed, planned=tuple(found))
+
+
+def _beside(
+    mine: Planned, way: Sharing | None, settled: Sequence[Mixed] | None, banned: set[str], place: int
+) -> Considered | None:
+    if not mine.cut:
+        return None  # nobody can move it: every way gives the exact number
+    if settled is None:
+        why = "the study forbids it" if _name(way) in banned else (way.refusal() if way else "") or "it cannot be used"
+        return Considered(_called(way), None, why)
+    theirs = next(one for one in settled[place].planned if (one.name, one.observer) == (mine.name, mine.observer))
+    trust = way.trust if way is not None else "the party that sees all rows"
+    ratio = f"{theirs.error / mine.error:.3g} times the error" if mine.error > 0 else "no better"
+    return Considered(_called(way), theirs.error, f"{ratio}; one has to trust {trust}", theirs.cut)
+
+
+def _followed(taken: Sharing | None, wished: Sequence[str]) -> str:
+    named = [name for name in dict.fromkeys(wished) if name in ("local", "masks", "each_centre", _CENTRAL)]
+    if not named:
+        return ""
+    wish = f"; the study prefers {' or '.join(named)}"
+    if _name(taken) in named:
+        return wish
+    alone = (
+        "noise at each individual would have to be drawn on the individuals' own machines" if named == ["local"] else ""
+    )
+    return f"{wish}, which cannot be used here{f': {alone}' if alone else ''}"

@@ -1,0 +1,73 @@
+"""What a plan costs which accounts: set aside before anything is drawn, all or nothing.
+
+In:   a plan, the sources of its data, a ledger.
+Out:  reservations.
+Not here: whose account data has (run/accounts.py), what a ledger counts (ledger/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
+from sfumato.plan.plan import Plan
+from sfumato.run.accounts import Grant, first_grant, needed, renamed
+from sfumato.run.history import purpose_of
+
+if TYPE_CHECKING:
+    from sfumato.core.compose import Repeated
+    from sfumato.core.events.event import Event
+    from sfumato.core.guarantee import Guarantee
+
+__all__ = ["charges_of", "check_balance", "reserve_plan"]
+
+
+def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse what the accounts of this data cannot pay before it is evaluated; the reservation decides for good."""
+    for dataset in plan.datasets:
+        for name, costs, point in charges_of(plan, dataset, ledger.owners(sources[dataset])):
+            ledger.check(name, costs, purpose=purpose_of(plan), promised=point)
+
+
+def charges_of(
+    plan: Plan, dataset: str, owners: Iterable[tuple[str, str]]
+) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
+    """Account, cost and the point to charge, for each account that a dataset's individuals have."""
+    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+    cost = plan.cost(dataset)
+    assert cost.adjacency is not None
+    for name, unit in owners:
+        who = Adjacency(unit, cost.adjacency.relation)
+        costs = [renamed(event, who) for event in plan.events(dataset)]
+        yield name, costs, promises[0] if len(promises) == 1 else None
+
+
+def reserve_plan(
+    plan: Plan,
+    ledger: Ledger,
+    sources: Mapping[str, tuple[str, ...]],
+    grant: Grant,
+    made: list[Reservation],
+    key: str | None = None,
+    needs: Mapping[str, Guarantee] | None = None,
+) -> None:
+    """The cost of every dataset set aside in the accounts of its data, all or none; `made` tells which.
+
+    `needs` says what a first grant is for, by dataset, where it is more than this plan (all steps of a history).
+    """
+    try:
+        for dataset in plan.datasets:
+            promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+            own, cost = sources[dataset], plan.cost(dataset)
+            assert cost.adjacency is not None
+            first_grant(ledger, dataset, (needs or {}).get(dataset) or needed(cost, promises), own, grant)
+            owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
+            for name, costs, point in charges_of(plan, dataset, owners):
+                made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))
+    except BaseException:
+        while made:
+            ledger.release(made.pop())
+        raise

@@ -1,0 +1,86 @@
+"""Tables that several centres hold: all parts together, one centre's own, or none of them.
+
+In:   a study's sources and parts, a data folder.
+Out:  tables by name, as network.evaluate takes them.
+Not here: what a part is (lang/held.py), reading cells (network/).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.errors import DataError, InputError
+from sfumato.lang.spec import ROW, Source, Spec
+from sfumato.network.stores.store import StoredRows, located, read_stored
+from sfumato.network.tables import layout_of
+from sfumato.network.text_files import TextTable, read_text
+
+__all__ = ["empty_tables", "joined_parts", "own_tables"]
+
+
+def joined_parts(spec: Spec, folder: Path) -> dict[str, Any]:
+    """For a party that sees all rows: every table of several parts, put together."""
+    found: dict[str, Any] = {}
+    for table in dict.fromkeys(part.table for part in spec.parts):
+        rows = [_rows(table, located(part.source, folder)) for part in spec.parts if part.table == table]
+        if len({isinstance(one, TextTable) for one in rows}) > 1:
+            raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
+        if isinstance(rows[0], TextTable):
+            found[table] = TextTable(pa.concat_tables(one.table for one in rows), None)
+        else:
+            found[table] = pa.concat_tables(rows, promote_options="permissive")
+    return found
+
+
+def _rows(table: str, place: Any) -> Any:
+    if not isinstance(place, Path) or place.is_dir():
+        raise DataError(f"A part of {table} is no file: only CSV and Parquet files are put together here.")
+    return parquet.read_table(place) if place.suffix.lower() == ".parquet" else read_text(place)
+
+
+def own_tables(spec: Spec, centre: str, data: Path) -> dict[str, Path | StoredRows]:
+    """What one centre reads: its own part of every table, from its own folder; or from one file, if there is one table.
+
+    Public tables are not among them: they travel with the round.
+    """
+    parts = {part.table: part.source for part in spec.parts if part.centre == centre}
+    sources = [parts.get(one.table, one) for one in spec.sources if one.table not in spec.public_tables]
+    names = [one.table for one in spec.sources if one.table not in spec.public_tables]
+    if data.is_file():
+        return {_only(names, data): data.resolve()}
+    return read_stored(
+        {name: located(_found(source, data, centre), data) for name, source in zip(names, sources, strict=True)}
+    )
+
+
+def _only(names: list[str], data: Path) -> str:
+    if len(names) != 1:
+        raise InputError(f"The study reads {', '.join(names)}: give a folder with all of them, not {data}.")
+    return names[0]
+
+
+def _found(source: Source, folder: Path, centre: str) -> Source:
+    if not folder.is_dir():
+        raise InputError(
+            f"--data {folder}: there is no such folder or file. Give the folder in which {centre} keeps "
+            f"{source.path}, or that file itself. Nothing was read and nothing was spent."
+        )
+    return source
+
+
+def empty_tables(spec: Spec) -> dict[str, Any]:
+    """Every private table without a row: what a coordinator knows of them."""
+    found: dict[str, Any] = {}
+    for source in spec.sources:
+        if source.table not in spec.public_tables:
+            layout = layout_of(spec, source.table)
+            names = {*layout.columns, *(c.name for c in spec.columns if c.table == source.table)}
+            if layout.row_limit is not None and layout.row_limit.column is not None:
+                names.add(layout.row_limit.column)
+            columns = {name: pa.array([], pa.string()) for name in sorted(names - {ROW})}
+            found[source.table] = TextTable(pa.table(columns), None)
+    return found

@@ -1,0 +1,197 @@
+"""A plan carried out over several institutions: one round for all sums, each institution's part, the release.
+
+In:   a Plan whose draws are shared; at an institution its tables; at the coordinator the opened sum.
+Out:  StudyRound, an institution's numbers in whole cells, Release.
+Not here: the protocol (centres/), files and ledgers at an institution (run/centre_home.py), what a question adds up
+(questions/).
+Proof: docs/proofs/centre_sums.md
+
+Every number that the plan draws is linear in sums over individuals. So each institution evaluates the study on its own
+rows, encodes its own sums by the question's own rule, and what is opened is the noisy number of all: no question needs
+anything of its own here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.centres.outcome import Aggregate
+from sfumato.centres.round import Block, Centre
+from sfumato.centres.study_round import Cost, StudyRound
+from sfumato.errors import InputError, PlanError
+from sfumato.network.evaluate import Values
+from sfumato.network.network import Network
+from sfumato.plan.draw import Draw
+from sfumato.plan.plan import Plan
+from sfumato.plan.sharing import Masks, Sharing, centres_of
+from sfumato.questions.question import Question
+from sfumato.run.held_tables import empty_tables
+from sfumato.run.row_key import key_digest
+from sfumato.run.staging import Staging, check_target
+from sfumato.run.study import Release, assembled
+from sfumato.run.study_files import certificates_of, file_names
+from sfumato.run.study_files import write as write_files
+from sfumato.run.view import Drawn
+
+__all__ = ["cells_of", "published_over_centres", "sharing_of", "study_round"]
+
+_BITS = 64
+#: The unit of numbers that nobody can move: they need no noise, and are told this far.
+_PUBLIC_GRID = 2.0**-20
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Some numbers of the sum: those of a draw, or public ones of a question (how many rows; its values)."""
+
+    node: str
+    question: Question
+    draw: Draw | None = None
+    counts: bool = False
+
+    @property
+    def length(self) -> int:
+        if self.draw is not None:
+            return self.draw.dimension
+        return 1 if self.counts else self.question.dimension
+
+    def block(self, centres: int) -> Block:
+        largest = (1 << (_BITS - 3)) // centres
+        if self.draw is None:
+            return Block(None, 0.0, 1.0 if self.counts else _PUBLIC_GRID, self.length, largest)
+        grid = self.draw.mechanism().grid
+        return Block(self.draw.noise, self.draw.scale, grid, self.length, largest)
+
+    def numbers(self, values: Values) -> np.ndarray:
+        """This institution's own, before noise."""
+        sums = values.aggregates[self.node]
+        if self.counts:
+            return np.array([float(sums.count)])
+        return self.question.encode(sums, self.draw is not None and self.draw.pure)
+
+
+def sharing_of(plan: Plan) -> Sharing | None:
+    """How the plan's noise is shared; None where one party draws all of it."""
+    return next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
+
+
+def _lines(plan: Plan) -> Iterator[_Line]:
+    for draw in plan.draws:
+        if not isinstance(draw, Draw) or draw.sharing is None:
+            raise PlanError(f"{draw.node} is no sum over centres. Nothing was run and nothing was spent.")
+        yield _Line(draw.node, plan.questions[draw.node], draw)
+    for name, question in plan.questions.items():
+        if question.is_public:
+            yield _Line(name, question)
+        if question.is_public or question.has_public_count:
+            yield _Line(name, question, counts=True)
+
+
+def study_round(
+    plan: Plan, centres: Sequence[Centre], sizes: Mapping[str, float] | None = None, *, step_seconds: float = 30.0
+) -> StudyRound:
+    """The round by which the centres answer all questions of the study."""
+    spec, sharing = _network(plan).spec, sharing_of(plan)
+    if sharing is None:
+        raise PlanError(
+            "This plan has no noise to share among centres: it is drawn where all rows are. Declare centre(Name) for "
+            "every institution, and forbid central where trusted(Party) stands. Nothing was run."
+        )
+    declared, given = set(centres_of(spec)), {centre.name for centre in centres}
+    if declared != given:
+        raise InputError(
+            f"The study's centres are {', '.join(sorted(declared))}, and the cards are those of "
+            f"{', '.join(sorted(given)) or 'nobody'}. Each centre makes its card with `sfumato centre init NAME`. "
+            "Nothing was run."
+        )
+    return StudyRound(
+        subject=plan.study,
+        centres=tuple(sorted(centres, key=lambda centre: centre.name)),
+        bits=_BITS,
+        colluders=sharing.colluders,
+        absences=sharing.absences,
+        step_seconds=step_seconds,
+        plan_hash=plan.hash,
+        text=spec.text,
+        sizes=dict(sizes or {}),
+        summed=tuple(line.block(len(centres)) for line in _lines(plan)),
+        paid=tuple(Cost(name, plan.draw_events(name)) for name in plan.datasets),
+        with_masks=isinstance(sharing, Masks),
+    )
+
+
+def cells_of(plan: Plan, values: Values, agreed: StudyRound) -> np.ndarray:
+    """One institution's sums in whole cells (int64).
+
+    What is beyond any honest sum is cut, number by number: that moves no two neighbours further apart.
+    """
+    found = [np.zeros(0, dtype=np.int64)]
+    for line, block in zip(_lines(plan), agreed.summed, strict=True):
+        cells = np.rint(np.asarray(line.numbers(values), dtype=np.float64) * (1 / block.grid))
+        found.append(np.clip(cells, -float(block.largest), float(block.largest)).astype(np.int64))
+    return np.concatenate(found)
+
+
+def published_over_centres(
+    plan: Plan, found: Aggregate, tables: Mapping[str, Any], out: Path | None, *, again: str = "start a new round."
+) -> Release:
+    """The release that the opened sum makes; `tables` are the public ones. The centres have paid, nobody pays here."""
+    network = _network(plan)
+    spec = network.spec
+    values = network.evaluate({**empty_tables(spec), **tables})
+    drawn = Drawn(None)
+    included = len(found.included)
+    counts: dict[str, int] = {}
+    start = 0
+    for line in _lines(plan):
+        numbers = found.values[start : start + line.length]
+        start += line.length
+        if line.draw is not None:
+            drawn.done[_seen(line.draw, included)] = numbers
+        elif line.counts:
+            counts[line.node] = round(float(numbers[0]))
+        else:
+            drawn.public[line.node] = numbers
+    sums = {
+        name: dataclasses.replace(one, count=counts[name]) if name in counts else one
+        for name, one in values.aggregates.items()
+    }
+    shown = dataclasses.replace(plan, draws=tuple(_seen(draw, included) for draw in plan.draws))
+    release = assembled(shown, network, dataclasses.replace(values, aggregates=sums), drawn, {}, out)
+    release = dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, {}, True))
+    if out is None:
+        return release
+    check_target(out)
+    with Staging.open(out, plan.hash, again=again, room=1 << 20, files=file_names(plan)) as staging:
+        record = {"centres": _record(found)}
+        release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
+        staging.complete(None, [])
+        staging.publish()
+    return release
+
+
+def _seen(draw: Any, included: int) -> Any:
+    """The draw with the noise of those who were in the sum."""
+    return dataclasses.replace(draw, sharing=dataclasses.replace(draw.sharing, included=included))
+
+
+def _record(found: Aggregate) -> dict[str, Any]:
+    """Who was in the sum, who was not and why, in which round: public."""
+    return {
+        "round": found.round.hash,
+        "agreement": found.round.agreement,
+        "included": list(found.included),
+        "absent": dict(found.absent),
+    }
+
+
+def _network(plan: Plan) -> Network:
+    if plan.network is None:
+        raise InputError("A plan read from a file has no network: make it again from its study.")
+    return plan.network

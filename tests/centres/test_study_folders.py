@@ -1,0 +1,190 @@
+"""A study over centres by its commands' own functions: folders in, folders out; and word for word by the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.centres.card import Card
+from sfumato.cli.app import app
+from sfumato.errors import InputError, LedgerError, RefusedError, RoundFailedError, SfumatoError
+from sfumato.evidence.verify import verify
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.ledger.ledger import Ledger
+from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
+from sfumato.run.centre_part import coordinate_study, join_study
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("east", "north", "south", "west")
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Four homes, the tables, and the folder of a round."""
+    shutil.copytree(ROOT / "examples" / "centres", tmp_path, dirs_exist_ok=True)
+    homes = {name: Home.make(tmp_path / name, name) for name in NAMES}
+    leader = Home.make(tmp_path / COORDINATOR, COORDINATOR, address="127.0.0.1:0", ledger=False)
+    cards = [home.card() for home in homes.values()]
+    RoundFolder.make(tmp_path / "study.pl", cards, tmp_path / "round", leader.card(), {})
+    return tmp_path
+
+
+def play(here, names=NAMES, join_seconds=60.0, **options):
+    """The coordinator and some centres in threads; what each of them returned or raised, and what it said."""
+    found, said = {}, []
+
+    def run(name, action):
+        try:
+            found[name] = action()
+        except SfumatoError as error:
+            found[name] = error
+
+    def lead():
+        home, shared = Home.open(here / COORDINATOR, COORDINATOR), RoundFolder.read(here / "round")
+        return coordinate_study(shared, home, here / "published", join_seconds=join_seconds, tell=said.append)
+
+    leader = threading.Thread(target=run, args=(COORDINATOR, lead))
+    leader.start()
+    while leader.is_alive() and not said:
+        time.sleep(0.02)
+    port = re.search(r":(\d+) for", said[0])[1]
+
+    def join(name):
+        home, data = Home.open(here / name, name), here / "tables" / name
+        shared = RoundFolder.read(here / "round")
+        return join_study(
+            shared, home, data, at=f"127.0.0.1:{port}", verify=lambda one: verify(one).ok,
+            **{"grant": True, **options.get(name, {})},
+        )  # fmt: skip
+
+    others = [threading.Thread(target=run, args=(name, lambda name=name: join(name))) for name in names]
+    for thread in others:
+        thread.start()
+    for thread in (*others, leader):
+        thread.join(120)
+        assert not thread.is_alive()
+    return found, said
+
+
+def last_action(here, name):
+    return Ledger(here / name / "ledger.db").history("everybody")[-1].action
+
+
+def test_a_study_over_four_hospitals(here):
+    found, said = play(here)
+    _, release = found[COORDINATOR]
+    assert release["average"]["value"][0].as_py() == pytest.approx(4.35, abs=0.8)
+    assert all(found[name]["average"].equals(release["average"]) for name in NAMES)
+    assert all(last_action(here, name) == "commit" for name in NAMES)
+    assert sum("joined" in text for text in said) == 4
+    checks = verify_folder(here / "published", here / "study.pl")
+    assert all(check.ok for check in checks), [check for check in checks if not check.ok]
+
+
+def test_who_refuses_is_told_with_the_reason_and_the_others_go_on(here):
+    found, said = play(here, west={"grant": False})
+    assert isinstance(found["west"], LedgerError)
+    assert "--grant" in str(found["west"])
+    assert "west refused: no budget was granted yet" in said
+    assert json.loads((here / "published" / "run.json").read_text())["centres"]["absent"] == {
+        "west": "refused: no budget was granted yet"
+    }
+    assert last_action(here, "north") == "commit"
+
+
+def test_too_many_refusals_end_the_round_at_once(here):
+    start = time.monotonic()
+    found, _ = play(here, join_seconds=600.0, west={"grant": False}, south={"grant": False})
+    assert isinstance(found[COORDINATOR], RoundFailedError)
+    assert "south (refused: no budget was granted yet)" in str(found[COORDINATOR])
+    assert time.monotonic() - start < 120  # and not the ten minutes of joining
+    assert last_action(here, "north") == "release"
+    assert not (here / "published").exists()
+
+
+def test_a_round_that_is_not_its_study_is_refused(here):
+    path = here / "round" / "round.json"
+    record = json.loads(path.read_text())
+    record["round"]["summed"][0]["scale"] *= 0.5
+    path.write_text(json.dumps(record))
+    with pytest.raises(RefusedError, match="summed"):
+        RoundFolder.read(here / "round").plan()
+    record["round"]["summed"][0]["scale"] *= 2
+    path.write_text(json.dumps(record))
+    study = here / "round" / "study.pl"
+    study.write_text(study.read_text().replace("dp(1, 0.000001)", "dp(3, 0.000001)"))
+    with pytest.raises(RefusedError, match="differs in"):
+        RoundFolder.read(here / "round").plan()
+
+
+def test_another_key_or_another_name_is_refused(here):
+    shutil.rmtree(here / "west")
+    with pytest.raises(RefusedError, match="another key"):
+        join_study(RoundFolder.read(here / "round"), Home.make(here / "west", "west"), here / "tables" / "west")
+    with pytest.raises(RefusedError, match="no centre of this round"):
+        join_study(RoundFolder.read(here / "round"), Home.make(here / "oslo", "oslo"), here / "tables" / "west")
+    with pytest.raises(InputError, match="another key"):
+        Card(
+            "west",
+            Home.open(here / "north", "north").card().identity,
+            Home.open(here / "west", "west").card().certificate,
+        )
+
+
+def test_every_first_mistake_names_the_next_command(here):
+    def said(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        return str(done.exception) if done.exception else done.output
+
+    round_folder, tables = here / "round", here / "tables" / "north"
+    assert "sfumato coordinate init" in said("centre", "join", here / "tables", "--as", "north", "--data", tables,
+                                             "--home", here / "north")  # fmt: skip
+    assert "sfumato centre init oslo" in said("centre", "join", round_folder, "--as", "oslo", "--data", tables)
+    assert "sfumato run STUDY.pl --centres" in said("centre", "join", round_folder, "--as", "north", "--data", tables,
+                                                    "--home", here / "north", "--at", "127.0.0.1:9")  # fmt: skip
+    assert "--data" in said("centre", "join", round_folder, "--as", "north", "--data", here / "nowhere",
+                            "--home", here / "north")  # fmt: skip
+    assert "sfumato centre init NAME" in said("coordinate", "init", here / "study.pl", here / "study.pl")
+    assert "north" in said("coordinate", "init", here / "study.pl", here / "west" / "west.card", "--out", here / "r",
+                           "--home", here / COORDINATOR)  # fmt: skip
+    assert "--centres" in said("run", here / "study.pl", "--out", here / "out")
+    assert "sfumato coordinate init" in said("run", here / "study.pl", "--data", tables, "--out", here / "out",
+                                             "--ledger", here / "l.db")  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_page_word_for_word(tmp_path):
+    """The first block of the page, each line as a process of its own: those that wait go on beside each other."""
+    page = (ROOT / "docs" / "howto" / "hospitals.md").read_text(encoding="utf-8")
+    lines = re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1].splitlines()
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    folder, commands = tmp_path / lines[0].removeprefix("cd "), lines[1:]
+    assert len(commands) <= 8
+    program = Path(sys.executable).with_name("sfumato")
+    waiting = []
+    own = {**os.environ, "SFUMATO_STATE": str(tmp_path / "state")}
+    for command in commands:
+        words = [str(program), *shlex.split(command)[1:]]
+        if words[1] == "run" or words[1:3] == ["centre", "join"]:
+            waiting.append(subprocess.Popen(words, cwd=folder, env=own, stdout=subprocess.PIPE, text=True))
+            if words[1] == "run":
+                assert "Waiting" in waiting[0].stdout.readline()
+            continue
+        for process in waiting:
+            text, _ = process.communicate(timeout=120)
+            assert process.returncode == 0, text
+        done = subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert len(waiting) == 5
+    assert (folder / "published" / "report.html").is_file()
