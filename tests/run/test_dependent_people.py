@@ -13,7 +13,8 @@ from sfumato.evidence.explain import explain
 from sfumato.evidence.recipient import recipient_text
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
-from sfumato.lang import examine
+from sfumato.lang import examine, load
+from sfumato.network.network import Network
 from sfumato.run.aims import aims_of
 from sfumato.run.study import run_plan
 
@@ -187,3 +188,90 @@ def test_aims_and_reports_know_the_promise():
 def test_errors_are_of_the_house():
     with pytest.raises(SfumatoError):
         make_plan(TOWN.replace("at_most(4)", "at_most(0)"), town())
+
+
+# ── people whose rows hold other people's data ───────────────────────────────────────────────────────────────────────
+
+SOCIAL = """
+source(visits, 'visits.csv'). column(visits, patient, patient(P)). column(visits, cost, cost(P)).
+rows_per_person(visits, 1). missing(visits, never).
+source(fr, 'fr.csv'). column(fr, a, patient(P)). column(fr, b, patient(Q)). relation(fr, friend(P, Q)). public(fr).
+random(cost(P)) :- patient(P). random(exposure(P)) :- patient(P).
+range(cost(P), 0, 100).
+depends(exposure(P), L, sum(L)) :- findall(cost(Q), friend(P, Q), L).
+dataset(pats, domain(P, patient(P))).
+privacy_requirement(pp(public), pats, dp(1.0, 1e-6)).
+sum(m, exposure(P), patient(P)).
+publish(c, m, pp(public)).
+"""
+
+
+def social(seed: int, people: int = 30) -> dict[str, pd.DataFrame]:
+    chance = np.random.default_rng(seed)
+    names = [f"p{number}" for number in range(people)]
+    pairs = pd.DataFrame({"a": chance.choice(names, 45), "b": chance.choice(names, 45)})
+    costs = chance.integers(-20, 130, people).astype(float)
+    return {"visits": pd.DataFrame({"patient": names, "cost": costs}), "fr": pairs}
+
+
+def exposures(tables: dict[str, pd.DataFrame], mean: bool = False) -> pd.Series:
+    """By plain pandas: what each person's friends cost, every friend once, every cost inside its range."""
+    costs = tables["visits"].set_index("patient")["cost"].clip(0, 100)
+    pairs = tables["fr"].drop_duplicates()
+    found = pairs.assign(x=pairs["b"].map(costs)).groupby("a")["x"].agg("mean" if mean else "sum")
+    return found.reindex(costs.index).fillna(0.0)
+
+
+@pytest.mark.parametrize(("seed", "mean"), [(0, False), (1, True)])
+def test_friends_are_summed_as_pandas_sums_them_and_one_person_is_in_few_rows(seed, mean):
+    text = SOCIAL.replace("sum(L)", "mean(L)") if mean else SOCIAL
+    tables = social(seed)
+    network = Network.from_spec(load(text), tables)
+    seen = network.evaluate(tables).individuals["pats"].to_pandas().set_index("id")["exposure(P)"]
+    assert np.allclose(seen.sort_index(), exposures(tables, mean).sort_index(), atol=1e-6)
+    rows = network.spec.requirements[0].guarantee.dependence.together
+    reached = 0
+    pairs = tables["fr"].drop_duplicates()
+    often = pairs[pairs["a"] != pairs["b"]].groupby("b").size().nlargest(2).index
+    for person in (int(name[1:]) for name in often):
+        changed = tables | {"visits": tables["visits"].copy()}
+        changed["visits"].loc[person, "cost"] = 77.5
+        other = network.evaluate(changed).individuals["pats"].to_pandas().set_index("id")["exposure(P)"]
+        touched = set(seen.index[np.abs(seen - other) > 1e-9]) | {f"p{person}"}
+        reached = max(reached, len(touched))
+    assert reached <= rows
+    assert reached >= rows - 1  # whose own row changes may not show
+
+
+def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
+    tables = social(1)
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "study.pl").write_text(SOCIAL)
+    plan = make_plan(tmp_path / "study.pl", tables)
+    (draw,) = plan.draws
+    pairs = tables["fr"].drop_duplicates()
+    rows = 1 + pairs[pairs["a"] != pairs["b"]].groupby("b").size().max()
+    width = 100 * pairs.groupby("a").size().max()
+    assert draw.scale >= rows * width / 1.0 * 0.999 if draw.noise == "laplace" else draw.scale > rows * width
+    run_plan(plan, tmp_path, tmp_path / "ledger.db", out=tmp_path / "out", grant=True)
+    checks = verify_folder(tmp_path / "out", tmp_path / "study.pl", tables)
+    assert all(check.ok for check in checks), checks
+    told = " ".join(recipient_text(plan).split())
+    assert f"(1, 1e-06)-DP for one whose data are part of at most {rows} rows" in told
+    assert "This counts what others tell" not in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("sum(L)", "max(L)", "only their sum or mean"),
+        ("dataset(pats", "personal_rv(P, exposure(P)) :- patient(P). dataset(pats", "may be somebody else's"),
+        ("dataset(pats", "adjacency(pats, add_remove). dataset(pats", "nobody may know who is there"),
+        ("dp(1.0, 1e-6)", "gdp(1.0)", "is none for that"),
+        ("range(cost(P), 0, 100).", "range(cost(P), [low, high]).", "has no range of numbers"),
+    ],
+)
+def test_what_friends_would_give_away_is_refused(old, new, said):
+    with pytest.raises(SfumatoError, match=said):
+        make_plan(SOCIAL.replace(old, new), social(1))

@@ -2,7 +2,7 @@
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
-from sfumato.core.dependence import Chains, Dependence, Groups
+from sfumato.core.dependence import Chains, Dependence, Groups, Reach
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
@@ -72,6 +72,7 @@ __all__ = [
     "PureDP",
     "QuantilesEvent",
     "RandomizedResponseEvent",
+    "Reach",
     "RenyiDP",
     "Repeated",
     "Schema",

@@ -22,7 +22,7 @@ from sfumato.core.checks import positive, round_up
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["Chains", "Dependence", "Groups", "border_cost", "dependence_from_dict"]
+__all__ = ["Chains", "Dependence", "Groups", "Reach", "border_cost", "dependence_from_dict"]
 
 #: No window is longer: beyond that nothing useful is left of a budget.
 _LONGEST = 100_000
@@ -33,6 +33,11 @@ _EACH = 64
 @dataclass(frozen=True)
 class Dependence(ABC):
     """A declared class of laws. Abstract; the final classes below are the only ones."""
+
+    @property
+    def title(self) -> str:
+        """What a promise for it is called."""
+        return "Pufferfish"
 
     @property
     @abstractmethod
@@ -120,6 +125,51 @@ class Groups(Dependence):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "Groups", "size": self.size}
+
+
+@dataclass(frozen=True)
+class Reach(Dependence):
+    """Nobody depends on anybody, but one unit's data are part of at most `rows` rows, by a public relation.
+
+    >>> Reach(3).together
+    3
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        _whole(self.rows, "The number of rows")
+
+    @property
+    def title(self) -> str:
+        return "DP"
+
+    @property
+    def together(self) -> int:
+        return self.rows
+
+    @property
+    def flat(self) -> float:
+        return 0.0
+
+    @property
+    def laws(self) -> tuple[object, ...]:
+        return ("Groups", self.rows)  # what hides so many rows hides them for either reason
+
+    @property
+    def words(self) -> str:
+        return f"one whose data are part of at most {self.rows} rows"
+
+    @property
+    def short(self) -> str:
+        return f"{self.rows} rows"
+
+    @property
+    def assumed(self) -> str:
+        return f"Nobody's data are part of more than {self.rows} rows, as the public tables say"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Reach", "rows": self.rows}
 
 
 def border_cost(memory: float, before: int, after: int) -> float:
@@ -242,7 +292,7 @@ def _windows(memory: float, epsilon: float, most: int) -> Iterator[Chains]:
         before += 1 if before < _EACH else before // 50
 
 
-_CLASSES: dict[str, Callable[..., Dependence]] = {"Groups": Groups, "Chains": Chains}
+_CLASSES: dict[str, Callable[..., Dependence]] = {"Groups": Groups, "Chains": Chains, "Reach": Reach}
 
 
 def dependence_from_dict(record: Mapping[str, Any]) -> Dependence:

@@ -101,7 +101,7 @@ class Pufferfish(Guarantee):
 
     def describe(self) -> str:
         stated = f"({self.eps:.6g}, {self.delta_:.6g})" if self.delta_ else f"{self.eps:.6g}"
-        return f"{stated}-Pufferfish for {self.dependence.words}"
+        return f"{stated}-{self.dependence.title} for {self.dependence.words}"
 
     def implied_by(self, cost: Guarantee) -> bool | None:
         """The window theorem: what is (ε-e, δ)-DP for all units of a window keeps the promise for one of them."""

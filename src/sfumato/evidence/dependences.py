@@ -43,6 +43,8 @@ def window_of(dependence: Record) -> Window:
     match dependence["kind"]:
         case "Groups":
             return Window(_count(dependence["size"]), Decimal(0))
+        case "Reach":
+            return Window(_count(dependence["rows"]), Decimal(0))
         case "Chains" if dependence["before"] == dependence["after"] == 0:
             return Window(_count(dependence["longest"]), Decimal(0))
         case "Chains":

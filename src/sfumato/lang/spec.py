@@ -55,6 +55,7 @@ __all__ = [
     "Nonnegative",
     "Observation",
     "Part",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -184,6 +185,23 @@ class Requirement:
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +406,7 @@ class Spec:
     datasets: tuple[Dataset, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
     fairness: tuple[FairnessRequirement, ...] = ()
     fair_rvs: tuple[FairRv, ...] = ()
     fairness_holds: tuple[FairnessHolds, ...] = ()

@@ -24,6 +24,7 @@ from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
+from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -55,6 +56,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
         check_members(room, spec)
+        spec = with_peers(spec, room)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}

@@ -30,6 +30,7 @@ from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Group, Network, Node
+from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import Layout, TableRoom, layout_of
@@ -86,6 +87,7 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
+        add_peers(room, spec, {_home(spec, one).table: _whose(spec, one) for one in fed})
         tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
@@ -134,6 +136,7 @@ def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
         for node in network.shared if group is None else group.nodes:
             if node.source is not None:
                 wanted.add(node.source.table)
+    wanted |= peer_tables(spec)
     wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
     for dataset in fed:
         wanted.add(_home(spec, dataset).table)
@@ -148,6 +151,12 @@ def _home(spec: Spec, dataset: Dataset) -> Layout:
     tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
     layouts = [layout_of(spec, table) for table in tables]
     return min(layouts, key=lambda layout: (len(layout.identities) > 1, layout.public))
+
+
+def _whose(spec: Spec, dataset: Dataset) -> str:
+    identity = _home(spec, dataset).identity(identity_of(dataset))
+    assert identity is not None
+    return identity.name
 
 
 def _scalars(
