@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
+import random
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
-from sfumato.core import Chains
-from sfumato.errors import LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
+from sfumato.core import Chains, Known
+from sfumato.errors import DataError, LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
 from sfumato.evidence.explain import explain
 from sfumato.evidence.recipient import recipient_text
 from sfumato.evidence.verify import verify
@@ -275,3 +281,100 @@ def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
 def test_what_friends_would_give_away_is_refused(old, new, said):
     with pytest.raises(SfumatoError, match=said):
         make_plan(SOCIAL.replace(old, new), social(1))
+
+
+# ── a known law ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ILL = ("0.1", "0.15", "0.5", "0.15", "0.1")  # the chances of 0, 1, … 4 of four contacts being ill
+
+
+def contacts() -> str:
+    rows = []
+    for values in itertools.product((0, 1), repeat=4):
+        chance = Fraction(ILL[sum(values)]) / math.comb(4, sum(values))
+        rows.append((values, chance))
+    written = [float(chance) for _, chance in rows[1:]]
+    first = 1 - sum(Fraction(repr(chance)) for chance in written)
+    shown = [f"row([{', '.join(map(str, rows[0][0]))}], {float(first)!r})"]
+    shown += [f"row([{', '.join(map(str, v))}], {c!r})" for (v, _), c in zip(rows[1:], written, strict=True)]
+    return f"""
+source(contacts, 'contacts.csv'). column(contacts, id, contact(C)). column(contacts, ill, ill(C)).
+rows_per_person(contacts, 1). missing(contacts, never).
+random(ill(C)) :- contact(C). range(ill(C), 0, 1).
+dataset(circle, domain(C, contact(C))).
+correlated(circle, known, joint([{", ".join(shown)}])).
+privacy_requirement(secrecy(public), circle, pufferfish(1.0, 1e-6)).
+prefer(ills, gaussian).
+sum(ills, ill(C), contact(C)).
+publish(ills, ills, secrecy(public)).
+"""
+
+
+def test_four_contacts_with_a_known_law(tmp_path):
+    """W∞ = 2: the noise is half that of a group of four, and after one release the account is sealed."""
+    text, table = contacts(), pd.DataFrame({"id": ["a", "b", "c", "d"], "ill": [0, 1, 1, 0]})
+    plan = make_plan(text)
+    (draw,) = plan.draws
+    asked = plan.promises[0].asked
+    assert asked.dependence.distance == 2.0
+    assert round(draw.scale, 1) == 8.4
+    release = run_plan(plan, {"contacts": table}, tmp_path / "ledger.db", grant=True)
+    certificate = release.certificates["circle/public"]
+    assert verify(certificate).ok, verify(certificate).failures
+    forged = json.loads(certificate.to_json())
+    forged["guarantee"]["dependence"]["numbers"] = [0.0] * 16
+    assert {check.field for check in verify(forged).failures} - {"digest"}
+    quieter = json.loads(certificate.to_json())
+    quieter["events"][0]["scale"] /= 2
+    assert "guarantee" in {check.field for check in verify(quieter).failures}
+    with pytest.raises(LedgerError, match="sealed"):
+        run_plan(plan, {"contacts": table}, tmp_path / "ledger.db")
+    with pytest.raises(DataError, match="speaks of 4 individuals"):
+        run_plan(plan, {"contacts": table[:3]}, None, random_state=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_known_law_loses_more_than_promised(seed):
+    """The exact loss of a noisy weighted sum under random laws of three units, by enumeration."""
+    chance = random.Random(seed)
+    for _ in range(40):
+        tables = [t for t in itertools.product((0, 1, 2), repeat=3) if chance.random() < 0.5]
+        if len(tables) < 3:
+            continue
+        weights = [Fraction(chance.randint(1, 20)) for _ in tables]
+        law = [(t, w / sum(weights)) for t, w in zip(tables, weights, strict=True)]
+        numbers = [float(t[0] + 2 * t[1] - t[2]) for t in tables]
+        known = Known.of(law, numbers, 1.0)
+        scale = known.distance / 0.7 if known.distance else 1.0
+        points = np.array(sorted(set(numbers)))
+        for unit in range(3):
+            densities = []
+            for value in {t[unit] for t in tables}:
+                own = [(n, float(w)) for (t, w), n in zip(law, numbers, strict=True) if t[unit] == value]
+                total = sum(w for _, w in own)
+                densities.append(sum(w / total * np.exp(-np.abs(points - n) / scale) for n, w in own))
+            for one, other in itertools.combinations(densities, 2):
+                assert np.abs(np.log(one / other)).max() <= 0.7 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        # The study of the two coins: what one and what the other tells is nothing, and both tell everything.
+        ("publish(ills", "count(n, (contact(C), ill(C) > 0.5)). publish(n, n, secrecy(public)). publish(ills", "once"),
+        ("sum(ills,", "variance(ills,", "one number"),
+        (
+            "dataset(circle",
+            "column(contacts, age, age(C)). random(age(C)) :- contact(C). range(age(C), 0, 9). dataset(circle",
+            "one column",
+        ),
+    ],
+)
+def test_more_than_one_number_of_a_known_law_is_refused(old, new, said):
+    with pytest.raises(SfumatoError, match=said):
+        make_plan(contacts().replace(old, new))
+
+
+def test_a_law_that_is_none_is_refused():
+    wrong = contacts().replace("row([1, 1, 1, 1], 0.1)", "row([1, 1, 1, 1], 0.2)")
+    assert "add up to 1" in " ".join(one.describe() for one in examine(wrong)[1])

@@ -2,7 +2,7 @@
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
-from sfumato.core.dependence import Chains, Dependence, Groups, Reach
+from sfumato.core.dependence import Chains, Dependence, Groups, Known, Reach
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
@@ -58,6 +58,7 @@ __all__ = [
     "Guarantee",
     "Interval",
     "JointObjectiveEvent",
+    "Known",
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",

@@ -109,6 +109,8 @@ class Pufferfish(Guarantee):
             same = cost.dependence == self.dependence
             return True if same and cost.point.under(None).implies(self.point.under(None)) is True else None
         units = self.dependence.together
+        if self.dependence.single and not isinstance(cost, GaussianDP | PureDP):
+            return None  # the distance is that of one number with one noise
         if self.delta_ == 0:
             return True if cost.epsilon(0.0) * units <= self.left else None
         moved = together(cost, units)
@@ -146,12 +148,12 @@ class Pufferfish(Guarantee):
         }
 
 
-def _raised(eps: float, units: int) -> float:
+def _raised(eps: float, units: float) -> float:
     """1 + e^ε + … + e^(k-1)ε: by what δ grows when k units change one after the other."""
     return round_up(math.expm1(units * eps) / math.expm1(eps), 1e-11)
 
 
-def together(cost: Guarantee, units: int) -> Guarantee | None:
+def together(cost: Guarantee, units: float) -> Guarantee | None:
     """What a mechanism whose cost for one unit is known costs when `units` of them change at once; None: no such form.
 
     μ, ε and √ρ grow by the factor (Dong, Roth & Su 2022, Thm 2.14; Bun & Steinke 2016, Prop. 1.9), never by its root:
@@ -179,7 +181,7 @@ def together(cost: Guarantee, units: int) -> Guarantee | None:
     return None
 
 
-def _chained_delta(cost: Guarantee, units: int, epsilon: float) -> float:
+def _chained_delta(cost: Guarantee, units: float, epsilon: float) -> float:
     """Of any cost, one unit after the other: δ(ε) ≤ δ₁(ε/k)·(1 + e^(ε/k) + … + e^((k-1)ε/k))."""
     each = round_down(epsilon / units, 1e-14)
     return min(1.0, round_up(cost.delta(each) * _raised(each, units)))

@@ -20,6 +20,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
@@ -67,7 +68,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
             _check_alone(spec, facts, done, masks)
     if not passes:
         passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
-    return _assemble(spec, passes, masks)
+    return with_known(_assemble(spec, passes, masks), tables)
 
 
 def _check_owners(spec: Spec, people: frozenset[str]) -> None:

@@ -29,6 +29,7 @@ from sfumato.network.condition import Member, Present
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.functions import sql_number
+from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
@@ -99,6 +100,7 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
         for dataset in fed:
             key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
             _People(network, room, dataset, people, shared, key).fill(individuals, rows, parts)
+            check_number(spec, dataset.name, individuals[dataset.name].num_rows)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
         late = [node for node in network.shared if _after(network, node)]
