@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+    from sfumato.core.calendar import Dates, Times
     from sfumato.core.certificate import Certificate
     from sfumato.core.compose import compose
     from sfumato.core.dependence import Chains, Groups
@@ -46,6 +47,7 @@ __all__ = [
     "Categories",
     "Certificate",
     "Chains",
+    "Dates",
     "Exponential",
     "Gaussian",
     "GaussianDP",
@@ -63,6 +65,7 @@ __all__ = [
     "RenyiDP",
     "Schema",
     "Study",
+    "Times",
     "audit",
     "compose",
     "gaussian_mu",
@@ -82,6 +85,7 @@ _HOME = {
     "Categories": "core.domain",
     "Chains": "core.dependence",
     "Certificate": "core.certificate",
+    "Dates": "core.calendar",
     "Exponential": "mechanisms.exponential",
     "Gaussian": "mechanisms.gaussian",
     "GaussianDP": "core.guarantee",
@@ -99,6 +103,7 @@ _HOME = {
     "RenyiDP": "core.guarantee",
     "Schema": "core.schema",
     "Study": "study.builder",
+    "Times": "core.calendar",
     "audit": "evidence.audit",
     "compose": "core.compose",
     "gaussian_mu": "core.gaussian",

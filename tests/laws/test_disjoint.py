@@ -83,7 +83,7 @@ def moved(plan, asked, draws) -> float:
     return float(np.abs(apart).sum(1).max() if pure else np.linalg.norm(apart, axis=1).max())
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_nobody_moves_a_family_further_than_its_event_says(seed):
     text, asked = study(seed)
     plan = make_plan(text)
@@ -111,7 +111,7 @@ def _apart(draws) -> float:
     return math.hypot(*(cost.mu for cost in costs))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20, 40))
 def test_two_ways_find_the_same_sets(seed):
     network = network_of(study(seed)[0])
     nodes = {node.name: node for node in network.aggregates}

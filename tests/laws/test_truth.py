@@ -282,13 +282,13 @@ def intervals(seeds: range, most_people: int, repeats: int) -> pd.DataFrame:
     found = []
     for case, plan in planned(seeds, most_people, False):
         values = plan.network.evaluate(arrow_tables(case))  # type: ignore[union-attr]
-        levels = {(one.name, one.observer): one.level for one in requests_of(plan.network)}  # type: ignore[arg-type]
+        requests = {(one.name, one.observer): one for one in requests_of(plan.network)}  # type: ignore[arg-type]
         for repeat in range(repeats):
             drawn = Drawn(1000 * (case.seed * repeats + repeat))
             for one in plan.publications:
                 key = one.name, one.observer
                 view = View(plan, plan.network, values, drawn, one.observer)  # type: ignore[arg-type]
-                rows = view.published(one, levels[key]).values.to_pylist() if key in case.expected else []
+                rows = view.published(one, requests[key]).values.to_pylist() if key in case.expected else []
                 for row, number in zip(rows, case.expected.get(key, ()), strict=True):
                     if number.known and row["standard_error"] > 0:
                         act = case.seed * repeats + repeat

@@ -467,7 +467,8 @@ class _Study:
         numbers = []
         for share in shares:
             place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
-            known = len(rows) > 0 and (share != 0.5 or len(rows) % 2 == 1)
+            rank = round(share, 5) * len(rows)  # where it is nearly whole, both of its neighbours are quantiles
+            known = len(rows) > 0 and (abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1)
             value = float(rows[place]) if known else np.nan
             part = "" if len(shares) == 1 else f"{round(share, 5):g}"
             numbers.append(Number(name, part, value, 10 * one.span, "quantile", known))  # its range may be wider

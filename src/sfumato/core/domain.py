@@ -100,13 +100,29 @@ class Interval(Domain):
     """
 
     kind: ClassVar[str] = "interval"
+    #: Where no bounds are public numbers are still moved to ±2^31.
+    WIDEST: ClassVar[float] = 2.0**31
 
     low: float
     high: float
     null: float | None = field(default=None, kw_only=True)
     edges: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
+    #: The part of a budget that bounds are bought with, where none are public.
+    share: float | None = field(default=None, kw_only=True, repr=False)
+    calendar: str = field(default="", kw_only=True, repr=False)  # "date" or "time" (core/calendar.py)
+
+    @classmethod
+    def private(cls, share: float, *, null: float | None = None) -> Interval:
+        """For studies: no bounds are public, and whoever asks for a mean or a sum buys them with a part of its budget.
+
+        >>> Interval.private(0.1).share
+        0.1
+        """
+        return cls(-cls.WIDEST, cls.WIDEST, null=null, share=share)
 
     def __post_init__(self) -> None:
+        if self.share is not None and not 0 < checked_number(self.share, "Interval: share") < 1:
+            raise SchemaError(f"Interval.private: the share of a budget lies between 0 and 1, not {self.share!r}.")
         for end in ("low", "high"):
             object.__setattr__(self, end, checked_number(getattr(self, end), f"Interval: {end}"))
         if not self.low < self.high:

@@ -243,6 +243,11 @@ def _checked_columns(columns: Any) -> dict[str, Domain]:
             raise SchemaError(f"Schema: a column name must be a string, not {type(name).__name__}.")
         if not isinstance(domain, Domain):
             raise SchemaError(f"Schema: column {name!r} needs an Interval or Categories, not {type(domain).__name__}.")
+        if isinstance(domain, Interval) and domain.share is not None:
+            raise SchemaError(
+                f"Schema: column {name!r} has no public bounds, and only studies can buy them. Give Interval(low, "
+                "high) from general knowledge. Nothing was spent."
+            )
     return {checked_text(name, "Schema: column name"): domain for name, domain in columns.items()}
 
 

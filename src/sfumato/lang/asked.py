@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from sfumato.core.domain import Interval
 from sfumato.core.text import AnyText
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
@@ -68,6 +69,40 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
         if indicator(clause.head) in AGGREGATES:
             yield from _question(clause, spec.random_predicates, defined, known)
     yield from _texts(spec)
+    yield from _unbounded(spec)
+
+
+def _unbounded(spec: Spec) -> Iterator[Problem]:
+    """A variable whose bounds are bought may be asked for by mean/3 and sum/3, compared, and sorted by cut points."""
+    bought = {
+        indicator(one.atom_pattern)
+        for one in spec.ranges
+        if isinstance(one.domain, Interval) and one.domain.share is not None
+    }
+    told = {"random/1", "column/3", "range/2", "missing/2"}
+    for clause in spec.clauses if bought else ():
+        name, parts = indicator(clause.head), clause.head.arguments
+        if name in told:
+            continue
+        places = [part for place, part in enumerate(parts) if not (name in ("mean/3", "sum/3") and place > 0)]
+        if name in AGGREGATES:
+            usage = QUESTIONS[clause.head.functor].form.places(len(parts))
+            places = [part for place, part in zip(usage, parts, strict=True) if part in places and place != "goal"]
+        else:
+            places += [clause.body] if clause.body is not None else []
+        for term in (one for place in places for one in _without_edges(place) if indicator(one) in bought):
+            message = f"no bounds of {show(term)[:60]} are public, and {name} would need them"
+            way_out = "Ask mean(Atom, rv(P), Goal) or sum(Atom, rv(P), Goal), which buy bounds; or declare its range."
+            yield _problem(clause, term, "private-range", message, way_out)
+
+
+def _without_edges(term: Term) -> Iterator[Term]:
+    """Every part of a term but what is sorted by cut points of its own, which need no bounds."""
+    if _has_edges(term):
+        return
+    yield term
+    for part in term.items if isinstance(term, ListTerm) else term.arguments if isinstance(term, Compound) else ():
+        yield from _without_edges(part)
 
 
 def _texts(spec: Spec) -> Iterator[Problem]:

@@ -183,11 +183,23 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
+    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) in ("date/2", "time/2"):
+        ends = clause.head.arguments[1]
+        domain = Interval(*(_number(end, "an end of a range") for end in ends.arguments), calendar=ends.functor)
+    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) == "private/1":
+        domain = _private(clause.head.arguments[1].arguments[0])
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
+
+
+def _private(share: Term) -> Interval:
+    part = _number(share, "the share of a budget")
+    if not 0 < part < 1:
+        raise _Wrong("the share of a budget that bounds are bought with lies between 0 and 1", share)
+    return Interval.private(part)
 
 
 def _categories(listed: Term) -> Categories:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sfumato.errors import StudyError
 from sfumato.lang.check import check_grounded
+from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
 from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
@@ -72,6 +73,8 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         place = Position(Path(path).name if path else "text", 1, 1)
         found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
     clauses, complaints = written_out(_as_cpd(clause) for clause in clauses)
+    found += complaints
+    clauses, complaints = with_numbers(clauses)
     found += complaints
     every, (clauses, steps, complaints) = clauses, unfolded(clauses, at)
     found += complaints

@@ -179,6 +179,7 @@ WAYS: dict[str, dict[str, str]] = {
         **_NOISE,
     },
     "groups": {"named": "values that enough people have, with noisy counts"},
+    "bought": {"bounds": "bounds first, then what is clipped to them"},
     "sample": {},
     "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
     "synthetic": {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
+from sfumato.core.domain import Interval
 from sfumato.lang.fair import check_fairness
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
@@ -105,8 +106,15 @@ def _kind(spec: Spec, what: Term) -> str:
         return what.functor
     for clause in spec.clauses:
         if indicator(clause.head) in AGGREGATES and indicator(clause.head.arguments[0]) == indicator(what):
-            return QUESTIONS[clause.head.functor].form.ways
+            bought = any(indicator(part) in _without_bounds(spec) for part in clause.head.arguments[1:2])
+            return "bought" if bought else QUESTIONS[clause.head.functor].form.ways
     return "variable" if indicator(what) in _of_individuals(spec) else "aggregate"
+
+
+def _without_bounds(spec: Spec) -> set[str]:
+    """functor/arity of the variables whose bounds are bought."""
+    ranges = [one for one in spec.ranges if isinstance(one.domain, Interval) and one.domain.share is not None]
+    return {indicator(one.atom_pattern) for one in ranges}
 
 
 def _of_individuals(spec: Spec) -> set[str]:

@@ -33,6 +33,9 @@ __all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged"
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
+#: What days and times are read from; text is read as ISO 8601 writes them.
+_MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
+_MOMENTS |= {"VARCHAR", "NULL", TEXT}
 #: What a column of booleans holds as words, however a file of text writes them.
 _BOOLEANS = frozenset(("false", "true"))
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
@@ -93,12 +96,27 @@ def placed(node: Node, column: str, kind: str) -> str:
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
         return f"{raw}::VARCHAR"
-    _check_type(node, column, kind, _NUMBERS, "numbers")
-    number = _as_number(raw, kind)
+    number = _number_of(node, column, kind)
     inside = number
     if isinstance(node.domain, Interval):
         inside = f"least(greatest({number}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
     return f"(CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {inside} END)"
+
+
+def _number_of(node: Node, column: str, kind: str) -> str:
+    """SQL for the number a cell stands for: days since 1970-01-01, seconds since midnight, or itself."""
+    raw, unit = sql_name(column), node.domain.calendar if isinstance(node.domain, Interval) else ""
+    if not unit:
+        _check_type(node, column, kind, _NUMBERS, "numbers")
+        return _as_number(raw, kind)
+    _check_type(node, column, kind, _MOMENTS | ({"TIME"} if unit == "time" else {"DATE"}), f"{unit}s")
+    if plain_type(kind) in (TEXT, "VARCHAR", "NULL"):
+        read = ("TIMESTAMP", "DATE") if unit == "date" else ("TIME", "TIMESTAMP")
+        moment = f"coalesce({', '.join(f'epoch(TRY_CAST({raw}::VARCHAR AS {one}))' for one in read)})"
+    else:
+        moment = f"epoch({raw})"
+    # An infinite date has no epoch and is an absent cell.
+    return f"floor({moment} / 86400.0)" if unit == "date" else f"({moment} - 86400.0 * floor({moment} / 86400.0))"
 
 
 def _as_number(raw: str, kind: str) -> str:

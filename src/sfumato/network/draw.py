@@ -195,6 +195,8 @@ def _range(node: Node) -> str:
     if node.levels:
         return "{" + ", ".join(map(str, node.levels)) + "}"
     match node.domain:
+        case Interval(share=float()):
+            return "bounds are bought"
         case Interval(low=low, high=high):
             ends = f"{low:.4g}", f"{high:.4g}"
             return f"{{{ends[0]}}}" if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"

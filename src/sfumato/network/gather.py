@@ -28,6 +28,8 @@ from sfumato.network.network import Group, Node
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
 from sfumato.questions.axis import Axis
+from sfumato.questions.bought import Bought, power_axis
+from sfumato.questions.question import Question
 
 __all__ = ["aggregate_bounds", "aggregates_of"]
 
@@ -85,20 +87,38 @@ def _aggregate(
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
     rows, table = _rows(names, condition, nodes, entry)
     everywhere = all(group.node(name) is not None for name in names for group in own)
-    question = entry.question(
+    kind, own_axes, further = _kind(entry, values, nodes)
+    question = kind(
         values=values,
         ranges=tuple((bounds[name].low, bounds[name].high) for name in values),
-        axes=tuple(_axis(entry, one, given.get("edges"), nodes, bounds) for one in sorted_by),
+        axes=(*own_axes, *(_axis(entry, one, given.get("edges"), nodes, bounds) for one in sorted_by)),
         rows=rows,
         everybody=condition.trivial and everywhere and table is None,
         relation=dataset.adjacency.relation,
         expected=expected,
+        calendar=_calendar_of(nodes[values[0]].domain) if kind.locates and values else "",
         **_further(entry, given),
+        **further,
     )
     unbounded = next((bounds[name].reason for name in values if not bounds[name].bounded), None)
     return AggregateNode(
         show(entry.atom), entry.atom, dataset.name, question, condition, table, unbounded or "", entry.position
     )
+
+
+def _kind(
+    entry: AggregateDeclaration, values: Sequence[str], nodes: Mapping[str, Node]
+) -> tuple[type[Question], tuple[Axis, ...], dict[str, Any]]:
+    """The question as it is written, or the one that buys bounds first where its variable has none."""
+    domains = [nodes[name].domain for name in values]
+    share = next((one.share for one in domains if isinstance(one, Interval) and one.share is not None), None)
+    if share is None:
+        return entry.question, (), {}
+    return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
+
+
+def _calendar_of(domain: Domain | AnyText | None) -> str:
+    return domain.calendar if isinstance(domain, Interval) else ""
 
 
 def _further(entry: AggregateDeclaration, given: Mapping[str, Term]) -> dict[str, Any]:
@@ -149,7 +169,7 @@ def _axis(
         kind = entry.functor
         raise refusal(entry.position, f"The {kind} of {name} has no bins.", f"{way_out}, or use a column.")
     cuts = _numbers(own, entry, f"The cut points of a {entry.functor}")
-    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high)
+    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high, _calendar_of(node.domain))
 
 
 def trimmed(cuts: Sequence[float], bounds: Bounds) -> tuple[float, ...]:

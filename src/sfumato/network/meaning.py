@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.network.aggregate import AggregateNode
@@ -144,10 +145,13 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
 
     words = []
     for cell in _cells(network, node):
-        if isinstance(cell.domain, Interval):
+        if isinstance(cell.domain, Interval) and cell.domain.share is not None:
+            words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
+        elif isinstance(cell.domain, Interval):
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
-            words.append(f"{cell.name} from {cell.domain.low:g} to {cell.domain.high:g}{order}")
+            low, high = (shown(end, cell.domain.calendar) for end in (cell.domain.low, cell.domain.high))
+            words.append(f"{cell.name} from {low} to {high}{order}")
         elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
             words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
     if not words:

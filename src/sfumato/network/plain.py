@@ -187,7 +187,20 @@ def _shown(cell: str, kind: pa.DataType) -> str:
         return f"coalesce(TRY(decode({cell})), '{NO_TEXT}' || hex({cell}))"
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _moment(cell, kind)
+    if pa.types.is_time(kind):
+        return _time_of_day(cell, kind)
     return f"{cell}::VARCHAR" if pa.types.is_temporal(kind) else cell
+
+
+def _time_of_day(cell: str, kind: pa.DataType) -> str:
+    """A time of day as ISO text; a number that is none behind a sign."""
+    moment = (
+        f"make_timestamp({cell} // 1000)"
+        if kind.unit == "ns"
+        else f"make_timestamp({cell} * {_MICROSECONDS[kind.unit]})"
+    )
+    most = 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit] - 1
+    return f"(CASE WHEN {cell} BETWEEN 0 AND {most} THEN {moment}::TIME::VARCHAR ELSE '@' || {cell} END)"
 
 
 def _moment(cell: str, kind: pa.DataType) -> str:

@@ -41,7 +41,7 @@ def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], col
     """The sums of all questions over one table, one pass for each set of axes, or for many tables of counts."""
     asked: dict[tuple[Axis, ...], list[tuple[AggregateNode, int]]] = {}
     found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
-    for node in (node for node in nodes if not node.question.only_drawn):
+    for node in (node for node in nodes if not node.question.of_texts):
         entries = node.question.entries()
         if len(entries) > 1 and all(_counts(entry) for entry in entries):
             found |= _tables(room, table, node, columns)
@@ -50,7 +50,7 @@ def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], col
             asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
     for axes, entries in asked.items():
         found |= _grouped(room, table, axes, entries, columns)
-    return [_texts(room, table, node, columns) if node.question.only_drawn else _sums(node, found) for node in nodes]
+    return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
 
 
 def _texts(room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]) -> Sums:
@@ -80,30 +80,66 @@ def _grouped(
     asked: Sequence[tuple[AggregateNode, int]],
     columns: Mapping[str, str],
 ) -> dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]:
-    """One query: every entry over these axes, and how many rows there are of it, in every cell."""
-    chosen, size = [], int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    """One query: every entry over these axes, and how many rows there are of it, in every cell; alike ones once."""
+    added: dict[str, int] = {}
+    wanted: list[tuple[int, int]] = []
     for node, place in asked:
-        counted = f"FILTER (WHERE {node.condition.to_sql(columns)})"
-        entry = node.question.entries()[place]
-        chosen += [f"{_added(node, entry, columns)} {counted}", f"count(*) {counted}"]
-    cell = "0" if not axes else "cell"
-    placed = table.append_column("cell", _cells(table, axes, columns)) if axes else table
+        counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(columns)})"
+        texts = (f"{_added(node, node.question.entries()[place], columns)}{counted}", f"count(*){counted}")
+        wanted.append(tuple(added.setdefault(text, len(added)) for text in texts))  # type: ignore[arg-type]
+    keys, placed = _keys(table, axes, columns)
     room.connection.register("evaluated", placed)
     try:
-        where = f"WHERE cell <> {_NOWHERE} GROUP BY cell" if axes else ""
-        rows = room.run(f"SELECT {', '.join([cell, *chosen])} FROM evaluated {where}")
+        grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+        rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM evaluated{grouping}")
     finally:
         room.connection.unregister("evaluated")
+    cells = _cells(rows, len(added), table, axes, columns)
+    size = int(np.prod([axis.size for axis in axes], dtype=np.int64))
     found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
-    for column, (node, place) in enumerate(asked):
+    for (node, place), (sums, counts) in zip(asked, wanted, strict=True):
         grid = node.question.entries()[place].grid
-        units, counts = np.zeros(size, dtype=float if grid is None else object), np.zeros(size, dtype=object)
-        for row in rows:
-            unit = row[1 + 2 * column]
-            units[row[0]] = float(unit or 0.0) if grid is None else int(unit or 0)
-            counts[row[0]] = int(row[2 + 2 * column])
-        found[node.name, place] = units, counts
+        units, numbers = np.zeros(size, dtype=float if grid is None else object), np.zeros(size, dtype=object)
+        for cell, row in zip(cells, rows, strict=True):
+            if cell != _NOWHERE:
+                units[cell] = float(row[sums] or 0.0) if grid is None else int(row[sums] or 0)
+                numbers[cell] = int(row[counts])
+        found[node.name, place] = units, numbers
     return found
+
+
+def _keys(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) -> tuple[list[str], pa.Table]:
+    """What rows are grouped by: the values themselves where they are listed, otherwise the place among cut points."""
+    keys, placed = [], table
+    for number, axis in enumerate(axes):
+        if axis.levels:
+            keys.append(sql_name(columns[axis.variable]))
+        else:
+            keys.append(f"place{number}")
+            placed = placed.append_column(keys[-1], pa.array(_places(table, axis, columns)))
+    return keys, placed
+
+
+def _cells(
+    rows: Sequence[tuple[Any, ...]], first: int, table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]
+) -> list[int]:
+    """The cell of each group, the last axis running fastest; the groups' keys begin at the place `first`."""
+    known = [_levels(table[columns[axis.variable]], axis) if axis.levels else None for axis in axes]
+    found = []
+    for row in rows:
+        cell = 0
+        for axis, places, key in zip(axes, known, row[first:], strict=True):
+            place = key if places is None else places.get(key, _NOWHERE)
+            cell = _NOWHERE if _NOWHERE in (cell, place) else cell * axis.size + place
+        found.append(cell)
+    return found
+
+
+def _levels(column: pa.ChunkedArray, axis: Axis) -> dict[Any, int]:
+    """The place of each level, as the column's own type writes it."""
+    levels = pa.array(axis.levels)
+    levels = levels if column.type == pa.null() else levels.cast(column.type)
+    return {level: place for place, level in enumerate(levels.to_pylist())}
 
 
 def _tables(
@@ -137,18 +173,6 @@ def _tables(
 def _counts(entry: Entry) -> bool:
     """Whether an entry is how many rows there are in each of its cells."""
     return bool(entry.axes) and not entry.factors and entry.grid is not None and entry.grid.step == 1.0
-
-
-def _cells(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) -> pa.Array:
-    """The place of each row's cell, the last axis running fastest; values are looked up once for each axis."""
-    place, nowhere = np.zeros(table.num_rows, dtype=np.int64), np.zeros(table.num_rows, dtype=bool)
-    for axis in axes:
-        own = _places(table, axis, columns)
-        nowhere |= own < 0
-        place *= axis.size
-        place += own
-    place[nowhere] = _NOWHERE
-    return pa.array(place)
 
 
 def _places(table: pa.Table, axis: Axis, columns: Mapping[str, str]) -> NDArray[np.int64]:

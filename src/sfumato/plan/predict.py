@@ -123,8 +123,9 @@ class Predicting:
         rows = max((settling.aggregates[one].question.rows for one in unknown), default=1)
         many, few = (self._width_if(name, number, unknown) for number in (rows * size, tenth))
         if rows > 1:
+            taken = max(settling.count_of(one) for one in unknown)
             return (
-                f"For {size / 2:,.6g} contributions; ±{many:.4g} if all {size:,.6g} individuals have {rows} rows that "
+                f"For {taken:,.6g} contributions; ±{many:.4g} if all {size:,.6g} individuals have {rows} rows that "
                 f"qualify, ±{few:.4g} if {tenth:,.6g} rows do."
             )
         if unknown:

@@ -140,8 +140,8 @@ def _drawn_itself(request: Request, network: Network, requests: Sequence[Request
 def _only_drawn(request: Request, network: Network) -> Request:
     if network.spec.centres:
         raise PlanError(
-            f"{request.position}{request.name}: which groups occur cannot be found out over several institutions: each "
-            "would have to show its names to the others. Nothing was planned and nothing was spent."
+            f"{request.position}{request.name}: groups and bounds cannot be found out over several institutions: each "
+            "would have to show what it has to the others. Nothing was planned and nothing was spent."
         )
     return replace(request, level="other")
 
@@ -151,8 +151,9 @@ def _asked(request: Request, network: Network) -> Question | None:
     found = {node.name: node.question for node in network.aggregates if node.name in request.nodes}
     if len(request.nodes) > 1 and any(question.only_drawn for question in found.values()):
         raise PlanError(
-            f"{request.position}{request.name} shows several lists of groups under one name. Give each its own name "
-            "and clause. Nothing was planned and nothing was spent."
+            f"{request.position}{request.name} shows several questions under one name, of which each finds out more "
+            "than a number (groups, bounds). Give each its own name and clause. Nothing was planned and nothing was "
+            "spent."
         )
     return found.get(request.nodes[0]) if request.of_sums and len(request.nodes) == 1 else None
 

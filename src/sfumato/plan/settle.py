@@ -202,8 +202,16 @@ class Settling:
 
     def count_of(self, name: str) -> float:
         """How many contributions an aggregate is expected to have: given, or assumed; for predictions only."""
+        return self.sizes[name] if name in self.sizes else self.size * self.assumed_share(name)
+
+    def assumed_share(self, name: str) -> float:
+        """Contributions a person is taken to make: 1, or √N of at most N rows; half of that under a condition.
+
+        √N is a factor of √N from both ends, one row each and N rows each.
+        """
         node = self.aggregates[name]
-        return self.sizes.get(name, self.size if node.question.everybody else self.size / 2)
+        rows = math.sqrt(node.question.rows)
+        return rows if node.question.everybody or (node.row_table and node.condition.trivial) else rows / 2
 
     def unit_of(self, name: str) -> float:
         """The scale on which errors of a node are compared with those of others: the width of what it can be.

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from sfumato.core.calendar import shown
+
 __all__ = ["Axis", "Level"]
 
 Level = str | int | float | bool
@@ -32,6 +34,8 @@ class Axis:
     cuts: tuple[float, ...] = ()
     low: float = 0.0
     high: float = 0.0
+    #: Where its numbers stand for days or times of day (core/calendar.py).
+    calendar: str = ""
 
     @property
     def size(self) -> int:
@@ -42,7 +46,11 @@ class Axis:
         """What each cell is called in a column of its own."""
         if self.levels:
             return tuple(map(str, self.levels))
-        ends = ["", *(repr(float(cut)).removesuffix(".0") for cut in self.cuts), ""]  # two cuts are never one text
+        ends = [
+            "",
+            *(shown(cut, self.calendar) if self.calendar else repr(float(cut)).removesuffix(".0") for cut in self.cuts),
+            "",
+        ]
         return tuple(f"[{low}, {high})" for low, high in pairwise(ends))
 
     def label(self, cell: int) -> str:
@@ -60,7 +68,7 @@ class Axis:
         """The values themselves, or the classes from the low end of the range to its high end."""
         if self.levels:
             return self.levels
-        ends = [f"{end:g}" for end in (self.low, *self.cuts, self.high)]
+        ends = [shown(end, self.calendar) for end in (self.low, *self.cuts, self.high)]
         *parts, last = pairwise(ends)
         return (*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]")
 
@@ -71,8 +79,16 @@ class Axis:
             "cuts": list(self.cuts),
             "low": self.low,
             "high": self.high,
+            **({"calendar": self.calendar} if self.calendar else {}),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Axis:
-        return cls(record["variable"], tuple(record["levels"]), tuple(record["cuts"]), record["low"], record["high"])
+        return cls(
+            record["variable"],
+            tuple(record["levels"]),
+            tuple(record["cuts"]),
+            record["low"],
+            record["high"],
+            record.get("calendar", ""),
+        )

@@ -40,6 +40,7 @@ class Groups(Question):
     )
     of_expectations: ClassVar[bool] = False
     only_drawn: ClassVar[bool] = True
+    of_texts: ClassVar[bool] = True
 
     @property
     def is_number(self) -> bool:

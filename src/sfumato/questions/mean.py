@@ -38,6 +38,7 @@ class Mean(Question):
         "the mean of a variable",
         "mean",
     )
+    locates: ClassVar[bool] = True
 
     #: Whether it is one of several groups that a study writes as conditions of their own (network/apart.py).
     apart: bool = False

@@ -57,6 +57,8 @@ class Question(ABC):
     everybody: bool = False
     relation: Relation = "replace-one"
     expected: bool = False
+    #: Where its value stands for a day or a time of day (core/calendar.py).
+    calendar: str = ""
 
     form: ClassVar[Form]
     #: The note in docs/proofs/ that proves its moves.
@@ -65,6 +67,10 @@ class Question(ABC):
     of_expectations: ClassVar[bool] = True
     #: Whether its answer must be drawn itself: noise on its sums would not be enough.
     only_drawn: ClassVar[bool] = False
+    #: Whether its cells are the texts that occur, of which no list is public.
+    of_texts: ClassVar[bool] = False
+    #: Whether it asks for a place among the values: of days it is a day.
+    locates: ClassVar[bool] = False
 
     # ── public facts ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Categories, Interval
+from sfumato.core.calendar import shown
 from sfumato.core.text import AnyText
 from sfumato.lang.spec import Column, Spec
 from sfumato.lang.term import Compound, Number, Term, Text, Variable, indicator, match
@@ -96,7 +97,9 @@ def _cells(spec: Spec, column: Column, rows: int) -> Any:
     if isinstance(domain, Categories):
         return [domain.values[int(place)] for place in uniform * len(domain.values)]
     low, high = (domain.low, domain.high) if isinstance(domain, Interval) else (0.0, 1.0)
-    return low + (high - low) * uniform
+    numbers = low + (high - low) * uniform
+    unit = domain.calendar if isinstance(domain, Interval) else ""
+    return [shown(number, unit) for number in numbers.tolist()] if unit else numbers
 
 
 def _covers(pattern: Term, atom: Compound) -> bool:

@@ -22,6 +22,7 @@ from sfumato.errors import InputError, UnprovedError
 from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
+from sfumato.questions.bought import Bought
 from sfumato.questions.quantile import Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
@@ -31,6 +32,8 @@ __all__ = ["STRATEGIES", "Columns", "columns_for", "perform", "strategies_of"]
 if TYPE_CHECKING:
     STRATEGIES: tuple[Publisher, ...]
 
+#: Whole numbers beyond 64 bits.
+_WIDE = pa.decimal128(38, 0)
 #: Where the strategies for each kind live; they are imported when one is planned or carried out.
 _HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
@@ -41,6 +44,7 @@ _HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "channel": ("publish_channel", ("TailoredChannel",)),
     "quantile": ("publish_quantiles", ("JointPlaces", "CumulativeCounts")),
     "groups": ("publish_groups", ("NamedGroups",)),
+    "bought": ("publish_bought", ("BoughtBounds",)),
 }
 
 
@@ -100,6 +104,9 @@ def _counted(act: Act, values: Values) -> Columns:
     if isinstance(question, Quantiles):
         (counts,) = question.counts(sums)
         return Columns(act, pa.table({"count": counts}), ())
+    if isinstance(question, Bought):
+        units, counts = ([int(one) for one in sums.units[place]] for place in (0, 1))
+        return Columns(act, pa.table({"sum": pa.array(units, _WIDE), "count": pa.array(counts, pa.int64())}), ())
     sizes = pa.array([int(count) for count in sums.units[0]], pa.int64())
     return Columns(act, pa.table({"text": pa.array(list(sums.texts), pa.string()), "count": sizes}), ())
 

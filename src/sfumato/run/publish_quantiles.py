@@ -139,5 +139,5 @@ def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> G
 def _performed(act: Act, figures: Sequence[Figure], events: Sequence[Event]) -> Performed:
     (node,) = act.parameters["columns"]
     question = _question(act)
-    published = tidy_table(tidy_rows(node, question.parts(), question.labels(), figures))
+    published = tidy_table(tidy_rows(node, question.parts(), question.labels(), figures, question.calendar))
     return Performed(published, {}, tuple(events), tuple(dict.fromkeys(("quantiles", *(e.proof_id() for e in events)))))

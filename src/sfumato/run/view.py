@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.calendar import told
 from sfumato.errors import InputError, PlanError
 from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode, tables_together
@@ -45,13 +46,14 @@ _ANYTHING = Bounds.unbounded("a published sum")
 
 
 def tidy_rows(
-    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure]
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure], unit: str = ""
 ) -> list[dict[str, Any]]:
-    """One line a published number of a node."""
+    """One line a published number of a node; where it stands for a day or a time of day, these beside it."""
     found = []
     for part, label, figure in zip(parts, labels, figures, strict=True):
         numbers = (figure.value, figure.standard_error, figure.low, figure.high)
-        found.append({"node": name, "part": part, **label, **dict(zip(COLUMNS[2:], numbers, strict=True))})
+        days = told(figure.value, figure.low, figure.high, unit)
+        found.append({"node": name, "part": part, **label, **days, **dict(zip(COLUMNS[2:], numbers, strict=True))})
     return found
 
 
@@ -151,7 +153,7 @@ class View:
                 figures = nonnegative_figures(figures, node.question.tables())
             parts = node.question.parts() if node is not None else ("",)
             labels = node.question.labels() if node is not None else ({},)
-            rows += tidy_rows(name, parts, labels, figures)
+            rows += tidy_rows(name, parts, labels, figures, node.question.calendar if node is not None else "")
         return tidy_table(rows)
 
     def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, final
 
+from sfumato.core.calendar import number_of_day, number_of_time
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -221,10 +222,20 @@ def _edges(column: Declared, given: Any) -> str:
             raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
         low, step = column.domain.low, column.domain.width / _BINS
         given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
-    edges = [float(edge) for edge in given]
+    edges = [_edge(column, edge) for edge in given]
     if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least two rising numbers")
     return _numbers(edges, "")
+
+
+def _edge(column: Declared, edge: Any) -> float:
+    unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
+    if unit and not isinstance(edge, int | float):
+        number = number_of_day(edge) if unit == "date" else number_of_time(edge)
+        if number is None:
+            raise InputError(f"{edge!r} is no {unit}: the edges of {column.name} are {unit}s")
+        return number
+    return float(edge)
 
 
 def _numbers(given: Any, why: str) -> str:

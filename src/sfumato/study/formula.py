@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sfumato.core.calendar import number_of_day, number_of_time
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -151,7 +152,16 @@ class _Reading:
         column = self._column(left) if isinstance(left, ast.Name) else None
         if column is not None and isinstance(column.domain, Categories):
             return Compound(operator, (column.variable, self._level(column, column.domain, operator, right)))
+        unit = column.domain.calendar if column is not None and isinstance(column.domain, Interval) else ""
+        if unit and isinstance(right, ast.Constant) and isinstance(right.value, str):
+            return Compound(operator, (self._number(left), self._moment(right, unit)))
         return Compound(operator, (self._number(left), self._number(right)))
+
+    def _moment(self, node: ast.Constant, unit: str) -> Term:
+        number = number_of_day(node.value) if unit == "date" else number_of_time(node.value)
+        if number is None:
+            raise self._no(node, f"is no {unit}; write '2020-01-31' or '08:30'")
+        return Number(int(number))
 
     def _level(self, column: Declared, domain: Categories, operator: str, node: ast.expr) -> Term:
         if operator not in ("=", "\\=") and domain.scalar != "int":

@@ -7,7 +7,7 @@ Not here: drawing and charging (run/study.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +73,10 @@ class StudyRelease(Shown):
             place = seen[row["node"]] = seen.get(row["node"], -1) + 1
             known = keys.get(row["node"])
             if row["node"] in drawn:  # what it is about was found in the data
-                key = {named.get(name, name): row[name] for name in about}
+                key: Mapping[str, Any] = {str(named.get(name, name)): row[name] for name in about}
             else:
                 key = known[place] if known is not None else {"node": row["node"]}
-            rows.append((key, {name: row[name] for name in _NUMBERS}))
+            rows.append((key, {name: row[name] for name in (*_moments(about), *_NUMBERS)}))
         return table_of(rows)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -127,3 +127,10 @@ class StudyRelease(Shown):
         return "\n\n".join(parts)
 
     __repr__ = __str__
+
+
+def _moments(columns: Sequence[str]) -> list[str]:
+    """The columns that tell a number as a day or a time of day."""
+    return [
+        name for name in columns if name.split("_")[0] in ("date", "time") and f"{name.split('_')[0]}_low" in columns
+    ]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+from sfumato.core.calendar import Dates, number_of_day, shown
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -192,11 +192,8 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         domain = given
     elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
         domain = Interval(*given)
-    elif isinstance(given, tuple) and len(given) == 2 and all(_is_date(end) for end in given):
-        raise InputError(
-            f"{name}: two dates are no range here, and as two categories they would hold no other day. Give the column "
-            "as a number, such as days since a day, and its range (low, high); two categories are written as a list"
-        )
+    elif isinstance(given, tuple) and len(given) == 2 and all(number_of_day(end) is not None for end in given):
+        domain = Dates(*given)
     elif isinstance(given, list | tuple):
         domain = Categories(tuple(given))
     else:
@@ -206,21 +203,17 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     return domain
 
 
-def _is_date(given: Any) -> bool:
-    """A date, or text that says one."""
-    if isinstance(given, date):
-        return True
-    try:
-        return isinstance(given, str) and datetime.fromisoformat(given) is not None
-    except ValueError:
-        return False
+def moment_text(number: float, unit: str) -> str:
+    """A day or a time of day as a study writes it."""
+    parts = shown(number, unit).split("-" if unit == "date" else ":")
+    return f"{unit}({', '.join(str(int(part)) for part in parts)})"
 
 
 def unsaid_place(column: Declared) -> str | None:
     """Where a cell goes that is absent (or not listed) although nobody said what then; None where it is said."""
     match column.domain:
         case Interval(null=None) as domain:
-            return f"{domain.middle:g}"
+            return shown(domain.middle, domain.calendar)
         case Categories(null=None, unknown=None, values=values):
             return repr(values[0])
     return None
@@ -232,6 +225,13 @@ def column_lines(source: str, who: str, column: Declared, missing: str | None, m
     stands: Scalar | float | None = None
     if isinstance(domain, AnyText):
         bounds = "text"
+    elif isinstance(domain, Interval) and domain.share is not None:
+        bounds, stands = f"private({number_text(domain.share)})", domain.null
+    elif isinstance(domain, Interval) and domain.calendar:
+        bounds, stands = (
+            f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}",
+            domain.null,
+        )
     elif isinstance(domain, Interval):
         bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
         stands = domain.null

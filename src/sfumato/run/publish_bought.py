@@ -1,0 +1,145 @@
+"""The strategy for means and sums of variables without a public range: bounds first, then what is clipped to them.
+
+In:   how many rows there are of each power of two, and their sums; an (ε, δ) or an ε.
+Out:  one line: the bounds, the number between them with its interval.
+Not here: which bounds follow from noisy counts (questions/bought.py), noise (mechanisms/).
+Proof: docs/proofs/private_ranges.md
+
+Both draws are fixed beforehand: the second is on numbers divided by what one individual can move them by, whatever the
+bounds are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any, ClassVar, final
+
+import pyarrow as pa
+
+from sfumato.core import Adjacency, GaussianDP, Guarantee, PureDP
+from sfumato.core.domain import Interval
+from sfumato.mechanisms import Gaussian, Laplace
+from sfumato.mechanisms.gaussian import largest_mu
+from sfumato.plan.act import Act
+from sfumato.plan.plan import Seen
+from sfumato.plan.settle import ARITHMETIC
+from sfumato.plan.strategy import Prediction
+from sfumato.plan.wanted import Wanted
+from sfumato.questions.bought import Bought
+from sfumato.questions.intervals import NoiseLaw
+from sfumato.questions.registry import question_from_dict
+from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.view import tidy_rows, tidy_table
+
+__all__ = ["BoughtBounds"]
+
+#: The chance that a power of which there is nobody reaches the threshold. Were it 0.05, the few ranges that are far too
+#: wide would make most of the error.
+_WRONG = 1e-4
+_BELOW = 1 - 1e-12
+
+
+@final
+class BoughtBounds(Publisher):
+    """Noisy counts of powers, then a clipped mean or sum."""
+
+    name: ClassVar[str] = "bounds"
+    kind: ClassVar[str] = "bought"
+
+    def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
+        return None
+
+    def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
+        question = _question(wanted.question)
+        counts, numbers = _noises(question, guarantee, wanted.request.adjacency)
+        pure = isinstance(numbers, Laplace)
+        rows = size if question.everybody else size * question.rows / 2
+        law = _law(numbers).times(_moved(question, -0.5, 0.5, pure))
+        pairs = question.predicted(law, rows, pure)
+        least = _threshold(question, counts)
+        note = (
+            f"In units of the width of the bounds, which are bought with {question.share:g} of the budget and not "
+            f"known before: powers of two that about {least:,.3g} rows or more have. For {rows:,.6g} rows."
+        )
+        error = question.error(law.variance, rows, pure)
+        seen = Seen(wanted.columns[0], error, pairs[0][1], 1, note, pairs, (), "drawn")
+        return Prediction(error / question.scale(rows, size) ** 2, (seen,), 0.1 + size * 1e-7)
+
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        noises = _noises(_question(wanted.question), guarantee, wanted.request.adjacency)
+        return self.act(self, wanted, guarantee, {}, tuple(noise.event() for noise in noises))
+
+    def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
+        question = _question(question_from_dict(act.parameters["question"]))
+        assert act.guarantee.adjacency is not None
+        seeds = (None, None) if random_state is None else (random_state, random_state + 1)
+        counts, numbers = (
+            dataclasses.replace(noise, random_state=seed)
+            for noise, seed in zip(_noises(question, act.guarantee, act.guarantee.adjacency), seeds, strict=True)
+        )
+        pure = isinstance(numbers, Laplace)
+        found = question.bounds_of(counts(table["count"].to_numpy()), _threshold(question, counts))
+        low, high = found or (-Interval.WIDEST, Interval.WIDEST)
+        units, rows = ([int(one) for one in table[name].to_pylist()] for name in ("sum", "count"))
+        total, count = question.clipped(low, high, units, rows)
+        asked, moved = question.between(low, high), _moved(question, low, high, pure)
+        noisy = numbers(question.encoded(asked, total, count, pure) / moved) * moved
+        # The number of rows is used exactly only where everybody knows it.
+        known = float(count) if question.has_public_count else None
+        figures = asked.figures(noisy, _law(numbers).times(moved), known, pure)
+        told = f"[{low:g}, {high:g}]"
+        part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
+        labels = [{"clipped_from": f"{low:g}", "clipped_to": f"{high:g}"}]
+        (node,) = act.parameters["columns"]
+        note = f"{node} is the {question.kind} of what is {part.removeprefix('no bounds were found, ')}, bounds that "
+        note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
+        note += "" if found else " No power of two had enough rows: more rows, or a larger share, would find bounds."
+        events = (counts.event(), numbers.event())
+        proofs = tuple(dict.fromkeys((question.proof, *(event.proof_id() for event in events))))
+        return Performed(tidy_table(tidy_rows(node, [part], labels, figures)), {}, events, proofs, (note,))
+
+
+def _question(question: Any) -> Bought:
+    assert isinstance(question, Bought)
+    return question
+
+
+def _noises(
+    question: Bought, guarantee: Guarantee, adjacency: Adjacency
+) -> tuple[Gaussian, Gaussian] | tuple[Laplace, Laplace]:
+    """On the counts of powers, and on the clipped numbers over what one individual moves them by."""
+    moves, size = question.counted_moves, question.cells
+    width = question.between(0.0, 1.0)
+    if point_of(guarantee)[1] > 0:
+        square = largest_mu(guarantee) ** 2 * _BELOW
+        bought, rest = (GaussianDP(math.sqrt(part * square)) for part in (question.share, 1 - question.share))
+        return (
+            Gaussian.for_guarantee(bought, float(moves.l2), adjacency, dimension=size),
+            Gaussian.for_guarantee(rest, ARITHMETIC, adjacency, dimension=width.drawn_size(False)),
+        )
+    epsilon = point_of(guarantee)[0] * _BELOW
+    return (
+        Laplace.for_guarantee(PureDP(question.share * epsilon), float(moves.l1), adjacency, dimension=size),
+        Laplace.for_guarantee(
+            PureDP((1 - question.share) * epsilon), ARITHMETIC, adjacency, dimension=width.drawn_size(True)
+        ),
+    )
+
+
+def _moved(question: Bought, low: float, high: float, pure: bool) -> float:
+    moves = question.between(low, high).moves()
+    return float(moves.l1 if pure else moves.l2)
+
+
+def _law(noise: Gaussian | Laplace) -> NoiseLaw:
+    return NoiseLaw(laplace=(noise.scale,)) if isinstance(noise, Laplace) else NoiseLaw(noise.error())
+
+
+def _threshold(question: Bought, noise: Gaussian | Laplace) -> float:
+    """What none of the empty powers reaches, but with a small chance."""
+    if isinstance(noise, Laplace):
+        return noise.scale * math.log(question.cells / (2 * _WRONG))
+    return noise.scale * -NormalDist().inv_cdf(_WRONG / question.cells)
