@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.learn import EquilibriumClassifier, KernelMeanClassifier, PrivateLogisticRegression, PrivateSVC
-from sfumato.learn.calibration import Budget, plan_training
+from sfumato.learn.calibration import TrainingBudget, plan_training
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.newton import Objective, minimise_together
 from sfumato.learn.passes import ArrayPasses
@@ -56,7 +56,7 @@ def solver(X: Any, y: Any) -> Any:
 
     rows, columns = X.shape
     loss = LogisticLoss()
-    plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, rows, columns + 1), loss, "objective")
+    plan = plan_training(TrainingBudget(1.0, 1e-6, REPLACE_ONE, rows, columns + 1), loss, "objective")
     assert plan.tilt is not None
     tilt = plan.tilt(np.zeros(columns + 1)) / rows
     passes = ArrayPasses(X, y.to(X.dtype))

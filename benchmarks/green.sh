@@ -7,6 +7,10 @@
 # Lines: idle, busy, onecore, haswell, skylakex, zen, nosimd, dask, check, import, ratios.
 # `idle` clones this repository's HEAD into a temporary folder and installs it there; the other lines of tests use the
 # same clone. A line is `ok` or `MISS`, what was measured, and the bar; the exit code is 1 if one was missed.
+#
+#   GREEN_WORKERS=8      processes for the lines of tests; the bar of `idle` is for two
+#   GREEN_TIMES=5        how often the line `dask` runs its tests
+#   GREEN_PYTHON=...     a Python that has everything installed: the clone is run with it in place of its own
 set -u
 unset PYTHONDONTWRITEBYTECODE  # set in some containers; an installed package has its bytecode
 cd "$(dirname "$0")/.."
@@ -16,6 +20,8 @@ lines=("$@")
 folder=$(mktemp -d)
 loops=()
 missed=0
+workers=${GREEN_WORKERS:-2}
+times=${GREEN_TIMES:-20}
 
 rest() {  # end the busy loops that were started here
   for pid in ${loops[@]+"${loops[@]}"}; do kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
@@ -33,6 +39,13 @@ atmost() { awk -v a="$1" -v b="$2" 'BEGIN { print (a <= b) ? "yes" : "no" }'; }
 clone() {  # a fresh clone with an environment of its own, made once
   [ -d "$folder/clone" ] && return
   git clone --quiet "$here" "$folder/clone"
+  python="$folder/clone/.venv/bin/python"
+  if [ -n "${GREEN_PYTHON:-}" ]; then
+    python=$GREEN_PYTHON
+    export PYTHONPATH="$folder/clone/src${PYTHONPATH:+:$PYTHONPATH}"
+    "$python" -m compileall -q "$folder/clone/src"
+    return
+  fi
   (cd "$folder/clone" && make .venv/.installed) >"$folder/install.log" 2>&1 || tail -5 "$folder/install.log"
 }
 
@@ -41,7 +54,7 @@ suite() {  # suite NAME BAR SECONDS [COMMAND PREFIX …]: `make test` in the clo
   shift 3
   clone
   start=$(date +%s)
-  (cd "$folder/clone" && "$@" .venv/bin/python -m pytest -n 2 --dist loadgroup -q --durations=1 --durations-min=0.01) >"$log" 2>&1
+  (cd "$folder/clone" && "$@" "$python" -m pytest -n "$workers" --dist loadgroup -q --durations=1 --durations-min=0.01) >"$log" 2>&1
   held=$([ $? -eq 0 ] && echo yes || echo no)
   took=$(($(date +%s) - start))
   counted=$(tail -1 "$log" | sed -E 's/ in .*//; s/=+ ?//g')
@@ -55,7 +68,7 @@ suite() {  # suite NAME BAR SECONDS [COMMAND PREFIX …]: `make test` in the clo
 }
 
 dispatched() {  # what numpy chooses at run time, under the names of its version: AVX2, AVX512F … or X86_V3, X86_V4 …
-  "$folder/clone/.venv/bin/python" -c "from numpy._core._multiarray_umath import __cpu_dispatch__ as all; print(*all)"
+  "$python" -c "from numpy._core._multiarray_umath import __cpu_dispatch__ as all; print(*all)"
 }
 
 cpu() {  # seconds of processor time of a command, the middle of five
@@ -76,7 +89,7 @@ measured() {  # measured NAME SECONDS COMMAND …
   say "$name" "$(atmost "$took" "$bar")" "$took s of processor time" "$bar s"
 }
 
-binaries() { if [ -x .venv/bin/python ]; then echo "$here/.venv/bin"; else clone; echo "$folder/clone/.venv/bin"; fi; }
+binaries() { if [ -x .venv/bin/python ]; then echo "$here/.venv/bin"; else clone; dirname "$python"; fi; }
 
 for line in "${lines[@]}"; do
   case $line in
@@ -89,12 +102,12 @@ for line in "${lines[@]}"; do
     nosimd) clone; suite nosimd "green without AVX and FMA" 0 env "NPY_DISABLE_CPU_FEATURES=$(dispatched)" ;;
     dask)
       clone; load; good=0
-      for _ in $(seq 20); do
-        (cd "$folder/clone" && .venv/bin/python -m pytest -q -k "dask or worker or task or engines or scheduler or client" tests/run) >"$folder/dask.log" 2>&1 \
+      for _ in $(seq "$times"); do
+        (cd "$folder/clone" && "$python" -m pytest -q -k "dask or worker or task or engines or scheduler or client" tests/run) >"$folder/dask.log" 2>&1 \
           && good=$((good + 1)) || cp "$folder/dask.log" /tmp/green-dask.log
       done
       rest
-      say dask "$([ $good -eq 20 ] && echo yes || echo no)" "$good of 20 green under load" "20 of 20, no hang" ;;
+      say dask "$([ "$good" -eq "$times" ] && echo yes || echo no)" "$good of $times green under load" "20 of 20, no hang" ;;
     check) measured "cold check of oncology" 1.0 "$(binaries)/sfumato" check examples/oncology/study.pl ;;
     import) measured "import sfumato" 0.25 "$(binaries)/python" -c "import sfumato" ;;
     ratios) "$(binaries)/python" benchmarks/busy.py ;;

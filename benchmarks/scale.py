@@ -22,13 +22,13 @@ from pyarrow import parquet
 from sfumato.core import Interval, Schema
 from sfumato.learn import PrivateLogisticRegression
 from sfumato.learn.losses import LogisticLoss
-from sfumato.learn.newton import Question
+from sfumato.learn.newton import SumsAsked
 from sfumato.learn.stream_sums import BatchReader, MarginSums, NormCounts, RowShape
 from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease
 from sfumato.run.engine import fit as engine_fit
 from sfumato.run.engine.engine import Engine, LocalEngine, open_engine
-from sfumato.run.partition import Layout, PartitionedTable, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, grouped
 from sfumato.run.partition_release import release_partitions
 
 COLUMNS, FIT_COLUMNS = 20, 100
@@ -116,9 +116,9 @@ def pass_cost(folder: Path, engine: Engine, hessian: bool, repeats: int) -> Cost
     table = engine_fit._Files(PartitionedTable.open(folder / "table"))
     names = tuple(name for name in table.column_names if name != "y")
     reader = BatchReader(names, "y", None, (False, True))
-    tasks = grouped(table.payloads(Layout(Layout.for_columns(len(names) + 1).block_rows, 2)), None)
+    tasks = grouped(table.payloads(PartLayout(PartLayout.for_columns(len(names) + 1).block_rows, 2)), None)
     passes = engine_fit._TablePasses(table, reader, engine, tasks)
-    question = Question(0, np.full(len(names) + 1, 0.1), hessian)
+    question = SumsAsked(0, np.full(len(names) + 1, 0.1), hessian)
     passes.total(NormCounts())  # workers import what they need, and the files are in the system's cache
     statistic = MarginSums(RowShape(10.0, 0.2), LogisticLoss(), (question,), (1,))
     return measured(lambda: passes.total(statistic), engine, repeats)

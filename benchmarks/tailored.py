@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.core import Interval
 from sfumato.core.events.channel import exp_below, largest_ratio
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
 
 BARS = {20: 0.1, 100: 1.0, 400: 15.0}
 DRAWS, DRAW_BAR = 10_000_000, 2.0
@@ -62,7 +62,7 @@ def peers() -> None:
     epsilon, inputs = 2.0, np.linspace(0.01, 1, 2 * PEER_SIZE + 1)[1::2]
     costs = (np.log(inputs)[:, None] - np.log(inputs)) ** 2 / PEER_SIZE
     penalty = np.full((1, PEER_SIZE), 2 / PEER_SIZE)
-    wall, own, ours = seconds(lambda: optimal_channel(costs, epsilon, Moments(inputs[None], inputs[None], penalty)))
+    wall, own, ours = seconds(lambda: optimal_channel(costs, epsilon, WantedMeans(inputs[None], inputs[None], penalty)))
     print(f"k = {PEER_SIZE}: ours {wall:.3f} s ({own:.3f} own), value {ours.value:.9f}, gap {ours.gap:.1e}")
     f, top = cvxpy.Variable((PEER_SIZE, PEER_SIZE)), cvxpy.Variable((1, PEER_SIZE))
     every = np.ones((PEER_SIZE, 1))

@@ -27,7 +27,7 @@ from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.tailored.repair import LARGEST_EPSILON, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import alias_table
-from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ def shaped(epsilon: float) -> Shaped | None:
 
     def attempt(alpha: float) -> np.ndarray | None:
         wanted = alpha * uses + (1 - alpha) * background[:, None]
-        moments = Moments(values, wanted, np.full_like(uses, np.inf))
+        moments = WantedMeans(values, wanted, np.full_like(uses, np.inf))
         try:
             return optimal_channel(costs, min(epsilon, LARGEST_EPSILON), moments).probabilities
         except InputError:

@@ -28,7 +28,7 @@ from sfumato.mechanisms.channel_estimate import Calibration, bin_points, likelie
 from sfumato.mechanisms.tailored.regression import tailor_for_regression
 from sfumato.mechanisms.tailored.repair import LARGEST_EPSILON, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import AliasTable, alias_table
-from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
 from sfumato.mechanisms.tailored.uses import Use, as_use
 
 __all__ = ["METHODS", "OURS", "RIDGE", "Errors", "Published", "cross_validate", "published_channel", "run_method"]
@@ -133,7 +133,9 @@ def published_channel(
     counted, rounds = np.ones(bins, dtype=bool), 0
     while True:  # which inputs have upward bias settles in a few rounds
         penalty = np.where(counted, strength, 1e-9 * strength)[None, :]
-        solution = optimal_channel(costs, min(epsilon, LARGEST_EPSILON), Moments(targets[None], inputs[None], penalty))
+        solution = optimal_channel(
+            costs, min(epsilon, LARGEST_EPSILON), WantedMeans(targets[None], inputs[None], penalty)
+        )
         upward, rounds = solution.probabilities @ targets > inputs, rounds + 1
         if np.array_equal(upward, counted) or rounds == 12:
             break

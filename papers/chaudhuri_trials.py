@@ -24,7 +24,7 @@ from scipy.stats import t as student
 from papers.chaudhuri_data import Records
 from sfumato.core.adjacency import REPLACE_ONE
 from sfumato.core.schema import Schema
-from sfumato.learn.calibration import Budget, Method, TrainingPlan, logistic_margin, plan_training
+from sfumato.learn.calibration import Method, TrainingBudget, TrainingPlan, logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
@@ -58,7 +58,7 @@ class Recipe:
     def plan(self, size: int, schema: Schema) -> TrainingPlan:
         # The paper's noise has density exp(-length); only the defaults make use of rows being sparse.
         nonzeros = len(schema.columns) if self.is_default else None
-        budget = Budget(self.epsilon, self.delta, REPLACE_ONE, size, schema.width, 1, nonzeros)
+        budget = TrainingBudget(self.epsilon, self.delta, REPLACE_ONE, size, schema.width, 1, nonzeros)
         loss = LOSSES[self.loss]
         if self.loss == "logistic" and self.method == "objective" and not self.strength:
             loss = LogisticLoss(logistic_margin(budget))  # as the estimator's default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import pytest
@@ -38,6 +39,15 @@ def _remembers(module):
     )
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory):
+    """A folder for every test, counted here: pytest would look through all earlier ones for the next free name."""
+    parent, numbers = tmp_path_factory.mktemp("states"), itertools.count()
+    return lambda: parent / str(next(numbers))
+
+
 @pytest.fixture(autouse=True)
-def own_state(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SFUMATO_STATE", str(tmp_path_factory.mktemp("state")))
+def own_state(states, monkeypatch):
+    folder = states()
+    folder.mkdir()
+    monkeypatch.setenv("SFUMATO_STATE", str(folder))

@@ -19,7 +19,7 @@ from sections import Line
 from sfumato import ADD_REMOVE, REPLACE_ONE, ApproxDP, make_plan
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.questions.residual import Workload, all_tables
-from sfumato.questions.residual_strategy import Strategy, optimal_strategy
+from sfumato.questions.residual_strategy import ResidualStrategy, optimal_strategy
 
 #: Numbers of equal bins over a public range, by hand; the other columns are categories, with one level for absent.
 BINS = {
@@ -74,7 +74,7 @@ def formula(sizes: tuple[int, ...], ways: int, mu: float) -> float:
     return root / mu / math.sqrt(cells)
 
 
-def drawn_error(strategy: Strategy, codes: np.ndarray, relation) -> float:
+def drawn_error(strategy: ResidualStrategy, codes: np.ndarray, relation) -> float:
     """Of one draw on the real table, all cells together."""
     counts = counted(codes, strategy.workload)
     noise = Gaussian.for_guarantee(GUARANTEE, strategy.l2, relation, dimension=strategy.dimension)

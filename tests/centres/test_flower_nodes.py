@@ -77,10 +77,10 @@ def test_strangers_on_the_grid_keep_nobody_out(stand_in):
     agreed, keys, cells = small_round(3, 50, absences=0)
     nodes = dict.fromkeys(range(7)) | apps(agreed, keys, cells)
     start = time.monotonic()
-    found = coordinate_with_flower(agreed, Grid(nodes), join_seconds=30.0)
+    found = coordinate_with_flower(agreed, Grid(nodes), join_seconds=100.0)
     assert set(found.included) == set(cells)
     assert np.abs(found.values - sum(cells.values()) * agreed.grid).max() < 10 * found.deviation
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60  # who says nothing would be waited for
 
 
 def test_a_round_is_not_answered_twice(stand_in):

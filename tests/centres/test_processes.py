@@ -271,7 +271,7 @@ def test_a_stranger_is_told_nothing_of_the_round_and_refused_in_time():
 
     found, _ = gather(agreed, keys, cells, before=stranger)
     assert heard[0]["kind"] == "refused"
-    assert heard[1] < 5
+    assert heard[1] < 30  # the round waits for its centres for a minute
     check_right(found, agreed, cells, cells)
 
 
@@ -288,7 +288,7 @@ def test_a_silent_stranger_is_dropped(monkeypatch):
             writer.close()
 
         with pytest.raises(RoundFailedError):
-            await asyncio.wait_for(coordinate(agreed, ready=ready, join_seconds=0.3), 10)
+            await asyncio.wait_for(coordinate(agreed, ready=ready, join_seconds=0.3), 60)
 
     asyncio.run(alone())
 
@@ -311,7 +311,7 @@ def test_who_comes_too_late_is_refused_in_time():
     start = time.monotonic()
     with pytest.raises(RefusedError, match="begun"):
         asyncio.run(late())
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60  # it would wait for ten minutes
 
 
 @pytest.mark.parametrize("coordinator", ["curious", "malicious"])

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sfumato.core.special import erfcx, ndtri
+from sfumato.core.special import erfcx, legendre_rule, ndtri
 
 
 def quantile(probability: float) -> mpmath.mpf:
@@ -68,3 +68,14 @@ def test_the_scaled_complement_of_erf_is_right_to_the_last_digits():
     assert erfcx(np.tile(points, 2)) == pytest.approx(np.tile(erfcx(points), 2), rel=1e-13)
     assert np.array_equal(erfcx(np.array([np.inf, -np.inf, np.nan])), [0.0, np.inf, np.nan], equal_nan=True)
     assert erfcx(-26.65) == np.inf
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 24, 48, 65])
+def test_the_rule_of_legendre_integrates_what_it_should(count):
+    """Every power up to 2n - 1 exactly, and the next one not."""
+    nodes, weights = legendre_rule(count)
+    for power in range(2 * count):
+        true = 2 / (power + 1) if power % 2 == 0 else 0.0
+        assert abs(np.sum(weights * nodes**power) - true) <= 8 * count * 2.0**-52
+    if count <= 3:  # beyond, what it misses is below the last digit
+        assert abs(np.sum(weights * nodes ** (2 * count)) - 2 / (2 * count + 1)) > 0.001

@@ -19,7 +19,7 @@ from sfumato.questions.axis import Axis
 from sfumato.questions.correlation import Correlation
 from sfumato.questions.count import Count
 from sfumato.questions.covariance import Covariance
-from sfumato.questions.groups import Groups
+from sfumato.questions.groups import FoundGroups
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.marginals import Marginals
 from sfumato.questions.mean import Mean
@@ -100,7 +100,7 @@ EXAMPLES: dict[type[Question], list[Question]] = {
         if about["rows"] == 1 or about["relation"] == "replace-one"
     ],
     Median: [Median(values=("x(P)",), ranges=((0.0, 9.0),), axes=(SEX,), step=1.0, relation=one) for one in RELATIONS],
-    Groups: [Groups(axes=(Axis("city(P)"),), **about) for about in _about()],
+    FoundGroups: [FoundGroups(axes=(Axis("city(P)"),), **about) for about in _about()],
     Marginals: [
         Marginals(axes=axes, whole=ways, **about)
         for about in _about()

@@ -27,7 +27,7 @@ from sfumato.plan.request import requests_of
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.mean import Mean
 from sfumato.questions.moments import SecondMoments
-from sfumato.run.view import Drawn, View
+from sfumato.run.view import Draws, View
 
 SIZES = (30, 300, 3_000, 100_000)
 PROMISES = {"pure": ("dp(1)", "dp(2)", ""), "approximate": ("dp(1, 0.000001)", "dp(3, 0.000001)", "laplace")}
@@ -158,7 +158,7 @@ RANGES = {"average": (0, 80), "few": (0, 80), "heights": (-1, 1), "ends": (-1, 1
 
 
 def _numbers(plan: Plan, values: Values, exact: dict[str, list[float]], seed: int) -> Iterator[Number]:
-    drawn = Drawn(seed)
+    drawn = Draws(seed)
     requests = {(request.name, request.observer): request for request in requests_of(plan.network)}  # type: ignore[arg-type]
     for planned in plan.publications:
         view = View(plan, plan.network, values, drawn, planned.observer)  # type: ignore[arg-type]
@@ -333,7 +333,7 @@ def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[st
     for size in sizes:
         values = plan.network.evaluate({"people": pa.table(people(size))})  # type: ignore[union-attr]
         for repeat in range(repeats):
-            drawn, shown = Drawn(1000 * repeat), {}
+            drawn, shown = Draws(1000 * repeat), {}
             for planned in plan.publications:
                 if planned.observer == "public":
                     view = View(plan, plan.network, values, drawn, "public")  # type: ignore[arg-type]

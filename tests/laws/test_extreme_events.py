@@ -35,19 +35,19 @@ def events(rng: random.Random):
 @pytest.mark.parametrize("seed", range(12))
 def test_extreme_events_end_soon_and_verify(seed):
     event = events(random.Random(seed))
-    start = time.perf_counter()
+    start = time.process_time()
     certificate = Certificate.issue(subject="s", events=[event], proofs=[event.proof_id()])
     assert verify(certificate).failures == ()
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("change", [{"at": 1e6}, {"at": 1e300}])
 def test_an_edited_channel_does_not_keep_the_verifier_busy(change):
     record = json.loads(Certificate.issue(subject="s", events=[leaking(0.01)], proofs=["tailored_noise"]).to_json())
     record["events"][0] |= change
-    start = time.perf_counter()
+    start = time.process_time()
     assert not verify(json.dumps(record)).ok
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 def test_far_epsilons_find_the_delta_of_the_zeros():

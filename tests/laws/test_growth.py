@@ -16,7 +16,7 @@ import pytest
 from sfumato.core import ADD_REMOVE, REPLACE_ONE
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.learn import NothingLearnedWarning, PrivateLogisticRegression, PrivateSVC, calibration
-from sfumato.learn.calibration import Budget, plan_training
+from sfumato.learn.calibration import TrainingBudget, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.stream import fit_by_sums
 from sfumato.run.engine.engine import Total
@@ -86,7 +86,7 @@ def test_more_rows_and_more_budget_never_make_it_worse(kind, most):
     assert scores[-1].min() > 0.9  # of 0.907 without noise
 
 
-def wide_mask(budget: Budget, rows: float) -> float:
+def wide_mask(budget: TrainingBudget, rows: float) -> float:
     """What was once added: flat sums of ten times the rows, solutions of any length, a two hundredth of the budget."""
     strength = max(0.1 / rows, 0.25 / (rows * math.expm1(0.1 * budget.epsilon)))
     reach = math.sqrt(40 / strength)
@@ -97,7 +97,7 @@ def wide_mask(budget: Budget, rows: float) -> float:
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_the_laws_see_a_mask_that_grows_with_the_rows(monkeypatch, epsilon):
     """The old mask is wide at a million rows. Planted: the old mask of a hundred times as many rows."""
-    budget = Budget(epsilon, 1e-6, REPLACE_ONE, 10**6, 120)
+    budget = TrainingBudget(epsilon, 1e-6, REPLACE_ONE, 10**6, 120)
     assert wide_mask(budget, 10**6) > 0.3
     assert wide_mask(budget, 5 * 10**7) > 100
     narrow = calibration._mask
@@ -119,7 +119,9 @@ def test_the_laws_see_a_mask_that_grows_with_the_rows(monkeypatch, epsilon):
 def test_the_mask_stays_narrow_up_to_a_thousand_million_rows(loss, adjacency, delta):
     for epsilon, width in itertools.product((0.01, 0.1, 1.0, 10.0), (1, 120, 3000)):
         sizes = [10**power for power in range(1, 10)]
-        plans = [plan_training(Budget(epsilon, delta, adjacency, size, width), loss, "objective") for size in sizes]
+        plans = [
+            plan_training(TrainingBudget(epsilon, delta, adjacency, size, width), loss, "objective") for size in sizes
+        ]
         assert max(math.sqrt(plan.mask.error()) for plan in plans) <= 0.0201
         # What noise and strength do to the coefficients in a direction of little curvature falls with the rows.
         noise = [plan.noise_length * plan.regularization for plan in plans]

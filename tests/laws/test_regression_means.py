@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.learn import PrivateLinearRegression, linear
-from sfumato.learn.target_moments import Look
+from sfumato.learn.target_moments import TargetLook
 
 WIDTH = 6
 DIRECTION = np.random.default_rng(5).normal(size=WIDTH)
@@ -65,7 +65,7 @@ def test_never_worse_than_a_private_mean(name):
 
 
 def test_the_law_sees_a_target_centred_on_the_middle_of_its_interval(monkeypatch):
-    monkeypatch.setattr(linear, "together", lambda purse, releases: Look(0.0, 1.0, 0.0, 3000.0))
+    monkeypatch.setattr(linear, "together", lambda purse, releases: TargetLook(0.0, 1.0, 0.0, 3000.0))
     assert worst_loss("income", 3000, (0.1,), seeds=4) > 0.1
 
 

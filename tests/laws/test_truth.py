@@ -27,7 +27,7 @@ from sfumato.plan.request import requests_of
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
-from sfumato.run.view import Drawn, View
+from sfumato.run.view import Draws, View
 
 #: At ε = 10⁶ noise is below this part of a number's scale.
 _TOLERANCE = 1e-3
@@ -284,7 +284,7 @@ def intervals(seeds: range, most_people: int, repeats: int) -> pd.DataFrame:
         values = plan.network.evaluate(arrow_tables(case))  # type: ignore[union-attr]
         requests = {(one.name, one.observer): one for one in requests_of(plan.network)}  # type: ignore[arg-type]
         for repeat in range(repeats):
-            drawn = Drawn(1000 * (case.seed * repeats + repeat))
+            drawn = Draws(1000 * (case.seed * repeats + repeat))
             for one in plan.publications:
                 key = one.name, one.observer
                 view = View(plan, plan.network, values, drawn, one.observer)  # type: ignore[arg-type]

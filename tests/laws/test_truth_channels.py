@@ -17,7 +17,7 @@ import pytest
 
 from sfumato import Interval
 from sfumato.mechanisms import TailoredNoise
-from sfumato.mechanisms.tailored.grid import Grid
+from sfumato.mechanisms.tailored.grid import InputGrid
 
 LOW, HIGH = 0.01, 1.0
 PEOPLE = 20_000
@@ -90,7 +90,7 @@ def test_no_worse_than_laplace_at_length(epsilon, use):
 
 def test_the_law_finds_bins_that_stand_for_their_middle(monkeypatch):
     """Without the draw between knots a heap within a bin is off by up to half of it: seen at ε = 8."""
-    monkeypatch.setattr(Grid, "drawn_rows", lambda self, values, bits: self.rows_of(values))
+    monkeypatch.setattr(InputGrid, "drawn_rows", lambda self, values, bits: self.rows_of(values))
     assert worst_ratio(8.0, 2) > 1.4
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent, objective_curve
-from sfumato.learn.calibration import Budget, plan_training
+from sfumato.learn.calibration import TrainingBudget, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.rows import UnitRows
 
@@ -94,7 +94,7 @@ def excess(event, loss, claim, adjacency, scaled=lambda record: record):
 
 
 def event_of(loss, adjacency, epsilon, delta, size, regularization="auto"):
-    plan = plan_training(Budget(epsilon, delta, adjacency, size, 1), loss, "objective", regularization)
+    plan = plan_training(TrainingBudget(epsilon, delta, adjacency, size, 1), loss, "objective", regularization)
     event = plan.events[0]
     assert isinstance(event, ObjectivePerturbationEvent)
     assert plan.tilt is not None
@@ -181,7 +181,7 @@ def test_an_unpenalised_intercept_is_caught():
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_output_perturbation_covers_the_exact_sensitivity(loss, adjacency, delta):
     """The noise's sensitivity is at least the largest distance of exact minimisers, and at most 2.2 times it."""
-    plan = plan_training(Budget(1.0, delta, adjacency, 6, 1), loss, "output", 1.0)
+    plan = plan_training(TrainingBudget(1.0, delta, adjacency, 6, 1), loss, "output", 1.0)
     event = plan.events[0]
     grid = np.linspace(-30, 30, 60_001)
     largest = 0.0

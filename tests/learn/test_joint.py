@@ -13,7 +13,7 @@ from sfumato.core.events.joint import corners_of, joint_delta, joint_shift
 from sfumato.errors import PrivacyParameterError
 from sfumato.evidence import verify
 from sfumato.learn import PrivateLogisticRegression, PrivateSearch, PrivateSVC
-from sfumato.learn.calibration import Budget, plan_training
+from sfumato.learn.calibration import TrainingBudget, plan_training
 from sfumato.learn.joint_loss import JointLoss
 
 GENERATOR = np.random.default_rng(0)
@@ -152,7 +152,7 @@ def test_less_noise_than_one_against_the_rest():
     """σ at ε = 1, δ = 1e-6 grows with ln K, not with √K."""
     scales = {}
     for classes in (3, 10, 100):
-        plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, 10**7, 5), JointLoss(classes), "objective", 0.01)
+        plan = plan_training(TrainingBudget(1.0, 1e-6, REPLACE_ONE, 10**7, 5), JointLoss(classes), "objective", 0.01)
         assert plan.tilt is not None
         scales[classes] = plan.tilt.scale
     assert scales[3] == pytest.approx(12.43, abs=0.1)

@@ -14,7 +14,7 @@ from sfumato.evidence.verify import verify
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_rule import plan_kernel
-from sfumato.learn.kernel_spread import Spread, pair_distances, split_promise
+from sfumato.learn.kernel_spread import KernelSpread, pair_distances, split_promise
 from sfumato.learn.seeds import Seeds
 
 
@@ -35,7 +35,7 @@ class Distances:
 
     def __init__(self, scale=1.0):
         first, _ = split_promise(ApproxDP(30.0, 1e-3).under(REPLACE_ONE))
-        noise = Spread.of_nothing(first).noise
+        noise = KernelSpread.of_nothing(first).noise
         self.claim = noise.guarantee()
         self.noise = dataclasses.replace(noise, scale=noise.scale * scale)
 
@@ -104,7 +104,7 @@ def test_identical_rows_and_hopeless_noise_still_give_a_bandwidth():
         assert model.spread_ is not None
         assert 0 < model.spread_.value <= 1
         assert np.isfinite(model.gamma_)
-    assert Spread.release(np.zeros((1, 2)), split_promise(PureDP(1.0).under(REPLACE_ONE))[0], Seeds(0)).value <= 1
+    assert KernelSpread.release(np.zeros((1, 2)), split_promise(PureDP(1.0).under(REPLACE_ONE))[0], Seeds(0)).value <= 1
 
 
 def test_rows_of_unknown_number_are_refused():

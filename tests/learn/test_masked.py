@@ -17,14 +17,14 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.learning import masked_delta, masked_epsilon
 from sfumato.evidence import verify
 from sfumato.learn import PrivateLogisticRegression
-from sfumato.learn.calibration import Budget, logistic_margin, plan_training
+from sfumato.learn.calibration import TrainingBudget, logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss
 
 CASES = [(0.1, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (10.0, 1e-9), (0.5, 0.3)]
 
 
 def planned(epsilon, delta, adjacency=REPLACE_ONE, size=10_000):
-    plan = plan_training(Budget(epsilon, delta, adjacency, size, 20), LogisticLoss(), "objective")
+    plan = plan_training(TrainingBudget(epsilon, delta, adjacency, size, 20), LogisticLoss(), "objective")
     run, mask = plan.events
     return run.moved, run.shift, mask.mu, plan
 
@@ -63,7 +63,7 @@ def test_honest_plans_verify_down_to_faint_deltas():
         epsilon, delta = 10 ** generator.uniform(-2, 1.3), 10 ** generator.uniform(-12, -1)
         adjacency = (REPLACE_ONE, ADD_REMOVE)[generator.integers(2)]
         size, width = int(10 ** generator.uniform(1, 8)), int(generator.choice([1, 5, 100]))
-        plan = plan_training(Budget(epsilon, delta, adjacency, size, width), LogisticLoss(), "objective")
+        plan = plan_training(TrainingBudget(epsilon, delta, adjacency, size, width), LogisticLoss(), "objective")
         promise = ApproxDP(epsilon, delta, adjacency=adjacency)
         issued = Certificate.issue(subject="a model", events=plan.events, proofs=plan.proofs, guarantee=promise)
         assert verify(issued).ok, (epsilon, delta, adjacency, size, width)
@@ -107,7 +107,7 @@ def test_the_longest_noise_is_longer_than_every_draw(loss):
             (1e-6, np.linalg.norm(generator.normal(size=(2000, width)), axis=1)),
             (0.0, generator.gamma(width, size=2000)),
         ):
-            budget = Budget(1.0, delta, REPLACE_ONE, 1000, width)
+            budget = TrainingBudget(1.0, delta, REPLACE_ONE, 1000, width)
             longest = budget.longest_noise(1.0)
             assert draws.max() < longest < 60 * draws.mean() + 90
 
@@ -132,7 +132,9 @@ def test_chances_undo_the_margin():
 
 
 def test_the_margin_is_a_rule_of_public_facts():
-    sizes = [logistic_margin(Budget(1.0, 1e-6, REPLACE_ONE, size, 20)) for size in (100, 1000, 3000, 10_000, 10**6)]
+    sizes = [
+        logistic_margin(TrainingBudget(1.0, 1e-6, REPLACE_ONE, size, 20)) for size in (100, 1000, 3000, 10_000, 10**6)
+    ]
     assert sizes == sorted(sizes, reverse=True)
     assert (sizes[0], sizes[-1]) == (2.0, 0.0)
     X = np.random.default_rng(0).normal(size=(500, 4))

@@ -12,7 +12,7 @@ from sfumato.evidence import verify
 from sfumato.learn import PrivateLinearRegression
 from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.seeds import Seeds
-from sfumato.learn.target_moments import FIRST_SHARE, Look, Purse, look, share_of_mean, together
+from sfumato.learn.target_moments import FIRST_SHARE, Purse, TargetLook, look, share_of_mean, together
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(-0.5, 0.5, (4000, 3))
@@ -55,11 +55,11 @@ def test_every_way_of_dividing_costs_the_same(adjacency, epsilon, delta):
 
 def test_shares_follow_what_was_published():
     purse = Purse(1.0, 1e-6, REPLACE_ONE)
-    assert share_of_mean(purse, Look(0.0, 0.3, 1e-4, 1e6), 0.0) == FIRST_SHARE
-    assert share_of_mean(purse, Look(0.0, 0.3, 1e-4, 30.0), 0.0) == 1.0
-    assert FIRST_SHARE < share_of_mean(purse, Look(0.0, 0.01, 1e-4, 1500.0), 0.0) < 1.0
-    assert share_of_mean(purse, Look(0.9, 0.0, 0.1, 1e6), 0.0) == FIRST_SHARE  # unseen, and many records
-    assert share_of_mean(purse, Look(0.9, 0.0, 0.1, 1e3), 0.0) == 1.0
+    assert share_of_mean(purse, TargetLook(0.0, 0.3, 1e-4, 1e6), 0.0) == FIRST_SHARE
+    assert share_of_mean(purse, TargetLook(0.0, 0.3, 1e-4, 30.0), 0.0) == 1.0
+    assert FIRST_SHARE < share_of_mean(purse, TargetLook(0.0, 0.01, 1e-4, 1500.0), 0.0) < 1.0
+    assert share_of_mean(purse, TargetLook(0.9, 0.0, 0.1, 1e6), 0.0) == FIRST_SHARE  # unseen, and many records
+    assert share_of_mean(purse, TargetLook(0.9, 0.0, 0.1, 1e3), 0.0) == 1.0
 
 
 def test_two_looks_are_as_good_as_one_with_the_budget_of_both():

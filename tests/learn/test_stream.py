@@ -28,7 +28,7 @@ from sfumato.learn.device_features import DeviceFeatures, device_class_sums, wei
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
-from sfumato.learn.newton import LENGTHS, Answer, Objective, attainable_tolerance, minimise_together
+from sfumato.learn.newton import LENGTHS, Objective, SumsGiven, attainable_tolerance, minimise_together
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
@@ -168,7 +168,7 @@ def test_a_step_too_long_is_halved():
             points = one.point + along
             slopes = points / np.sqrt(1 + points * points) - 1.9
             curvature = np.array([[float(1 + one.point[0] ** 2) ** -1.5]])
-            answers.append(Answer(slopes if one.direction is None else slopes * one.direction, curvature))
+            answers.append(SumsGiven(slopes if one.direction is None else slopes * one.direction, curvature))
         return answers
 
     (found,) = minimise_together([objective], ask)

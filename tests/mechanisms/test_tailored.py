@@ -20,7 +20,7 @@ from sfumato.mechanisms.tailored.grid import PrivateQuantiles, PublicEdges
 from sfumato.mechanisms.tailored.relaxed import relaxed_channel
 from sfumato.mechanisms.tailored.repair import TOTAL, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import alias_table
-from sfumato.mechanisms.tailored.solver import Moments, optimal_channel
+from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
 from sfumato.mechanisms.tailored.uses import Use, as_use
 
 UNIT = Interval(0.01, 1)
@@ -167,7 +167,7 @@ def test_the_optimum_is_cvxpys(seed):
     f, top = cvxpy.Variable((inputs, outputs)), cvxpy.Variable(outputs)
     value = cvxpy.sum(cvxpy.multiply(costs, f))
     if seed % 2:
-        moments = Moments(
+        moments = WantedMeans(
             *(generator.normal(size=shape) for shape in ((1, outputs), (1, inputs))), np.ones((1, inputs))
         )
         value += cvxpy.sum_squares(f @ moments.values[0] - moments.wanted[0]) / 2

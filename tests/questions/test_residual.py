@@ -10,27 +10,27 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.questions.consistency import Measured, nonnegative
+from sfumato.questions.consistency import DrawnTables, nonnegative
 from sfumato.questions.residual import Workload, all_tables, project
-from sfumato.questions.residual_strategy import Strategy, optimal_strategy
+from sfumato.questions.residual_strategy import ResidualStrategy, optimal_strategy
 from tests.questions import dense
 
 SEEDS = range(40)
 NEIGHBOURS = [(False, False), (True, True), (True, False)]
 
 
-def some_strategy(seed: int) -> tuple[Strategy, random.Random]:
+def some_strategy(seed: int) -> tuple[ResidualStrategy, random.Random]:
     chance = random.Random(seed)
     workload = Workload(*dense.random_workload(chance))
     return optimal_strategy(workload, *NEIGHBOURS[seed % 3]), chance
 
 
-def encoded(strategy: Strategy, rows: list) -> np.ndarray:
+def encoded(strategy: ResidualStrategy, rows: list) -> np.ndarray:
     workload = strategy.workload
     return strategy.encode(dense.tables_of(workload.sizes, workload.tables, rows))
 
 
-def largest_move(strategy: Strategy) -> float:
+def largest_move(strategy: ResidualStrategy) -> float:
     """Over all pairs of neighbours, by adding up: a row alone moves what it moves in any company."""
     everywhere = [encoded(strategy, [row]).astype(float) for row in dense.records(strategy.workload.sizes)]
     moves = [0.0]
@@ -80,7 +80,7 @@ def test_without_noise_the_tables_come_back(seed):
         np.testing.assert_allclose(found[table], truth[table], atol=1e-9)
 
 
-def decoding_matrix(strategy: Strategy) -> np.ndarray:
+def decoding_matrix(strategy: ResidualStrategy) -> np.ndarray:
     """What each published cell takes of each drawn number."""
     columns = []
     for place in range(strategy.dimension):
@@ -239,7 +239,7 @@ def test_least_squares_of_plain_tables_is_the_dense_one(seed):
     workload = Workload(sizes, tables)
     variances = tuple(chance.uniform(0.2, 5) for _ in tables)
     public = bool(seed % 2)
-    measured = Measured(workload, tables, variances, total_is_public=public)
+    measured = DrawnTables(workload, tables, variances, total_is_public=public)
     noisy = {table: np.random.default_rng(seed).normal(5, 3, workload.shape(table)) for table in tables}
     matrix = dense.workload_matrix(sizes, tables)
     spread = np.concatenate([np.full(workload.cells(t), v) for t, v in zip(tables, variances, strict=True)])
@@ -261,7 +261,7 @@ def test_the_noises_left_in_a_cell_are_those_of_the_estimate(seed):
     chance = random.Random(seed)
     workload = Workload(*dense.random_workload(chance, largest=60))
     variances = tuple(chance.uniform(0.2, 5) for _ in workload.tables)
-    measured = Measured(workload, workload.tables, variances, total_is_public=bool(seed % 2))
+    measured = DrawnTables(workload, workload.tables, variances, total_is_public=bool(seed % 2))
     table = chance.choice(workload.tables)
     cell = tuple(chance.randrange(levels) for levels in workload.shape(table))
     truth: dict = {}
@@ -283,7 +283,7 @@ def test_one_table_of_everything_gives_all_smaller_ones_with_the_noise_of_its_ce
     chance = random.Random(seed)
     workload = Workload(*dense.random_workload(chance, largest=60))
     everything = tuple(range(len(workload.sizes)))
-    measured = Measured(workload, (everything,), (3.0,), total_is_public=False)
+    measured = DrawnTables(workload, (everything,), (3.0,), total_is_public=False)
     noisy = np.random.default_rng(seed).normal(size=workload.shape(everything))
     for table, found in measured.estimate({everything: noisy}).items():
         others = tuple(column for column in everything if column not in table)

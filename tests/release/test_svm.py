@@ -159,9 +159,9 @@ def test_many_rows_take_the_staged_way_to_the_same_point(density, monkeypatch):
 
 def test_fifty_thousand_rows_take_seconds():
     values, labels = noisy(50_000, 100)
-    start = time.perf_counter()
+    start = time.process_time()
     assert RegularisedSVM(1e-3, 1.0).fit(values, labels).kkt_residual_ <= 1e-12
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
 
 
 def test_it_is_a_scikit_learn_classifier():

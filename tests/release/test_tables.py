@@ -364,7 +364,7 @@ def test_an_interrupted_run_keeps_the_charge_and_leaves_nothing(folder):
             break
         assert run.poll() is None, "the run ended before it could be interrupted"
     run.send_signal(signal.SIGINT)
-    assert run.wait(timeout=60) != 0
+    assert run.wait(timeout=110) != 0
     assert not (folder / "out").exists()
     assert not [path for path in folder.iterdir() if path.name.startswith(".out.")]
     assert Ledger(folder / "ledger.db").balance("big").reserved is not None

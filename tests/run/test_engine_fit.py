@@ -21,15 +21,15 @@ from sfumato.learn import (
     PrivateSVDD,
 )
 from sfumato.learn.losses import LogisticLoss
-from sfumato.learn.newton import Question
+from sfumato.learn.newton import SumsAsked
 from sfumato.learn.stream_sums import BatchReader, MarginSums, ProductSums, RowShape
 from sfumato.run.engine import fit as engine_fit
 from sfumato.run.engine.engine import LocalEngine
 from sfumato.run.engine.fit import fit_table
 from sfumato.run.engine.sums import batch_sums
-from sfumato.run.partition import Layout, PartitionedTable, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, grouped
 
-SMALL = Layout(block_rows=500, part_blocks=1)
+SMALL = PartLayout(block_rows=500, part_blocks=1)
 NAMES = [f"x{column}" for column in range(4)]
 GENERATOR = np.random.default_rng(5)
 X = GENERATOR.normal(size=(4500, 4)) * 0.4
@@ -137,7 +137,7 @@ def test_sums_do_not_depend_on_partitions_or_engine(folder, cluster):
     """Gradients, Hessians and products before noise: 1, 2 and 7 partitions, here and on workers."""
     point = np.array([3.0, -2.0, 0.5, 1.0, 0.1])
     shape = RowShape(1.0, 0.2)
-    margins = MarginSums(shape, LogisticLoss(), (Question(0, point, True), Question(2, -point, True)), (0, 1, 2))
+    margins = MarginSums(shape, LogisticLoss(), (SumsAsked(0, point, True), SumsAsked(2, -point, True)), (0, 1, 2))
     seen = [passes(folder, count).total(margins) for count in (1, 2, 7)]
     seen += [passes(folder, count, cluster).total(margins) for count in (2, 7)]
     whole = margins(X, np.searchsorted(["a", "b", "c"], LABELS))

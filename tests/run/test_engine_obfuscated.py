@@ -14,12 +14,12 @@ from sfumato.errors import DataError, InputError, SfumatoError
 from sfumato.mechanisms.bits import StreamKey
 from sfumato.release import ObfuscatedRelease, RegularisedSVM
 from sfumato.run import partition_obfuscated
-from sfumato.run.partition import Layout
+from sfumato.run.partition import PartLayout
 from sfumato.run.partition_obfuscated import _Noise, _WeighNoise, release_obfuscated
 
 SCHEMA = Schema({"a": Interval(-9, 9), "b": Interval(-9, 9), "c": Interval(-9, 9), "y": Categories(["no", "yes"])})
 RELEASE = ObfuscatedRelease(SCHEMA, label="y", variance=4.0, rho=0.1, theta=1.0, accept_no_dp=True)
-SMALL = Layout(block_rows=64, part_blocks=2)
+SMALL = PartLayout(block_rows=64, part_blocks=2)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from sfumato.run import partition_release
 from sfumato.run.engine import dask as engine_dask
 from sfumato.run.engine.dask import DaskEngine
 from sfumato.run.engine.engine import open_engine
-from sfumato.run.partition import Layout, PartitionedTable
+from sfumato.run.partition import PartitionedTable, PartLayout
 from sfumato.run.partition_release import ReleaseParts, release_partitions
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging
@@ -46,7 +46,7 @@ from sfumato.run.staging import Staging
 SCHEMA = Schema({"age": Interval(0, 100, null=0), "dose": Interval(-5, 5, null=0)})
 MIXED = Schema({**SCHEMA.columns, "ill": Categories(["no", "yes"], unknown="no", null="no")})
 PREPARED = GaussianRelease(SCHEMA, epsilon=2.0, delta=1e-6).prepare()
-SMALL = Layout(block_rows=128, part_blocks=2)
+SMALL = PartLayout(block_rows=128, part_blocks=2)
 
 
 def people(count: int, seed: int = 0) -> pa.Table:
@@ -372,8 +372,8 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
     code = (
         "import sys, time\n"
         "from sfumato.run import partition_release\n"
-        "from sfumato.run.partition import Layout\n"
-        "Layout.for_columns = classmethod(lambda cls, columns: cls(128, 2))\n"
+        "from sfumato.run.partition import PartLayout\n"
+        "PartLayout.for_columns = classmethod(lambda cls, columns: cls(128, 2))\n"
         "write = partition_release.ReleaseParts._write\n"
         "def slowly(self, part):\n"
         "    if part.number == 3: print('drawing', flush=True); time.sleep(60)\n"
@@ -393,7 +393,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
     child.wait()
     child.stdout.close()
     assert not (folder / "out").exists()
-    subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=110)
     assert parquet.read_table(folder / "out" / "table").num_rows == 1500
     assert [record.action for record in Ledger(folder / "l.db").history("people")] == ["grant", "reserve", "commit"]
 

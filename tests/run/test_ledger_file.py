@@ -45,7 +45,7 @@ def child(*arguments: object) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("attempt", range(3))
 def test_eight_processes_share_one_grant_exactly(ledger, path, attempt):
     process = child("race", path.parent)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=110)
     assert process.returncode == 0, errors
     said = sorted((path.parent / "acknowledged").read_text().split())
     assert said == ["overspend"] * 3 + ["spent"] * 5, said
@@ -95,7 +95,7 @@ def test_many_may_make_the_same_ledger_at_once(path):
 @POSIX
 def test_a_kill_at_any_step_never_forgets_what_was_drawn(tmp_path):
     process = child("steps", tmp_path)
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=110)
     assert process.returncode == 0, errors
     steps = json.loads(out)["steps"]
     assert steps > 30

@@ -22,7 +22,7 @@ from sfumato.learn import NothingLearnedWarning, PrivateSVDD
 from sfumato.plan.request import Request
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.axis import Axis
-from sfumato.questions.groups import Groups
+from sfumato.questions.groups import FoundGroups
 from sfumato.questions.quantile import Quantile
 from sfumato.run.publish import STRATEGIES
 
@@ -224,7 +224,7 @@ def test_a_channel_within_five_per_cent():
 
 ASKED = {
     "quantile": Quantile(values=("x(P)",), ranges=((0.0, 10.0),), numbers=(0.25, 0.5), everybody=True),
-    "groups": Groups(axes=(Axis("city(P)"),)),
+    "groups": FoundGroups(axes=(Axis("city(P)"),)),
 }
 
 

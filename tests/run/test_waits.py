@@ -16,7 +16,7 @@ from sfumato.ledger import Ledger
 from sfumato.release import GaussianRelease
 from sfumato.run import partition_release, run_key, tables
 from sfumato.run.files import TableFile
-from sfumato.run.partition import Layout
+from sfumato.run.partition import PartLayout
 
 SCHEMA = Schema({"age": Interval(0, 100, null=0)})
 PREPARED = GaussianRelease(SCHEMA, epsilon=2.0, delta=1e-6).prepare()
@@ -71,7 +71,7 @@ def test_parts_on_a_disk_that_takes_nothing(tmp_path, monkeypatch, stuck):
             tmp_path / "out",
             ledger,
             "people",
-            layout=Layout(128, 2),
+            layout=PartLayout(128, 2),
             engine="local",
             grant=True,
         )

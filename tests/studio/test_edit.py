@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.lang.reader import read
-from sfumato.studio.edit import Wish, add_publication, drop_publication, set_delta, set_epsilon, set_weight
+from sfumato.studio.edit import AskedForm, add_publication, drop_publication, set_delta, set_epsilon, set_weight
 
 HEAD = """% A comment with dp(9) and publish(a, b, c). in it
 source(t, 'odd. name.csv').   /* publish(no, no, no). */
@@ -45,11 +45,11 @@ def test_a_publication_is_dropped_with_its_weight_and_no_other():
 
 
 def test_a_publication_is_added_at_the_end():
-    more = add_publication(HEAD, Wish("howMany", "count", "", "person(P)", "open(public)"))
+    more = add_publication(HEAD, AskedForm("howMany", "count", "", "person(P)", "open(public)"))
     assert more == f"{HEAD}count(howManyOf, person(P)).\npublish(howMany, howManyOf, open(public)).\n"
     for name in ("average", "Capital", "a b", "", "x). evil(1"):
         with pytest.raises(InputError):
-            add_publication(HEAD, Wish(name, "count", "", "person(P)", "open(public)"))
+            add_publication(HEAD, AskedForm(name, "count", "", "person(P)", "open(public)"))
 
 
 @pytest.mark.parametrize("name", ["nobody", "open", ""])

@@ -131,12 +131,9 @@ def check(
     data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
 ) -> None:
     """Say everything that is wrong with a study, without private data. Exit code 0 if it can be planned, 1 if not."""
-    from sfumato.cli.check import run_check
+    from sfumato.cli.check import check_study
 
-    text, fine = run_check(study, as_json, data)
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
-    if not fine:
+    if not check_study(study, as_json, data):
         raise typer.Exit(1)
 
 

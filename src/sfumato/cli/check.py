@@ -8,6 +8,8 @@ Not here: the checks (run/checking.py and what it calls).
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,29 @@ from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
 from sfumato.run.checking import examine_study
 
-__all__ = ["run_check"]
+__all__ = ["check_study", "plain_check", "run_check"]
+
+
+def plain_check(arguments: Sequence[str]) -> bool | None:
+    """`check STUDY [--json]` without the machinery of options, which takes as long to load as a study to check.
+
+    None for everything else, to be read as it always is; so are failures, which are told there.
+    """
+    words = [word for word in arguments if word != "--json"]
+    if len(words) != 2 or words[0] != "check" or words[1].startswith("-") or len(arguments) > 3:
+        return None
+    try:
+        return check_study(Path(words[1]), "--json" in arguments)
+    except Exception:  # nothing was printed yet
+        return None
+
+
+def check_study(study: Path, as_json: bool = False, data: Path | None = None) -> bool:
+    """Print what is wrong with a study; whether it can be planned."""
+    text, fine = run_check(study, as_json, data)
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    return fine
 
 
 def run_check(study: Path, as_json: bool = False, data: Path | None = None) -> tuple[str, bool]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sfumato.cli.ledger import granting
@@ -77,6 +76,8 @@ def release(
     --grant
     """
     # Two seconds of imports, needed by no other command.
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.box import WeakGuaranteeWarning
     from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger

@@ -16,7 +16,7 @@ from sfumato.cli.study import read_sizes
 from sfumato.core import Guarantee
 from sfumato.ledger.balance import amount_text
 from sfumato.run.accounts import default_ledger
-from sfumato.run.steps import Account, Standing, standings
+from sfumato.run.steps import StepState, StudyAccounts, standings
 
 __all__ = ["run_steps"]
 
@@ -41,7 +41,7 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
-def _step(one: Standing) -> Iterator[str]:
+def _step(one: StepState) -> Iterator[str]:
     yield from _wrapped(f"step {one.number}: {', '.join(one.actions)}")
     for released in one.released:
         booked = amount_text(released.reservation.charged) if released.reservation.charged else "no guarantee"
@@ -55,7 +55,7 @@ def _step(one: Standing) -> Iterator[str]:
         yield from _wrapped(f"does not fit: {one.refusal}", "  ")
 
 
-def _account(account: Account | None, needs: dict[str, Guarantee]) -> Iterator[str]:
+def _account(account: StudyAccounts | None, needs: dict[str, Guarantee]) -> Iterator[str]:
     if account is not None and account.balances:
         for balance in account.balances:
             yield from _wrapped(str(balance))
@@ -65,7 +65,7 @@ def _account(account: Account | None, needs: dict[str, Guarantee]) -> Iterator[s
             yield from _wrapped(f"Nothing is granted for {dataset} yet. All steps together need {amount_text(need)}.")
 
 
-def _next(found: Sequence[Standing], study: Path, data: Path) -> Iterator[str]:
+def _next(found: Sequence[StepState], study: Path, data: Path) -> Iterator[str]:
     coming = [one for one in found if one.plan is not None]
     if not coming:
         yield "Every step that publishes was released."
@@ -77,7 +77,7 @@ def _next(found: Sequence[Standing], study: Path, data: Path) -> Iterator[str]:
         yield f"Next: {shlex.join(words)}"
 
 
-def _person(found: Sequence[Standing], person: str, account: Account | None) -> Iterator[str]:
+def _person(found: Sequence[StepState], person: str, account: StudyAccounts | None) -> Iterator[str]:
     """What was released before somebody was forgotten, and why that is bounded."""
     yield f"{person}: no table was opened for this line, and whether {person} is in the data is not told."
     gone = [one.number for one in found if f"forget({person})" in one.actions]

@@ -24,12 +24,12 @@ import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_down, round_up
 from sfumato.core.roots import root_between
-from sfumato.core.special import erfcx, ndtr
+from sfumato.core.special import erfcx, legendre_rule, ndtr
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_NODES, _WEIGHTS = legendre_rule(24)
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 

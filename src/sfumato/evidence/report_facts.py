@@ -31,13 +31,13 @@ from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
 
 __all__ = [
-    "Account",
+    "AccountFacts",
     "Checked",
+    "DrawFacts",
     "Facts",
-    "Noise",
     "ObserverFacts",
     "PromiseFacts",
-    "Shown",
+    "PublicationFacts",
     "gather",
     "noise_labels",
     "state_of",
@@ -64,7 +64,7 @@ class PromiseFacts:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PublicationFacts:
     """One publication as its observer will find it."""
 
     planned: Planned
@@ -77,7 +77,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Noise:
+class DrawFacts:
     """One draw: where, how wide, who gets to see it, and what an unbiased attacker's error is at least."""
 
     node: str
@@ -96,13 +96,13 @@ class ObserverFacts:
 
     name: str
     anchor: str
-    shown: tuple[Shown, ...]
+    shown: tuple[PublicationFacts, ...]
     promises: tuple[PromiseFacts, ...]
-    noise: tuple[Noise, ...]
+    noise: tuple[DrawFacts, ...]
 
 
 @dataclass(frozen=True)
-class Account:
+class AccountFacts:
     """One dataset in the ledger, or what the plan alone says about it."""
 
     dataset: str
@@ -133,8 +133,8 @@ class Facts:
     state: str  # "planned", "published", "dry run" or "incomplete"
     observers: tuple[ObserverFacts, ...]
     promises: tuple[PromiseFacts, ...]
-    noise: tuple[Noise, ...]
-    accounts: tuple[Account, ...]
+    noise: tuple[DrawFacts, ...]
+    accounts: tuple[AccountFacts, ...]
     ledger_note: str
     certificates: tuple[Checked, ...]
     assumptions: tuple[str, ...]
@@ -225,11 +225,11 @@ def _shown(
     files: dict[tuple[str, str], tuple[str, ...]],
     network: Network | None,
     folder: Path | None,
-) -> Shown:
+) -> PublicationFacts:
     frontier = frontier_of(plan, planned, network)
     needed = {*planned.cut, *(seen.node for seen in planned.seen)}
     drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
-    return Shown(
+    return PublicationFacts(
         planned,
         told_of(planned, folder),
         (*verdicts_of(plan, planned), *planned.about),
@@ -240,14 +240,14 @@ def _shown(
     )
 
 
-def _noise(acts: Iterable[Drawn]) -> tuple[Noise, ...]:
+def _noise(acts: Iterable[Drawn]) -> tuple[DrawFacts, ...]:
     """Groups of individuals that are alike in everything drawn appear once."""
-    found: dict[Noise, None] = {}
+    found: dict[DrawFacts, None] = {}
     for act in acts:
         what = f"what one {act.unit} adds to it" if act.group is None else f"one {act.unit}'s value"
         limit = f"{what}: error at least {act.deviation:.4g}" if act.deviation else ""
         law, who = _LAWS.get(act.law, act.law), ", ".join(act.observers)
-        found[Noise(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit, act.cost)] = None
+        found[DrawFacts(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit, act.cost)] = None
     return tuple(found)
 
 
@@ -283,9 +283,9 @@ def _checked(folder: Path) -> tuple[Checked, ...]:
 
 def _accounts(
     plan: Plan, ledger: str | Path | None, certificates: tuple[Checked, ...]
-) -> tuple[tuple[Account, ...], str]:
+) -> tuple[tuple[AccountFacts, ...], str]:
     costs = {dataset: plan.cost(dataset).describe() for dataset in plan.datasets}
-    plain = tuple(Account(dataset, cost) for dataset, cost in costs.items())
+    plain = tuple(AccountFacts(dataset, cost) for dataset, cost in costs.items())
     if certificates and not all(one.publishable for one in certificates):
         return plain, "A dry run charges nothing."
     if ledger is None or not Path(ledger).is_file():
@@ -297,7 +297,7 @@ def _accounts(
         for dataset, cost in costs.items():
             balances = [book.balance(name, unit) for name, unit in known if name == dataset]
             found += [
-                Account(
+                AccountFacts(
                     f"{dataset}, under {balance.adjacency}",
                     cost,
                     amount_text(balance.granted),
@@ -305,7 +305,7 @@ def _accounts(
                     left_text(balance.remaining),
                 )
                 for balance in balances
-            ] or [Account(dataset, cost)]
+            ] or [AccountFacts(dataset, cost)]
     except SfumatoError as error:
         return plain, f"The ledger could not be read: {type(error).__name__}."
     return tuple(found), "Granted, spent and left as the ledger stood when this page was written."

@@ -21,7 +21,7 @@ from sfumato.lang.term import Position, Term, indicator, match, show
 __all__ = ["check_cells"]
 
 
-class _Network(Protocol):
+class _Variables(Protocol):
     """What is asked of the derived variables."""
 
     spec: Spec
@@ -41,14 +41,14 @@ class _Maker(Protocol):
     ) -> Problem: ...
 
 
-def check_cells(network: _Network, error: _Maker) -> Iterator[Problem]:
+def check_cells(network: _Variables, error: _Maker) -> Iterator[Problem]:
     """Every cell that something seen depends on has a range, and a word for its absence."""
     yield from _ranges(network, error)
     yield from _absent(network, error)
     yield from _skipped(network, error)
 
 
-def _ranges(network: _Network, error: _Maker) -> Iterator[Problem]:
+def _ranges(network: _Variables, error: _Maker) -> Iterator[Problem]:
     """A cell that something seen depends on needs a public range: without one its influence has no bound."""
     reported = set()
     for variable in network.needed:
@@ -68,7 +68,7 @@ def _ranges(network: _Network, error: _Maker) -> Iterator[Problem]:
             )
 
 
-def _absent(network: _Network, error: _Maker) -> Iterator[Problem]:
+def _absent(network: _Variables, error: _Maker) -> Iterator[Problem]:
     """A cell that something seen depends on may be absent or unlisted: the study says what then."""
     reported = set()
     for variable in network.needed:
@@ -94,7 +94,7 @@ def _absent(network: _Network, error: _Maker) -> Iterator[Problem]:
             )
 
 
-def _skipped(network: _Network, error: _Maker) -> Iterator[Problem]:
+def _skipped(network: _Variables, error: _Maker) -> Iterator[Problem]:
     """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
     reported = set()
     for target, position in network.targets():

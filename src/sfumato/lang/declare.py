@@ -38,12 +38,12 @@ from sfumato.lang.spec import (
     EachPerson,
     Forbidden,
     Forgotten,
+    HeldPart,
     Holds,
     Keep,
     Missing,
     MissingRule,
     Nonnegative,
-    Part,
     Preference,
     Range,
     Relation,
@@ -99,7 +99,7 @@ class Declared:
     trusted: list[str] = field(default_factory=list)
     colluders: int = 0
     absences: int = 0
-    parts: list[Part] = field(default_factory=list)
+    parts: list[HeldPart] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import Part
+from sfumato.lang.spec import HeldPart
 from sfumato.lang.term import Position as Place
 from sfumato.lang.term import Term, Variable, indicator, show
 
@@ -78,7 +78,7 @@ def _join(declared: Declared, group: dict[str, str]) -> Iterator[Problem]:
     order = [source.table for source in declared.sources]
     first = min(group.values(), key=order.index)
     sources = {source.table: source for source in declared.sources}
-    declared.parts += [Part(first, centre, sources[table]) for centre, table in group.items()]
+    declared.parts += [HeldPart(first, centre, sources[table]) for centre, table in group.items()]
     others = set(group.values()) - {first}
     rules = [one for one in (*declared.row_limits, *declared.each_person) if one.table in group.values()]
     if len({_rule(one) for one in rules}) > 1:

@@ -48,6 +48,7 @@ __all__ = [
     "Forbidden",
     "Forgotten",
     "Grounding",
+    "HeldPart",
     "Holds",
     "Keep",
     "Missing",
@@ -274,7 +275,7 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HeldPart:
     """One centre's part of a table that several centres hold."""
 
     table: str
@@ -424,7 +425,7 @@ class Spec:
     colluders: int = 0
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HeldPart, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

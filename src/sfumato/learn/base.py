@@ -25,13 +25,13 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
-from sfumato.learn.bounds import Bounds, price_of_bounds
-from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
+from sfumato.learn.bounds import NormBound, price_of_bounds
+from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Answer, Minimiser, Objective, Question, minimise_together
+from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, Objective, SumsAsked, SumsGiven, minimise_together
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
@@ -79,7 +79,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     def _loss(self) -> Loss:
         """The loss that is minimised."""
 
-    def _loss_under(self, budget: Budget) -> Loss:
+    def _loss_under(self, budget: TrainingBudget) -> Loss:
         """The loss of two classes that is minimised under this budget: a rule of public facts, where there is one."""
         return self._loss()
 
@@ -151,7 +151,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         """Reserve all that will be drawn, a bought norm included; refuses before anything is."""
         self._size(rows)
         size = np.broadcast_to(0.0, (rows, columns))
-        promise = Budget(*self._checked_budget(), self.adjacency, 1, 1).promise()
+        promise = TrainingBudget(*self._checked_budget(), self.adjacency, 1, 1).promise()
         pay(self, lambda: self.plan_for(size, self.classes_).events, promise)
 
     def _checked_budget(self) -> tuple[float, float]:
@@ -183,7 +183,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         width = self._columns(columns) + (self._constant() > 0)
         joint = classes > 2 and self.method == "objective"
         models = 1 if classes <= 2 or joint else classes
-        budget = Budget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
+        budget = TrainingBudget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
         loss = self._joint_loss(classes, full=budget.noise.counts_entries) if joint else self._loss_under(budget)
         return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
@@ -220,7 +220,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self.classes_ = np.asarray(classes)
         self._begin(plan.budget.size)
         self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
-        bounds = Bounds(float(self.norm or 1.0), "that bound is public")
+        bounds = NormBound(float(self.norm or 1.0), "that bound is public")
         rows = UnitRows(
             np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), self._constant()
         )
@@ -259,7 +259,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         loss, budget, features = plan.loss, plan.budget, getattr(self, "features_", None)
         fine = plan.regularization < _FINE_STRENGTH
 
-        def ask(questions: list[Question]) -> list[Answer]:
+        def ask(questions: list[SumsAsked]) -> list[SumsGiven]:
             asked = tuple(questions)
             if isinstance(loss, JointLoss):
                 return answers_from(questions, passes.total(JointSums(shape, loss, asked, features)))
@@ -287,7 +287,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._weights = plan.scored(released, width)
         self.n_iter_ = np.asarray([one.steps for one in found])
 
-    def _store(self, plan: TrainingPlan, rows: UnitRows, bounds: Bounds) -> None:
+    def _store(self, plan: TrainingPlan, rows: UnitRows, bounds: NormBound) -> None:
         self._weights_constant = rows.constant
         self._norm = self._row_norm(bounds.norm)
         self.coef_ = self._weights[:, : rows.columns] * rows.largest
@@ -295,7 +295,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self.regularization_ = plan.regularization
         self.plan_ = plan
         self.bounds_ = bounds
-        self.guarantee_ = Budget(
+        self.guarantee_ = TrainingBudget(
             float(self.epsilon), float(self.delta), self.adjacency, plan.budget.size, rows.width
         ).promise()
 

@@ -28,13 +28,13 @@ from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.learn.base import positive_codes
-from sfumato.learn.calibration import Budget, TrainingPlan, plan_training
+from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import LedgerLike, is_charged, pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
-from sfumato.learn.newton import Answer, Objective, Question, minimise_together
+from sfumato.learn.newton import Objective, SumsAsked, SumsGiven, minimise_together
 from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
@@ -82,13 +82,13 @@ class _KernelSVC(ClassifierMixin, KernelInput):
         self.gamma_ = self._bandwidth(rows.shape)
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)
         models = 1 if len(self.classes_) == 2 else len(self.classes_)
-        budget = Budget(float(self.epsilon), float(self.delta), self.adjacency, len(rows), components, models)
+        budget = TrainingBudget(float(self.epsilon), float(self.delta), self.adjacency, len(rows), components, models)
         strength = 1 / self._cost(len(rows))
         plan = plan_training(budget, HuberLoss(), "output", strength)
         passes = ArrayPasses(self.features_(rows), labels)
         shape, loss, positive = RowShape(1.0, 0.0), HuberLoss(), tuple(positive_codes(models))
 
-        def ask(questions: list[Question]) -> list[Answer]:
+        def ask(questions: list[SumsAsked]) -> list[SumsGiven]:
             return answers_from(questions, passes.total(MarginSums(shape, loss, tuple(questions), positive)))
 
         flat = np.zeros(components)

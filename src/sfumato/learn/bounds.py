@@ -26,7 +26,7 @@ from sfumato.learn.rows import canonical, row_norms
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import PermuteAndFlip
 
-__all__ = ["Bounds", "norm_counts", "price_of_bounds", "settle_bounds"]
+__all__ = ["NormBound", "norm_counts", "price_of_bounds", "settle_bounds"]
 
 Counts = Callable[[], tuple[np.ndarray, int]]
 
@@ -39,7 +39,7 @@ _LEAST_NORM = 1e-100
 
 
 @dataclass(frozen=True)
-class Bounds:
+class NormBound:
     """`norm`, its `origin` in words, and what was paid for it."""
 
     norm: float
@@ -51,7 +51,7 @@ class Bounds:
 
 def settle_bounds(
     matrix: Any, norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency, seeds: Seeds
-) -> Bounds:
+) -> NormBound:
     """The declared norm; or, with norm=None, one chosen privately at the price `spend_on_bounds`.
 
     `matrix` may be a function that returns the `norm_counts` of a table that is not at hand.
@@ -65,14 +65,14 @@ def settle_bounds(
     return replace(priced, norm=float(chosen))
 
 
-def price_of_bounds(norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency) -> Bounds:
+def price_of_bounds(norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency) -> NormBound:
     """What a norm will cost, before any row is seen: nothing where it is public; its value is then not known yet."""
     if norm is not None:
         if isinstance(norm, str):
             raise SchemaError(_NO_PUBLIC_BOUND)
-        return Bounds(_usable(positive(norm, "norm")), "that bound is public")
+        return NormBound(_usable(positive(norm, "norm")), "that bound is public")
     if schema is not None and schema.norm is not None:
-        return Bounds(_usable(schema.norm), "that bound is the schema's")
+        return NormBound(_usable(schema.norm), "that bound is the schema's")
     if spend is None:
         raise SchemaError(_NO_PUBLIC_BOUND)
     price = positive(spend, "spend_on_bounds")
@@ -82,7 +82,7 @@ def price_of_bounds(norm: Any, schema: Any, epsilon: float, spend: Any, adjacenc
         )
     choose = PermuteAndFlip.for_guarantee(PureDP(price), 1.0, adjacency)
     origin = f"that bound was chosen privately at epsilon {price:g}"
-    return Bounds(math.nan, origin, price, (choose.event(),), (choose.proof,))
+    return NormBound(math.nan, origin, price, (choose.event(),), (choose.proof,))
 
 
 _NO_PUBLIC_BOUND = (

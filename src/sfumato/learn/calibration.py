@@ -37,7 +37,7 @@ from sfumato.learn.seeds import Seeds
 from sfumato.learn.training_noise import TAIL_SHARE, TrainingNoise, TrainingNoiseName, training_noise
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma
 
-__all__ = ["Budget", "Method", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
+__all__ = ["Method", "TrainingBudget", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
 
 Method = Literal["objective", "output"]
 
@@ -61,7 +61,7 @@ _FINER = 2.0**-20
 
 
 @dataclass(frozen=True)
-class Budget:
+class TrainingBudget:
     """What one training run may cost, who is protected, and the public size under which it is planned.
 
     `nonzeros` bounds the entries of a row that are not zero, where the schema says so. A model has `outputs`
@@ -133,7 +133,7 @@ class TrainingPlan:
     """
 
     method: Method
-    budget: Budget
+    budget: TrainingBudget
     regularization: float
     tolerance: float
     tilt: Gaussian | NormGamma | Laplace | None
@@ -158,13 +158,13 @@ class TrainingPlan:
 
 
 def plan_training(
-    budget: Budget, loss: Loss | JointLoss, method: Method, regularization: float | Literal["auto"] = "auto"
+    budget: TrainingBudget, loss: Loss | JointLoss, method: Method, regularization: float | Literal["auto"] = "auto"
 ) -> TrainingPlan:
     """The plan for `budget.models` jointly accounted linear models.
 
     >>> from sfumato.core import REPLACE_ONE
     >>> from sfumato.learn.losses import LogisticLoss
-    >>> plan = plan_training(Budget(1.0, 1e-6, REPLACE_ONE, 10_000, 20), LogisticLoss(), "objective")
+    >>> plan = plan_training(TrainingBudget(1.0, 1e-6, REPLACE_ONE, 10_000, 20), LogisticLoss(), "objective")
     >>> round(plan.regularization, 5), plan.tolerance < 1e-9
     (0.00024, True)
     """
@@ -184,7 +184,7 @@ def plan_training(
     return plan if regularization == "auto" else replace(plan, given=strength)
 
 
-def automatic_strength(budget: Budget, loss: Loss | JointLoss, method: Method = "objective") -> float:
+def automatic_strength(budget: TrainingBudget, loss: Loss | JointLoss, method: Method = "objective") -> float:
     """Λ for `regularization="auto"`: a rule of (size, width, ε, δ, loss, method, adjacency), never of the data.
 
     Objective perturbation: in directions where the data says little, noise b costs E‖b‖²/(2N²Λ) and shrinking
@@ -212,14 +212,14 @@ def automatic_strength(budget: Budget, loss: Loss | JointLoss, method: Method = 
     return max(strength, _strength_for_shift(budget, loss, _AUTOMATIC_SHIFT * budget.epsilon), 0.1 / budget.size)
 
 
-def logistic_margin(budget: Budget) -> float:
+def logistic_margin(budget: TrainingBudget) -> float:
     """The margin of the logistic loss under this budget, from 0 (much data) to 2 (much noise): a rule of public facts.
 
     By the share of a gradient that the noise is long: 0 up to 0.0075, 1 at 0.015, 2 from 0.03 on. Fixed on six
     simulated tables of 600 to 1,000 rows at ε from 0.3 to 10, and frozen.
 
     >>> from sfumato.core import REPLACE_ONE
-    >>> [logistic_margin(Budget(1.0, 1e-6, REPLACE_ONE, size, 10)) for size in (800, 100_000)]
+    >>> [logistic_margin(TrainingBudget(1.0, 1e-6, REPLACE_ONE, size, 10)) for size in (800, 100_000)]
     [2.0, 0.0]
     """
     share = _unit_noise(budget, LogisticLoss()) / budget.size
@@ -230,26 +230,26 @@ def _expm1(value: float) -> float:
     return math.expm1(min(value, 40.0))  # beyond, the floor is nothing
 
 
-def _shift(budget: Budget, loss: Loss | JointLoss, strength: float) -> float:
+def _shift(budget: TrainingBudget, loss: Loss | JointLoss, strength: float) -> float:
     """What the change of variables from coefficients to noise can add to the privacy loss of one model."""
     if isinstance(loss, JointLoss):
         return joint_shift(loss.classes, loss.score_curvature, budget.size * strength) * (1 + 1e-12)
     return math.log1p(loss.largest_curvature / (budget.size * strength)) * (1 + 1e-12)
 
 
-def _strength_for_shift(budget: Budget, loss: Loss | JointLoss, shift: float) -> float:
+def _strength_for_shift(budget: TrainingBudget, loss: Loss | JointLoss, shift: float) -> float:
     """The strength at which the change of variables costs all models together this much."""
     if isinstance(loss, JointLoss):
         return loss.score_curvature / (loss.classes * budget.size * _expm1(shift / (loss.classes - 1)))
     return loss.largest_curvature / (budget.size * _expm1(shift / budget.models))
 
 
-def _gradient(budget: Budget, loss: Loss | JointLoss) -> float:
+def _gradient(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
     """The norm of one record's gradient, in units of its row's, that noise without Gaussian corners must hide."""
     return budget.noise.joint_gradient if isinstance(loss, JointLoss) else 1.0
 
 
-def _unit_noise(budget: Budget, loss: Loss | JointLoss) -> float:
+def _unit_noise(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
     """Expected length of the noise that hides a change of `budget.moved`, by the whole ε and δ."""
     if isinstance(loss, JointLoss):
         tilt = _joint_tilt(budget, loss, budget.epsilon, 0.0)[0] if budget.delta else budget.epsilon
@@ -271,13 +271,13 @@ class _Shares:
     mask: float
 
 
-def _least_strength(budget: Budget, loss: Loss | JointLoss) -> float:
+def _least_strength(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
     """Alg. 2 with the single factor: the change of variables costs at most half of ε."""
     epsilon = budget.epsilon * (1 - _RESIDUAL_EPSILON)
     return _strength_for_shift(budget, loss, _LARGEST_SHIFT * epsilon) * (1 + 1e-12)
 
 
-def _shares(budget: Budget, loss: Loss | JointLoss, strength: float, pure_share: float) -> _Shares:
+def _shares(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, pure_share: float) -> _Shares:
     shift = _shift(budget, loss, strength)
     if not budget.delta:
         mask = budget.epsilon / budget.models * pure_share
@@ -303,7 +303,7 @@ def _mask_share(together: float, rest: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _joint_tilt(budget: Budget, loss: JointLoss, rest: float, mask_share: float) -> tuple[float, float]:
+def _joint_tilt(budget: TrainingBudget, loss: JointLoss, rest: float, mask_share: float) -> tuple[float, float]:
     """The largest μ of a row's noise, times `moved`, and of the mask beside it, that ε = shift + `rest` allows."""
     corners = corners_of(loss.classes, budget.adjacency.relation)
     delta = budget.delta * (1 - 2 * TAIL_SHARE)
@@ -322,7 +322,9 @@ def _joint_tilt(budget: Budget, loss: JointLoss, rest: float, mask_share: float)
     return budget.moved * tilt, share * low * (1 - 1e-12)
 
 
-def _residual(budget: Budget, loss: Loss | JointLoss, strength: float, scale: float) -> tuple[float, float, float]:
+def _residual(
+    budget: TrainingBudget, loss: Loss | JointLoss, strength: float, scale: float
+) -> tuple[float, float, float]:
     """The solver's tolerance, by how much a solution can be off with it, and how long it can be."""
     longest = budget.longest_noise(scale) / budget.size
     tolerance = attainable_tolerance(loss, budget.width, strength, longest, budget.most_rows)
@@ -332,15 +334,15 @@ def _residual(budget: Budget, loss: Loss | JointLoss, strength: float, scale: fl
     return tolerance, (tolerance + rounding) / strength, reach
 
 
-def _tilt(budget: Budget, scale: float) -> Gaussian | NormGamma | Laplace:
+def _tilt(budget: TrainingBudget, scale: float) -> Gaussian | NormGamma | Laplace:
     return budget.noise.mechanism(scale, scale * _FINER, adjacency=budget.adjacency, dimension=budget.coefficients)
 
 
-def _scale(budget: Budget, loss: Loss | JointLoss, tilt: float) -> float:
+def _scale(budget: TrainingBudget, loss: Loss | JointLoss, tilt: float) -> float:
     return budget.moved * _gradient(budget, loss) * budget.slope / tilt * (1 + 1e-12)
 
 
-def _quiet_strength(budget: Budget, loss: Loss | JointLoss, strength: float) -> tuple[float, float]:
+def _quiet_strength(budget: TrainingBudget, loss: Loss | JointLoss, strength: float) -> tuple[float, float]:
     """The least strength from here on at which the mask is narrow enough, and the mask's share of a pure ε.
 
     The mask falls with the strength, and more so as the change of variables leaves more of ε: to keep the shares of
@@ -367,7 +369,7 @@ def _quiet_strength(budget: Budget, loss: Loss | JointLoss, strength: float) -> 
     return high, pure_share
 
 
-def _objective(budget: Budget, loss: Loss | JointLoss, strength: float, *, automatic: bool) -> TrainingPlan:
+def _objective(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, *, automatic: bool) -> TrainingPlan:
     strength, pure_share = max(strength, _least_strength(budget, loss)), _PURE_SHARE
     if automatic:
         strength, pure_share = _quiet_strength(budget, loss, strength)
@@ -390,7 +392,7 @@ def _objective(budget: Budget, loss: Loss | JointLoss, strength: float, *, autom
 
 
 def _events(
-    budget: Budget, loss: Loss | JointLoss, strength: float, scale: float, mask: Gaussian | NormGamma
+    budget: TrainingBudget, loss: Loss | JointLoss, strength: float, scale: float, mask: Gaussian | NormGamma
 ) -> tuple[Event | Repeated, ...]:
     """What is recorded; the mask of a joint training with Gaussian noise is part of its event."""
     size, masks = budget.size * strength, _mask_events(mask, budget.models)
@@ -406,7 +408,7 @@ def _events(
     return (JointObjectiveEvent(*facts, *promise, adjacency=budget.adjacency),)
 
 
-def _output(budget: Budget, loss: Loss | JointLoss, strength: float) -> TrainingPlan:
+def _output(budget: TrainingBudget, loss: Loss | JointLoss, strength: float) -> TrainingPlan:
     budget = replace(budget, nonzeros=None)  # the solution moves in any direction
     tolerance = attainable_tolerance(loss, budget.width, strength, 0.0, budget.most_rows)
     sensitivity = budget.moved / (budget.size * strength) + 2 * tolerance / strength
@@ -442,7 +444,7 @@ def _largest_mu(epsilon: float, delta: float, shift: float, models: int) -> floa
     return low
 
 
-def _mask(budget: Budget, sensitivity: float, reach: float, cost: float) -> Gaussian | NormGamma:
+def _mask(budget: TrainingBudget, sensitivity: float, reach: float, cost: float) -> Gaussian | NormGamma:
     """Noise for solutions that neighbours move by at most `sensitivity` each: μ = `cost` for all, or ε = `cost` each.
 
     Solutions up to `reach` must fit the 62 bits of the noise's grid, so neither sensitivity nor scale is negligible.

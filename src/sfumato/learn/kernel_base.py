@@ -28,11 +28,11 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
-from sfumato.learn.calibration import Budget
+from sfumato.learn.calibration import TrainingBudget
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
-from sfumato.learn.kernel_spread import Spread, split_promise
+from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
@@ -120,7 +120,7 @@ class KernelInput(PrivateEstimator):
 class KernelRun:
     """What one training run may cost, and what it draws."""
 
-    budget: Budget
+    budget: TrainingBudget
     events: tuple[Event, ...]
 
 
@@ -169,7 +169,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._pay(promise, for_spread)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        self.spread_ = Spread.release(rows, for_spread, seeds) if for_spread is not None else None
+        self.spread_ = KernelSpread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
         self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
         total = np.zeros(self._dimension(self.n_components_, classes))
@@ -182,7 +182,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
 
     def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:
         """Reserve all that will be drawn: the spread of rows, where it is paid for, and the sums."""
-        paid = [] if for_spread is None else [Spread.of_nothing(for_spread).noise.event()]
+        paid = [] if for_spread is None else [KernelSpread.of_nothing(for_spread).noise.event()]
         pay(self, lambda: [*paid, self.noise_.event()], promise)
 
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
@@ -229,7 +229,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         copy: Any = clone(self)
         other = copy._of_shape(X, classes)
         size, width = X.shape[0], other.n_components_
-        budget = Budget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
+        budget = TrainingBudget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
         return KernelRun(budget, other._events())
 
     def learn_nothing(self, X: Any, classes: Any) -> PrivateKernelClassifier:
@@ -247,7 +247,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         for_spread = self._settle(self.guarantee_, (X.shape[0], self.n_features_in_), len(classes))
-        self.spread_ = Spread.of_nothing(for_spread) if for_spread is not None else None
+        self.spread_ = KernelSpread.of_nothing(for_spread) if for_spread is not None else None
         self._aim()
         return self
 

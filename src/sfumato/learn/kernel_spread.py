@@ -23,7 +23,7 @@ from sfumato.learn.kernel_rule import SPREAD_SHARE
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["Spread", "pair_distances", "split_promise"]
+__all__ = ["KernelSpread", "pair_distances", "split_promise"]
 
 #: Rounding of the sum of distances, in units of the sensitivity.
 _ARITHMETIC = 1e-5
@@ -35,14 +35,14 @@ _EVEN = 2 / 3
 
 
 @dataclass(frozen=True)
-class Spread:
+class KernelSpread:
     """`value`: the released mean of min(1, ‖x - x'‖²/columns); never 0."""
 
     value: float
     noise: Gaussian | Laplace
 
     @classmethod
-    def release(cls, rows: np.ndarray, promise: Guarantee, seeds: Seeds) -> Spread:
+    def release(cls, rows: np.ndarray, promise: Guarantee, seeds: Seeds) -> KernelSpread:
         """Spends `promise` on the rows; under replacing a record the sum of distances moves by at most 1."""
         noise = _noise(promise)
         pairs = len(rows) // 2
@@ -51,7 +51,7 @@ class Spread:
         return cls(min(1.0, max(total, 2 * deviation, _LEAST * pairs) / max(pairs, 1)), noise)
 
     @classmethod
-    def of_nothing(cls, promise: Guarantee) -> Spread:
+    def of_nothing(cls, promise: Guarantee) -> KernelSpread:
         """What rows spread evenly over the box would have, without looking."""
         return cls(_EVEN, _noise(promise))
 

@@ -28,8 +28,8 @@ from sfumato.core.schema import Schema
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
-from sfumato.learn.bounds import Bounds, price_of_bounds
-from sfumato.learn.calibration import Budget
+from sfumato.learn.bounds import NormBound, price_of_bounds
+from sfumato.learn.calibration import TrainingBudget
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
@@ -39,7 +39,7 @@ from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import checked_matrix, without_values
-from sfumato.learn.target_moments import FIRST_SHARE, Look, Purse, Release, look, share_of_mean, together
+from sfumato.learn.target_moments import FIRST_SHARE, NoisyTarget, Purse, TargetLook, look, share_of_mean, together
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         self._keep(rows, bounds, seen, reach, weights, events)
         return self
 
-    def _mean_first(self, purse: Purse, sums: list[float], seeds: Seeds) -> tuple[list[Release], Look]:
+    def _mean_first(self, purse: Purse, sums: list[float], seeds: Seeds) -> tuple[list[NoisyTarget], TargetLook]:
         """A look at the target with a tenth of the budget, and a second one where the mean wants more."""
         releases = [look(purse, sums, FIRST_SHARE, _ARITHMETIC, seeds)]
         seen = together(purse, releases)
@@ -157,7 +157,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         return releases, seen
 
     def _keep(
-        self, rows: UnitRows, bounds: Bounds, seen: Look, reach: float, weights: np.ndarray, events: list[Event]
+        self,
+        rows: UnitRows,
+        bounds: NormBound,
+        seen: TargetLook,
+        reach: float,
+        weights: np.ndarray,
+        events: list[Event],
     ) -> None:
         low, high = self._target_bounds()
         half = (high - low) / 2
@@ -183,7 +189,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             purse = Purse(epsilon - bought.epsilon, delta, self.adjacency)
             return [*bought.events, purse.part(1.0).under(self.adjacency)]
 
-        pay(self, costs, Budget(epsilon, delta, self.adjacency, 1, 1).promise())
+        pay(self, costs, TrainingBudget(epsilon, delta, self.adjacency, 1, 1).promise())
 
     def _target_bounds(self) -> tuple[float, float]:
         try:

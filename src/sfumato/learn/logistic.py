@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.calibration import Budget, Method, logistic_margin
+from sfumato.learn.calibration import Method, TrainingBudget, logistic_margin
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
 
@@ -77,7 +77,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     def _loss(self) -> Loss:
         return LogisticLoss()
 
-    def _loss_under(self, budget: Budget) -> Loss:
+    def _loss_under(self, budget: TrainingBudget) -> Loss:
         automatic = self.method == "objective" and self.regularization == "auto"
         return LogisticLoss(logistic_margin(budget)) if automatic else LogisticLoss()
 

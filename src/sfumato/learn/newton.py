@@ -29,10 +29,10 @@ from sfumato.learn.rows import SUMMING
 __all__ = [
     "LENGTHS",
     "MOST_ROWS_PER_SIZE",
-    "Answer",
     "Minimiser",
     "Objective",
-    "Question",
+    "SumsAsked",
+    "SumsGiven",
     "attainable_tolerance",
     "farthest_solution",
     "minimise_together",
@@ -127,7 +127,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Question:
+class SumsAsked:
     """Σ slope·row at `point`, and Σ curvature·row·rowᵀ if `hessian`; `model` says whose labels count as positive.
 
     With a `direction` instead: Σ slope·⟨row, direction⟩ at point + t·direction for each t of LENGTHS. With a `vector`:
@@ -142,15 +142,15 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SumsGiven:
     """`pulled` is the sum of slopes and rows, the sums along a direction, or a product with the Hessian."""
 
     pulled: np.ndarray
     gram: np.ndarray | None = None
 
 
-Asking = Generator[Question, Answer, Minimiser]
-Solve = Callable[[np.ndarray], Generator[Question, Answer, np.ndarray]]
+Asking = Generator[SumsAsked, SumsGiven, Minimiser]
+Solve = Callable[[np.ndarray], Generator[SumsAsked, SumsGiven, np.ndarray]]
 
 
 def newton(objective: Objective, model: int = 0) -> Asking:
@@ -163,7 +163,7 @@ def newton(objective: Objective, model: int = 0) -> Asking:
     point, dense = np.zeros(objective.tilt.size), objective.tilt.size <= _DENSE
     solve: Solve | None = None
     last, steps, doubtful = math.inf, 0, False
-    answer = yield Question(model, point, dense)
+    answer = yield SumsAsked(model, point, dense)
     gradient = objective.gradient(point, answer.pulled)
     for _ in range(_MOST_STEPS):
         norm = float(np.linalg.norm(gradient))
@@ -176,7 +176,7 @@ def newton(objective: Objective, model: int = 0) -> Asking:
         if not dense:
             solve = _by_products(objective, model, point)
         elif answer.gram is None and (solve is None or slow):
-            answer = yield Question(model, point, True)
+            answer = yield SumsAsked(model, point, True)
         if answer.gram is not None:
             solve = _by_factor(objective, answer.gram)
         assert solve is not None
@@ -184,14 +184,14 @@ def newton(objective: Objective, model: int = 0) -> Asking:
         start = abs(float(gradient @ direction))
         following, answer = point + direction, None
         if not doubtful:  # where the last full step was no good, this one is likely not to be either
-            answer = yield Question(model, following, dense and slow)
+            answer = yield SumsAsked(model, following, dense and slow)
         if answer is None or abs(float(objective.gradient(following, answer.pulled) @ direction)) > 0.5 * start:
-            along = (yield Question(model, point, direction=direction)).pulled
+            along = (yield SumsAsked(model, point, direction=direction)).pulled
             length = _length(objective, point, direction, along)
             doubtful = length != 1.0
             if answer is None or doubtful:
                 following = point + length * direction
-                answer = yield Question(model, following, dense)
+                answer = yield SumsAsked(model, following, dense)
         gradient = objective.gradient(following, answer.pulled)
         point, last, steps = following, norm, steps + 1
     raise not_arrived()
@@ -231,7 +231,7 @@ def _by_factor(objective: Objective, gram: np.ndarray) -> Solve:
     hessian[np.diag_indices_from(hessian)] += objective.strength
     factor = _factored(hessian)
 
-    def solve(vector: np.ndarray) -> Generator[Question, Answer, np.ndarray]:
+    def solve(vector: np.ndarray) -> Generator[SumsAsked, SumsGiven, np.ndarray]:
         return cho_solve(factor, vector, check_finite=False)
         yield  # a generator that asks nothing
 
@@ -241,12 +241,12 @@ def _by_factor(objective: Objective, gram: np.ndarray) -> Solve:
 def _by_products(objective: Objective, model: int, point: np.ndarray) -> Solve:
     """Conjugate gradients: every product with the Hessian is one pass."""
 
-    def solve(vector: np.ndarray) -> Generator[Question, Answer, np.ndarray]:
+    def solve(vector: np.ndarray) -> Generator[SumsAsked, SumsGiven, np.ndarray]:
         solution, residual = np.zeros_like(vector), vector.copy()
         direction, square = residual.copy(), float(residual @ residual)
         goal = 1e-6 * square
         for _ in range(_MOST_PRODUCTS):
-            answer = yield Question(model, point, vector=direction)
+            answer = yield SumsAsked(model, point, vector=direction)
             product = answer.pulled / objective.size + objective.strength * direction
             length = square / max(float(direction @ product), 1e-300)
             solution += length * direction
@@ -261,13 +261,13 @@ def _by_products(objective: Objective, model: int, point: np.ndarray) -> Solve:
 
 
 def minimise_together(
-    objectives: Sequence[Objective], ask: Callable[[list[Question]], list[Answer]]
+    objectives: Sequence[Objective], ask: Callable[[list[SumsAsked]], list[SumsGiven]]
 ) -> list[Minimiser]:
     """All models at once: every pass answers each model that is not done.
 
     >>> from sfumato.learn.losses import LogisticLoss
     >>> objective = Objective(LogisticLoss(), 1, 1, 1, 1.0, np.array([-2.0]), 1e-9)
-    >>> quadratic = lambda asked: [Answer(one.point, np.eye(1)) for one in asked]  # the loss is ½f²
+    >>> quadratic = lambda asked: [SumsGiven(one.point, np.eye(1)) for one in asked]  # the loss is ½f²
     >>> [round(float(found.point[0]), 9) for found in minimise_together([objective], quadratic)]
     [1.0]
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.errors import InputError
 from sfumato.learn.arrays import as_matrix
-from sfumato.learn.bounds import Bounds, settle_bounds
+from sfumato.learn.bounds import NormBound, settle_bounds
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, Statistic
 
@@ -48,7 +48,7 @@ class ArrayPasses:
         """Whoever holds the matrix does not change it during a fit, as for any array."""
 
 
-def bounds_by_sums(estimator: Any, passes: Passes, epsilon: float, seeds: Seeds) -> Bounds:
+def bounds_by_sums(estimator: Any, passes: Passes, epsilon: float, seeds: Seeds) -> NormBound:
     """The norm of rows: declared, or bought by counting rows in one pass."""
 
     def counts() -> tuple[np.ndarray, int]:

@@ -22,27 +22,29 @@ from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
 from sfumato.errors import CertificateError, UnprovedError
 from sfumato.learn.basins import Basins
-from sfumato.learn.bounds import Bounds
-from sfumato.learn.calibration import Budget, TrainingPlan
+from sfumato.learn.bounds import NormBound
+from sfumato.learn.calibration import TrainingBudget, TrainingPlan
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import KernelPlan
-from sfumato.learn.kernel_spread import Spread
+from sfumato.learn.kernel_spread import KernelSpread
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
 __all__ = ["ValueReader", "as_plain"]
 
-#: Records that are rebuilt from their fields. The seed of a mechanism is no part of what it is.
+_PLAIN = (Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma, PermuteAndFlip, SmoothedHinge)
+#: Records that are rebuilt from their fields, by the words of saved files, which stay when a class gets another name.
+#: The seed of a mechanism is no part of what it is.
 _RECORDS: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Bounds, Budget, Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma),
-        *(PermuteAndFlip, SmoothedHinge, Spread, TrainingPlan),
-    )
+    "Bounds": NormBound,
+    "Budget": TrainingBudget,
+    "Spread": KernelSpread,
+    **{kind.__name__: kind for kind in (*_PLAIN, TrainingPlan)},
 }
+_WORDS = {kind: word for word, kind in _RECORDS.items()}
 _SEED = "random_state"
 _NUMBERS = re.compile(r"[<|][fiub][1248]")
 
@@ -93,9 +95,9 @@ def _labelled(value: Any, model: Callable[[Any], dict[str, Any]]) -> dict[str, A
             return {"basins": {name: as_plain(item, model) for name, item in vars(value).items()}}
         case PrivateEstimator():
             return {"model": model(value)}
-    kind = type(value).__name__
-    if _RECORDS.get(kind) is not type(value):
-        raise UnprovedError(f"A {kind} has no form in a saved model. Nothing was written.")
+    kind = _WORDS.get(type(value))
+    if kind is None:
+        raise UnprovedError(f"A {type(value).__name__} has no form in a saved model. Nothing was written.")
     fields = [item.name for item in dataclasses.fields(value) if item.init and item.name != _SEED]
     return {"record": kind, "fields": {name: as_plain(getattr(value, name), model) for name in fields}}
 

@@ -18,7 +18,7 @@ from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.errors import InputError
 from sfumato.learn.base import NothingLearnedWarning
-from sfumato.learn.calibration import Budget, Method, plan_training
+from sfumato.learn.calibration import Method, TrainingBudget, plan_training
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.losses import HuberLoss, LogisticLoss
 
@@ -102,7 +102,7 @@ def expected_excess(records: int, question: _Question) -> float:
     Shrinking costs ½Λ·length². Noise b costs ‖b‖²/(2n²Λ) (objective) and noise on the solution (Λ + c)‖z‖²/2 (output).
     A sample of n leaves ln(1/(1-confidence))/(nΛ) of regret (Shalev-Shwartz et al. 2008), as in Thms 3 and 4.
     """
-    budget = Budget(question.epsilon, question.delta, question.adjacency, records, question.features)
+    budget = TrainingBudget(question.epsilon, question.delta, question.adjacency, records, question.features)
     plan = plan_training(budget, question.loss, question.method)
     strength, noise = plan.regularization, plan.noise_length
     shrinking = strength * question.length**2 / 2

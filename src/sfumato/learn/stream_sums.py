@@ -24,7 +24,7 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
-from sfumato.learn.newton import LENGTHS, Answer, Question
+from sfumato.learn.newton import LENGTHS, SumsAsked, SumsGiven
 from sfumato.learn.rows import BLOCK, UnitRows
 from sfumato.learn.table import label_places, unknown_labels
 
@@ -92,7 +92,7 @@ class MarginSums:
 
     shape: RowShape
     loss: Loss
-    questions: tuple[Question, ...]
+    questions: tuple[SumsAsked, ...]
     positive: tuple[int, ...]
     features: Any = None
     fine: bool = False
@@ -106,7 +106,7 @@ class MarginSums:
     def of(self, rows: UnitRows | DeviceRows, target: Any) -> list[np.ndarray]:
         return [total for question in self.questions for total in self._sums(rows, target, question)]
 
-    def _sums(self, rows: Any, target: Any, question: Question) -> Iterator[np.ndarray]:
+    def _sums(self, rows: Any, target: Any, question: SumsAsked) -> Iterator[np.ndarray]:
         like = rows.matrix
         signs = _signs(target, self.positive[question.model], like)
         margins = signs * rows.times(to_device(question.point, like))
@@ -130,7 +130,7 @@ class JointSums:
 
     shape: RowShape
     loss: JointLoss
-    questions: tuple[Question, ...]
+    questions: tuple[SumsAsked, ...]
     features: Any = None
 
     def prepared(self, matrix: Any) -> UnitRows | DeviceRows:
@@ -143,7 +143,7 @@ class JointSums:
         right = self.loss.one_hot(target, rows.matrix)
         return [total for question in self.questions for total in self._sums(rows, right, question)]
 
-    def _sums(self, rows: Any, right: Any, question: Question) -> Iterator[np.ndarray]:
+    def _sums(self, rows: Any, right: Any, question: SumsAsked) -> Iterator[np.ndarray]:
         basis = to_device(self.loss.basis, rows.matrix)
         outputs = self._outputs(rows, question.point)
         scores = outputs @ basis.T
@@ -192,10 +192,10 @@ def _signs(codes: Any, positive: int, like: Any) -> Any:
     return library.where(codes == positive, ones, -ones)
 
 
-def answers_from(questions: Sequence[Question], sums: Sequence[np.ndarray]) -> list[Answer]:
+def answers_from(questions: Sequence[SumsAsked], sums: Sequence[np.ndarray]) -> list[SumsGiven]:
     """The sums of MarginSums or JointSums, sorted back to the questions."""
     waiting = iter(sums)
-    return [Answer(next(waiting), next(waiting) if question.hessian else None) for question in questions]
+    return [SumsGiven(next(waiting), next(waiting) if question.hessian else None) for question in questions]
 
 
 def _scaled_target(target: Any, low: float, high: float) -> Any:

@@ -23,7 +23,7 @@ from sfumato.core.guarantee import GaussianDP, Guarantee, PureDP
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["FIRST_SHARE", "Look", "Purse", "Release", "look", "share_of_mean", "together"]
+__all__ = ["FIRST_SHARE", "NoisyTarget", "Purse", "TargetLook", "look", "share_of_mean", "together"]
 
 #: What the first look costs, of the whole.
 FIRST_SHARE = 0.1
@@ -78,7 +78,7 @@ class Purse:
         return kind.for_guarantee(self.part(share), moved * (1 + slack), self.adjacency, dimension=dimension)
 
 
-class Release(NamedTuple):
+class NoisyTarget(NamedTuple):
     """Noisy (Σt, Σt², number of records) and the deviation of the noise on Σt."""
 
     sums: np.ndarray
@@ -87,7 +87,7 @@ class Release(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
+class TargetLook:
     """What is known of the target by now, in units of its half range: `error` is the deviation of `variance`."""
 
     mean: float
@@ -102,7 +102,7 @@ class Look:
         return min(widest, _DEVIATIONS * math.sqrt(self.variance + 2 * self.error))
 
 
-def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds: Seeds) -> Release:
+def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds: Seeds) -> NoisyTarget:
     """Release the sums once, at a share of the purse; under replace-one the number of records is public."""
     noise = purse.noise(share, slack)
     exact = np.array([sums[0], purse.weight * sums[1], sums[2]])
@@ -110,10 +110,10 @@ def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds:
     kept = slice(0, 2) if purse.replaces else slice(0, 3)
     noisy[kept] = seeds.seeded(noise)(exact[kept])
     noisy[1] /= purse.weight
-    return Release(noisy, math.sqrt(noise.error()), noise)
+    return NoisyTarget(noisy, math.sqrt(noise.error()), noise)
 
 
-def together(purse: Purse, releases: Sequence[Release]) -> Look:
+def together(purse: Purse, releases: Sequence[NoisyTarget]) -> TargetLook:
     """All releases, each weighted by its precision."""
     weights = np.array([one.deviation**-2.0 for one in releases])
     sums = np.array([one.sums for one in releases]).T @ weights / weights.sum()
@@ -122,10 +122,10 @@ def together(purse: Purse, releases: Sequence[Release]) -> Look:
     variance = max(0.0, float(sums[1]) / records - mean * mean)
     counted = 0.0 if purse.replaces else 1.0
     error = deviation / records * math.hypot(1 / purse.weight, 2 * mean, counted)
-    return Look(mean, variance, error, records)
+    return TargetLook(mean, variance, error, records)
 
 
-def share_of_mean(purse: Purse, seen: Look, slack: float) -> float:
+def share_of_mean(purse: Purse, seen: TargetLook, slack: float) -> float:
     """The share that the mean takes altogether, between FIRST_SHARE and 1: a rule of published numbers.
 
     So much that the noise in the mean costs at most half a percent of the target's variance more than with all of the

@@ -77,7 +77,7 @@ from sfumato.ledger.records import (
     data_of,
     mark_of,
 )
-from sfumato.ledger.store import Draft, Entry, EntryStore, Head
+from sfumato.ledger.store import EntryDraft, EntryStore, Head, LedgerEntry
 from sfumato.ledger.windows import check_same_class, check_sealed
 
 __all__ = ["Ledger"]
@@ -151,14 +151,14 @@ class Ledger:
         name, guarantee = checked_name(dataset, "dataset"), checked_grant(total, adjacency)
         who = guarantee.adjacency or REPLACE_ONE
 
-        def decide() -> Draft:
+        def decide() -> EntryDraft:
             account = self._books.accounts.get((name, who.unit))
             body: dict[str, Any] = {"total": guarantee.to_dict(), "note": checked_words(note, "note")}
             if beside is not None:
                 body["beside"] = self._other(name, who.unit, beside)
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
-            return Draft("grant", name, who.unit, None, body | self._marks(name, sources))
+            return EntryDraft("grant", name, who.unit, None, body | self._marks(name, sources))
 
         self._append(decide)
 
@@ -192,7 +192,7 @@ class Ledger:
         identity = uuid.uuid4().hex
         found: list[Reservation] = []
 
-        def decide() -> Draft | None:
+        def decide() -> EntryDraft | None:
             account, who = self._account_for(dataset, items, adjacency)
             holder = account.with_key(key)
             if holder:
@@ -205,7 +205,7 @@ class Ledger:
                 "purpose": checked_words(purpose, "purpose"),
                 "key": None if key is None else checked_name(key, "key"),
             }
-            return Draft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
+            return EntryDraft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
 
         self._append(decide)
         return found[0] if found else self._standing(identity).reservation
@@ -318,7 +318,7 @@ class Ledger:
 
     # Decisions are taken on what has been read, and written only if nobody wrote in between: see ledger/store.py.
 
-    def _append(self, decide: Callable[[], Draft | None]) -> None:
+    def _append(self, decide: Callable[[], EntryDraft | None]) -> None:
         with self._lock:
             entry = None
             while entry is None:
@@ -332,7 +332,7 @@ class Ledger:
     def _catch_up(self) -> None:
         self._store.follow(self._head, self._take_up)
 
-    def _take_up(self, entry: Entry) -> None:
+    def _take_up(self, entry: LedgerEntry) -> None:
         try:
             self._books.apply(entry)
         except ValueError as error:
@@ -343,11 +343,11 @@ class Ledger:
         self._head = Head(entry.sequence, entry.hash)
 
     def _settle(self, reservation: Reservation, action: str) -> None:
-        def decide() -> Draft:
+        def decide() -> EntryDraft:
             standing = self._standing(reservation.id)
             if standing.state != "reserved":
                 raise LedgerError(settled_text(standing, action))
-            return Draft(action, reservation.dataset, standing.reservation.unit, reservation.id, {})
+            return EntryDraft(action, reservation.dataset, standing.reservation.unit, reservation.id, {})
 
         self._append(decide)
 

@@ -18,7 +18,7 @@ from sfumato.card import Card, Shown
 from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
 from sfumato.errors import CertificateError, InputError
 from sfumato.ledger.balance import Charge, Cost, amount_text, charge, left_text
-from sfumato.ledger.store import Entry
+from sfumato.ledger.store import LedgerEntry
 
 __all__ = [
     "Account",
@@ -200,7 +200,7 @@ class Books:
         self.secret: str | None = None
         self._bound: dict[str, list[tuple[str, str]]] = {}
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: LedgerEntry) -> None:
         """Take up one entry; ValueError says why it makes no sense."""
         try:
             match entry.action:
@@ -227,7 +227,7 @@ class Books:
         own = self.owners(named)
         return [owner for owner in self.owners(map(data_of, named)) if owner not in own]
 
-    def _bind(self, entry: Entry) -> None:
+    def _bind(self, entry: LedgerEntry) -> None:
         self.secret = self.secret or entry.body.get("secret")
         for mark in entry.body.get("marks", ()):
             owners = self._bound.setdefault(str(mark), [])
@@ -238,7 +238,7 @@ class Books:
         found = (account.standings.get(identity) for account in self.accounts.values())
         return next((one for one in found if one is not None), None)
 
-    def _grant(self, entry: Entry) -> None:
+    def _grant(self, entry: LedgerEntry) -> None:
         total = guarantee_from_dict(entry.body["total"])
         if total.adjacency is None or total.adjacency.unit != entry.unit:
             raise ValueError("the grant does not say who is protected")
@@ -251,7 +251,7 @@ class Books:
             standing.reservation = replace(standing.reservation, charged=standing.charged)
         self._remember(entry, total, entry.body["note"], None)
 
-    def _reserve(self, entry: Entry) -> None:
+    def _reserve(self, entry: LedgerEntry) -> None:
         items = tuple(_cost(record) for record in entry.body["cost"])
         adjacency = Adjacency.from_dict(entry.body["adjacency"])
         cost = compose(items).under(adjacency)
@@ -268,14 +268,14 @@ class Books:
         account.standings[identity] = Standing(reservation, items, key, purpose, charged)
         self._remember(entry, cost, purpose, key)
 
-    def _settle(self, entry: Entry) -> None:
+    def _settle(self, entry: LedgerEntry) -> None:
         standing = self.accounts[entry.dataset, entry.unit].standings[str(entry.reservation)]
         if standing.state != "reserved":
             raise ValueError("a reservation was settled twice")
         standing.state = _STATE_AFTER[entry.action]
         self._remember(entry, standing.reservation.cost, standing.purpose, standing.key)
 
-    def _remember(self, entry: Entry, amount: Guarantee, text: str, key: str | None) -> None:
+    def _remember(self, entry: LedgerEntry, amount: Guarantee, text: str, key: str | None) -> None:
         created = datetime.fromisoformat(entry.created)
         record = LedgerRecord(
             entry.sequence,

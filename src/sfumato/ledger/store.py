@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 
-__all__ = ["Draft", "Entry", "EntryStore", "Head"]
+__all__ = ["EntryDraft", "EntryStore", "Head", "LedgerEntry"]
 
 _APPLICATION = 0x7366756D  # "sfum" in the file header: tells a ledger from any other SQLite file
 _VERSION = 1
@@ -70,7 +70,7 @@ class Head(NamedTuple):
     hash: str = "0" * 64
 
 
-class Draft(NamedTuple):
+class EntryDraft(NamedTuple):
     """An entry that was decided upon and not yet written."""
 
     action: str
@@ -81,7 +81,7 @@ class Draft(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One row. `body` holds what the action needs, as plain JSON values."""
 
     sequence: int
@@ -104,7 +104,7 @@ class EntryStore:
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = EntryStore(Path(folder.name) / "ledger.db", timeout=5.0, create=True)
-    >>> draft = Draft("grant", "survey", "record", None, {})
+    >>> draft = EntryDraft("grant", "survey", "record", None, {})
     >>> store.append(Head(), draft).sequence
     1
     >>> print(store.append(Head(), draft))  # somebody was faster
@@ -122,7 +122,7 @@ class EntryStore:
         with self._connection() as connection:
             self._check_identity(connection)
 
-    def append(self, seen: Head, draft: Draft) -> Entry | None:
+    def append(self, seen: Head, draft: EntryDraft) -> LedgerEntry | None:
         """Append one entry if `seen` is still the last one; None, and nothing changed, if it is not."""
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = json.dumps(draft.body, ensure_ascii=True, sort_keys=True, allow_nan=False)
@@ -137,7 +137,7 @@ class EntryStore:
         _checkpoint("connection closed")
         return self._entry(row)
 
-    def follow(self, seen: Head, visit: Callable[[Entry], None]) -> None:
+    def follow(self, seen: Head, visit: Callable[[LedgerEntry], None]) -> None:
         """Call `visit` on every entry after `seen`, in order, each checked against the one before."""
         previous = seen
         with self._connection() as connection:
@@ -171,10 +171,10 @@ class EntryStore:
         if not all(isinstance(value, str | int | None) for value in row) or row[-1] != _seal(previous.hash, *row[:-1]):
             self._corrupt(f"row {row[0]} was changed after it was written: its hash does not match")
 
-    def _entry(self, row: tuple[Any, ...]) -> Entry:
+    def _entry(self, row: tuple[Any, ...]) -> LedgerEntry:
         sequence, created, action, dataset, unit, reservation, body, sealed = row
         try:
-            return Entry(sequence, created, action, dataset, unit, reservation, json.loads(body), sealed)
+            return LedgerEntry(sequence, created, action, dataset, unit, reservation, json.loads(body), sealed)
         except ValueError:
             self._corrupt(f"row {sequence} cannot be read")
 

@@ -31,7 +31,7 @@ from sfumato.network.expression import Constant, Level, Reference
 from sfumato.network.network import Group, Node
 from sfumato.questions.mean import Mean
 
-__all__ = ["MOST_CELLS", "Family", "families_apart", "marked_apart", "tested"]
+__all__ = ["MOST_CELLS", "Exclusive", "families_apart", "marked_apart", "tested"]
 
 #: Beyond so many cells all conditions are taken to overlap.
 MOST_CELLS = 100_000
@@ -41,14 +41,14 @@ Flags = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True)
-class Family:
+class Exclusive:
     """Aggregates of which some exclude each other, and the sets of them that one row may count in."""
 
     names: tuple[str, ...]
     sets: Sets
 
 
-def families_apart(aggregates: Iterable[AggregateNode], groups: Sequence[Group]) -> tuple[Family, ...]:
+def families_apart(aggregates: Iterable[AggregateNode], groups: Sequence[Group]) -> tuple[Exclusive, ...]:
     """The families among these aggregates; what excludes no other one is in none."""
     people = _nodes(groups)
     drawn = {node.name for group in groups for node in group.nodes if node.is_random}
@@ -56,7 +56,7 @@ def families_apart(aggregates: Iterable[AggregateNode], groups: Sequence[Group])
     for node in aggregates:
         if _can_exclude(node, people.keys() - drawn):
             alike.setdefault((node.dataset, node.row_table, node.question.rows), []).append(node)
-    found: list[Family] = []
+    found: list[Exclusive] = []
     for own in alike.values():
         found += _families(own, people)
     return tuple(found)
@@ -88,7 +88,7 @@ def _can_exclude(node: AggregateNode, known: Set[str]) -> bool:
     return possible and not node.condition.trivial and node.condition.references() <= known
 
 
-def _families(nodes: list[AggregateNode], people: Mapping[str, Node]) -> list[Family]:
+def _families(nodes: list[AggregateNode], people: Mapping[str, Node]) -> list[Exclusive]:
     """Of all together; where that is too much, of those that test the same variables."""
     sets = _sets(nodes, people) if len(nodes) > 1 else None
     if sets is not None:
@@ -101,7 +101,7 @@ def _families(nodes: list[AggregateNode], people: Mapping[str, Node]) -> list[Fa
     return [family for own in parts.values() if len(own) > 1 for family in _families(own, people)]
 
 
-def _connected(names: list[str], sets: Sets) -> list[Family]:
+def _connected(names: list[str], sets: Sets) -> list[Exclusive]:
     """Aggregates linked by excluding each other; of each link the sets."""
     met = {name: frozenset().union(*(one for one in sets if name in one)) for name in names}
     left, found = dict.fromkeys(names), []
@@ -117,7 +117,7 @@ def _connected(names: list[str], sets: Sets) -> list[Family]:
         inside = tuple(sorted({one & own for one in sets} - {frozenset()}, key=sorted))
         everywhere = {name for one in inside for name in one}
         if len(link) > 1 and max(len(link), len(inside)) <= MOST_TOGETHER and everywhere == own:
-            found.append(Family(tuple(name for name in names if name in own), inside))
+            found.append(Exclusive(tuple(name for name in names if name in own), inside))
     return found
 
 
@@ -154,7 +154,7 @@ def _sets(nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> Sets | 
     places = np.meshgrid(*(np.arange(len(one)) for one in choices.values()), indexing="ij")
     cells = _Cells(choices, {key: place.ravel() for key, place in zip(choices, places, strict=True)})
     held = np.array([np.broadcast_to(cells.holds(node.condition), size) for node in nodes])
-    kinds = np.unique(held, axis=1).T
+    kinds = sorted({kind.tobytes() for kind in held.T})  # what np.unique finds, which takes longer to load
     return tuple(frozenset(node.name for node, one in zip(nodes, kind, strict=True) if one) for kind in kinds)
 
 

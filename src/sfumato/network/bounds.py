@@ -23,6 +23,9 @@ from sfumato.core.text import AnyText
 
 __all__ = ["Bounds", "as_bounds", "hull"]
 
+#: Multiplying by these rounds nothing; sums below this overflow nowhere on the way.
+_EXACT_FACTORS = (0.0, 1.0, -1.0)
+_FAR_FROM_OVERFLOW = 1e300
 _LARGEST = math.nextafter(math.inf, 0.0)
 _LIBRARY_STEPS = 8
 #: Beyond this the reduction of an angle modulo π loses the digits that tell on which side of a pole it lies.
@@ -108,6 +111,8 @@ class Bounds:
     def __mul__(self, other: Bounds) -> Bounds:
         if lost := self._lost() or other._lost():
             return lost
+        if self.low >= 0 <= other.low:
+            return Bounds(_product_below(self.low, other.low), -_product_below(-self.high, other.high))
         return self._over_ends(other, lambda a, b: a * b, _product_below)
 
     def reciprocal(self) -> Bounds:
@@ -231,11 +236,18 @@ def _down(exact: Fraction) -> float:
 
 def _sum_below(a: float, b: float) -> float:
     """The largest float that is not above a + b."""
+    near = a + b
+    if abs(near) < _FAR_FROM_OVERFLOW:  # Knuth's TwoSum: what rounding took is itself a float
+        taken = near - a
+        lost = (a - (near - taken)) + (b - taken)
+        return math.nextafter(near, -math.inf) if lost < 0 else near
     (over_a, under_a), (over_b, under_b) = a.as_integer_ratio(), b.as_integer_ratio()
-    return _below(a + b, over_a * under_b + over_b * under_a, under_a * under_b)
+    return _below(near, over_a * under_b + over_b * under_a, under_a * under_b)
 
 
 def _product_below(a: float, b: float) -> float:
+    if a in _EXACT_FACTORS or b in _EXACT_FACTORS:
+        return a * b
     (over_a, under_a), (over_b, under_b) = a.as_integer_ratio(), b.as_integer_ratio()
     return _below(a * b, over_a * over_b, under_a * under_b)
 

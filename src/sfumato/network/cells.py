@@ -27,7 +27,7 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import NUMBERS, TEXT, Layout, layout_of, plain_type
+from sfumato.network.tables import NUMBERS, TEXT, TableLayout, layout_of, plain_type
 
 __all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
 
@@ -131,7 +131,7 @@ def text_as_number(text: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
-def merged(node: Node, layout: Layout, column: str, kind: str, chosen: str) -> str:
+def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str) -> str:
     """SQL for one value out of all kept rows of a person that satisfy `chosen`; NULL when there is none."""
     value, only = placed(node, column, kind), "" if chosen == "TRUE" else f" FILTER (WHERE {chosen})"
     if layout.public:

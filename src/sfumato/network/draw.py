@@ -22,7 +22,7 @@ from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import Call, Distribution, Expression, Lookup
-from sfumato.network.layout import Layout, lay_out
+from sfumato.network.layout import DrawingLayout, lay_out
 from sfumato.network.network import Network, Node, Zones
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _no_date(path: Path) -> dict[str, None]:
     return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
 
 
-_Panel = tuple[Layout, dict[str, _Box], tuple[str, str], Mapping[str, tuple[int, int]]]
+_Panel = tuple[DrawingLayout, dict[str, _Box], tuple[str, str], Mapping[str, tuple[int, int]]]
 
 
 def _panel(network: Network, zones: Zones, noise: Mapping[tuple[str, str], str] | None = None) -> _Panel:
@@ -222,12 +222,12 @@ def _titles(requirement: Requirement, network: Network, zones: Zones) -> tuple[s
     return promise, f"{zones.observer} sees {len(zones.observed)} variable(s){published}{left_out}"
 
 
-def _size(layout: Layout, boxes: Mapping[str, _Box]) -> tuple[float, float]:
+def _size(layout: DrawingLayout, boxes: Mapping[str, _Box]) -> tuple[float, float]:
     columns = _columns(layout, boxes)
     return max(columns[-1][1] + 0.4, 6.5), _TOP + layout.rows * _ROW + 0.3
 
 
-def _columns(layout: Layout, boxes: Mapping[str, _Box]) -> list[tuple[float, float]]:
+def _columns(layout: DrawingLayout, boxes: Mapping[str, _Box]) -> list[tuple[float, float]]:
     """Left and right end of each column in inches: as wide as its longest text."""
     found, left = [], 0.4
     for column in range(layout.columns):
@@ -241,7 +241,7 @@ def _columns(layout: Layout, boxes: Mapping[str, _Box]) -> list[tuple[float, flo
 
 def _draw_panel(
     axes: Axes,
-    layout: Layout,
+    layout: DrawingLayout,
     boxes: Mapping[str, _Box],
     titles: tuple[str, str],
     bands: Mapping[str, tuple[int, int]],

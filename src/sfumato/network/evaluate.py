@@ -34,7 +34,7 @@ from sfumato.network.network import Group, Network, Node
 from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
-from sfumato.network.tables import Layout, TableRoom, layout_of
+from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
 from sfumato.questions.sums import Sums
@@ -147,7 +147,7 @@ def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
     return sorted(wanted)
 
 
-def _home(spec: Spec, dataset: Dataset) -> Layout:
+def _home(spec: Spec, dataset: Dataset) -> TableLayout:
     """The table whose rows are the individuals: the first in which nothing but the individual identifies a row."""
     predicate = identity_of(dataset)
     tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
@@ -254,7 +254,7 @@ class _People:
         keys = f"LEFT JOIN ({key_query(self.room, self.spec, self.dataset)}) AS k USING (id)" if keyed else ""
         return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys} ORDER BY id"
 
-    def _piece(self, layout: Layout, home: bool) -> str:
+    def _piece(self, layout: TableLayout, home: bool) -> str:
         identity = layout.identity(identity_of(self.dataset))
         assert identity is not None
         person = identity.name

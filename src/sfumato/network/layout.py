@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["DrawingLayout", "lay_out"]
 
 _SWEEPS = 12
 Edge = tuple[str, str]
@@ -23,7 +23,7 @@ _Vertex = str | tuple[Edge, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DrawingLayout:
     """Columns count layers from the left, rows from the top; `bands` gives each zone's first and last column."""
 
     places: Mapping[str, tuple[int, float]]
@@ -33,7 +33,7 @@ class Layout:
     rows: int
 
 
-def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO") -> Layout:
+def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO") -> DrawingLayout:
     """Places for the nodes of `zones` (name -> letter of `order`).
 
     >>> drawn = lay_out({"age": "S", "risk": "Z", "mean": "O"}, [("age", "risk"), ("risk", "mean")])
@@ -61,7 +61,7 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
             spots[vertex] = (at, place + (rows - len(part)) / 2)
     places = {name: spots[name] for name in zones}
     routes = {edge: tuple(spots[vertex] for vertex in chain) for edge, chain in chains.items()}
-    return Layout(places, routes, bands, len(layers), rows)
+    return DrawingLayout(places, routes, bands, len(layers), rows)
 
 
 def _layers(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.lang.spec import Missing
     from sfumato.network.expression import Level
     from sfumato.network.network import Network, Node
-    from sfumato.network.tables import Layout
+    from sfumato.network.tables import TableLayout
 
 __all__ = ["absent_of", "mean_of", "meaning_of", "range_of", "rule_of", "what_of"]
 
@@ -72,12 +72,12 @@ def _parts(condition: Condition) -> list[Condition]:
     return [condition]
 
 
-def rule_of(layout: Layout, numbers: bool = True, categories: bool = False) -> str:
+def rule_of(layout: TableLayout, numbers: bool = True, categories: bool = False) -> str:
     """What is done with several rows of one person, as a clause without an end; each_person looks at the kind of cell.
 
     >>> from sfumato.lang.spec import RowLimit
-    >>> from sfumato.network.tables import Layout
-    >>> rule_of(Layout("visits", False, (), (), (), RowLimit("visits", 3), False))
+    >>> from sfumato.network.tables import TableLayout
+    >>> rule_of(TableLayout("visits", False, (), (), (), RowLimit("visits", 3), False))
     'of each person at most 3 rows of visits count, a fair sample of hers'
     """
     table, limit = layout.table, layout.row_limit
@@ -132,7 +132,7 @@ def _members(network: Network, node: AggregateNode | Node) -> list[Member]:
     return [member for member in members if member.table not in network.spec.public_tables]
 
 
-def _looked_at(layout: Layout) -> str:
+def _looked_at(layout: TableLayout) -> str:
     """Which rows of a person a condition finds."""
     if layout.row_limit is None:
         return f"a condition looks at all rows of {layout.table}"

@@ -21,13 +21,13 @@ from sfumato.network.nodes import masked
 from sfumato.network.structure import identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
 
-__all__ = ["Finding", "check_observations", "is_own", "touched"]
+__all__ = ["ExactFinding", "check_observations", "is_own", "touched"]
 
 _EXACT = ("observe/2", "reveal/2")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ExactFinding:
     """`observer` learns `variable` exactly although `requirement` protects the same individual from them."""
 
     observer: str
@@ -40,7 +40,7 @@ class Finding:
         return f"{self.position}: {self.text}" if self.position else self.text
 
 
-def check_observations(network: Network, tables: Mapping[str, Any] | None = None) -> tuple[Finding, ...]:
+def check_observations(network: Network, tables: Mapping[str, Any] | None = None) -> tuple[ExactFinding, ...]:
     """Every observe/reveal line that gives away what a requirement towards the same observer protects.
 
     What an individual learns about itself is no finding. `tables` are the public tables, as for Network.from_spec.
@@ -65,7 +65,7 @@ def check_observations(network: Network, tables: Mapping[str, Any] | None = None
     if not any(indicator(clause.head) in _EXACT for clause in spec.clauses):
         return ()
     facts = _facts(spec, tables or {})
-    found: dict[tuple[str, str, str], Finding] = {}
+    found: dict[tuple[str, str, str], ExactFinding] = {}
     for group in network.groups or (None,):
         for finding in _findings(network, group, facts):
             found.setdefault((finding.observer, finding.variable, finding.requirement), finding)
@@ -79,7 +79,7 @@ def _facts(spec: Spec, tables: Mapping[str, Any]) -> tuple[Term, ...]:
         return public_facts(room, spec, people)
 
 
-def _findings(network: Network, group: Group | None, facts: tuple[Term, ...]) -> Iterator[Finding]:
+def _findings(network: Network, group: Group | None, facts: tuple[Term, ...]) -> Iterator[ExactFinding]:
     spec = network.spec
     mask: dict[Term, Variable] = {}
     extra: list[Term] = []
@@ -128,7 +128,7 @@ def touched(network: Network, dataset: str) -> frozenset[str]:
 
 def _finding(
     network: Network, requirement: Requirement, observer: str, name: str, position: Position | None
-) -> Finding:
+) -> ExactFinding:
     zones = network.zone(requirement.name)
     behind = zones.sensitive | zones.intermediate | zones.observed
     resting = sorted(
@@ -144,4 +144,4 @@ def _finding(
         f"towards the same observer. The promise bounds what the publications add; it does not bound what this line "
         f"gives away.{computed} Take the line out, or use dp_rv({show(requirement.name)}, {name}) instead."
     )
-    return Finding(observer, name, show(requirement.name), text, position)
+    return ExactFinding(observer, name, show(requirement.name), text, position)

@@ -22,7 +22,7 @@ import hashlib
 
 from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import TEXT, Layout, TableRoom, plain_type
+from sfumato.network.tables import TEXT, TableLayout, TableRoom, plain_type
 
 __all__ = ["PUBLIC_KEY", "RANK", "kept_rows"]
 
@@ -35,7 +35,7 @@ RANK = "$rank"
 _BLOCK = 64  # of SHA-256, in bytes
 
 
-def kept_rows(room: TableRoom, layout: Layout, person: str, key: bytes, ordered: bool = True) -> str:
+def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ordered: bool = True) -> str:
     """SQL for the kept rows with their rank; rows of nobody are left out.
 
     Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank.
@@ -58,7 +58,7 @@ def kept_rows(room: TableRoom, layout: Layout, person: str, key: bytes, ordered:
     )
 
 
-def _ordered(room: TableRoom, layout: Layout, person: str, key: bytes, alone: int) -> str:
+def _ordered(room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int) -> str:
     """SQL for the rows of people with more than `alone` rows, ranked, cut at the limit."""
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
     names = room.plain_columns(layout.table)
@@ -98,7 +98,7 @@ def _blob(content: bytes) -> str:
     return f"unhex('{content.hex()}')"
 
 
-def _order(room: TableRoom, layout: Layout) -> list[str]:
+def _order(room: TableRoom, layout: TableLayout) -> list[str]:
     """The order first(column) or last(column) asks for: numbers as numbers, other text as text, absent cells last."""
     limit = layout.row_limit
     if limit is None or limit.column is None:

@@ -17,7 +17,7 @@ from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.members import membership_tables
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import Layout, TableRoom, layout_of, term_of
+from sfumato.network.tables import TableLayout, TableRoom, layout_of, term_of
 
 __all__ = ["Alike", "alike", "identity_of", "key_query", "public_facts"]
 
@@ -108,7 +108,7 @@ def has_structure(spec: Spec, dataset: Dataset) -> bool:
     return bool(_personal_layouts(spec, dataset))
 
 
-def _personal_layouts(spec: Spec, dataset: Dataset) -> list[tuple[Layout, str]]:
+def _personal_layouts(spec: Spec, dataset: Dataset) -> list[tuple[TableLayout, str]]:
     """The public tables that relate individuals to other things, with the variable of the individual."""
     predicate, found = identity_of(dataset), []
     for table in sorted(spec.public_tables - membership_tables(spec)):
@@ -120,14 +120,14 @@ def _personal_layouts(spec: Spec, dataset: Dataset) -> list[tuple[Layout, str]]:
     return found
 
 
-def _asserted(spec: Spec, layout: Layout) -> list[Compound]:
+def _asserted(spec: Spec, layout: TableLayout) -> list[Compound]:
     """What a row says; an identity column whose predicate the study itself defines says nothing new."""
     fed = spec.table_predicates
     named = [column.atom for _, column in layout.identities if indicator(column.atom) in fed]
     return named + [relation.atom for relation in layout.relations]
 
 
-def _bound(layout: Layout, variable: str) -> str:
+def _bound(layout: TableLayout, variable: str) -> str:
     column = layout.bound(variable)
     if column is None:
         relation = next(r for r in layout.relations if Variable(variable) in variables(r.atom))
@@ -139,7 +139,7 @@ def _bound(layout: Layout, variable: str) -> str:
     return column.name
 
 
-def _present(room: TableRoom, spec: Spec, layout: Layout, names: Sequence[str]) -> str:
+def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[str]) -> str:
     """SQL for the rows that say something of these variables: cells that are there, and listed where it lists."""
     tests = []
     for name in names:
@@ -151,7 +151,7 @@ def _present(room: TableRoom, spec: Spec, layout: Layout, names: Sequence[str]) 
     return " AND ".join(tests) or "TRUE"
 
 
-def _rows(room: TableRoom, spec: Spec, layout: Layout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
+def _rows(room: TableRoom, spec: Spec, layout: TableLayout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
     names = [variable.name for variable in variables(atom)]
     room.types(layout.table, [_bound(layout, name) for name in names])
     shown = [name for name in names if only is None or name != only[0]]

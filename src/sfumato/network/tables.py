@@ -33,7 +33,7 @@ from sfumato.network.text_files import TextTable, read_text
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["NUMBERS", "TEXT", "Layout", "TableRoom", "layout_of", "plain_type"]
+__all__ = ["NUMBERS", "TEXT", "TableLayout", "TableRoom", "layout_of", "plain_type"]
 
 Answer = TypeVar("Answer")
 
@@ -58,7 +58,7 @@ _NAMES = NUMBERS | {
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """A table as the study declares it: identity columns by the variable they bind, value columns, relations."""
 
     table: str
@@ -83,7 +83,7 @@ class Layout:
         return tuple(dict.fromkeys([c.name for _, c in self.identities] + [c.name for c in self.values]))
 
 
-def layout_of(spec: Spec, table: str) -> Layout:
+def layout_of(spec: Spec, table: str) -> TableLayout:
     """What the study says about one table."""
     random = spec.random_predicates
     declared = [column for column in spec.columns if column.table == table]
@@ -92,7 +92,7 @@ def layout_of(spec: Spec, table: str) -> Layout:
         match column.atom:
             case Compound(arguments=(Variable(name=name),)) if indicator(column.atom) not in random:
                 identities.append((name, column))
-    return Layout(
+    return TableLayout(
         table,
         table in spec.public_tables,
         tuple(identities),
@@ -232,7 +232,7 @@ class TableRoom:
         rows = self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}")
         return TextTable(rows, self.text[table]) if self.text[table] else rows
 
-    def check_identities(self, layout: Layout) -> None:
+    def check_identities(self, layout: TableLayout) -> None:
         """Whoever a row belongs to is told by the text of a cell, so the cell must be one value of one type."""
         for name, kind in self.types(layout.table, [column.name for _, column in layout.identities]).items():
             if plain_type(kind) not in _NAMES:
@@ -242,7 +242,7 @@ class TableRoom:
                     "was spent."
                 )
 
-    def check_same_identities(self, layouts: Sequence[Layout], predicate: str) -> None:
+    def check_same_identities(self, layouts: Sequence[TableLayout], predicate: str) -> None:
         """Individuals are recognised by the text of their identifier, and a float writes 1 as 1.0."""
         first: tuple[str, str] | None = None
         for layout in layouts:

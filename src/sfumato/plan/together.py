@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sfumato.core.events.together import farthest
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.apart import Family, families_apart
+from sfumato.network.apart import Exclusive, families_apart
 from sfumato.network.network import Group
 from sfumato.plan.draw import Apart
 from sfumato.plan.draw_law import NoiseName, draw_law
@@ -36,7 +36,7 @@ class Bundle:
     """Sums priced together: `moves` are what each is moved by alone, `met` (alone, inside) of each."""
 
     name: str
-    family: Family
+    family: Exclusive
     moves: Mapping[str, float]
     met: Mapping[str, tuple[float, float]]
     price: float
@@ -69,7 +69,7 @@ def bundles_of(
     return found
 
 
-def _bundle(family: Family, questions: Mapping[str, Question], noise: NoiseName, replaces: bool) -> Bundle:
+def _bundle(family: Exclusive, questions: Mapping[str, Question], noise: NoiseName, replaces: bool) -> Bundle:
     law = draw_law(noise)
     moves = {name: law.sensitivity(questions[name].moves()) for name in family.names}
     met = {}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.residual import Subset, Workload, project
 
-__all__ = ["Measured", "NoiseTerm", "nonnegative", "nonnegative_figures"]
+__all__ = ["DrawnTables", "NoiseTerm", "nonnegative", "nonnegative_figures"]
 
 Numbers = NDArray[np.float64]
 
@@ -44,13 +44,13 @@ class NoiseTerm:
 
 
 @dataclass(frozen=True)
-class Measured:
+class DrawnTables:
     """Tables `drawn` with independent noise, of `variances`, from which the tables of the workload are estimated.
 
     Every wanted table must be part of a drawn one. `total_is_public`: the number of rows is known, and no noise is left
     in it.
 
-    >>> ages = Measured(Workload((5,), ((0,),)), ((0,),), (1.0,), total_is_public=True)
+    >>> ages = DrawnTables(Workload((5,), ((0,),)), ((0,),), (1.0,), total_is_public=True)
     >>> round(ages.variance((0,)), 3), round(ages.workload.covariance((0,), [0], (0,), [1], ages.spreads), 3)
     (0.8, -0.2)
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.questions.consistency import Measured
+from sfumato.questions.consistency import DrawnTables
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.question import Numbers
 from sfumato.questions.residual import Workload
@@ -25,7 +25,7 @@ def left_in_a_cell(law: NoiseLaw, cells: int, total_is_public: bool) -> NoiseLaw
     0.75
     """
     one = ((0,),)
-    return Measured(Workload((cells,), one), one, (1.0,), total_is_public).law((0,), {(0,): law})
+    return DrawnTables(Workload((cells,), one), one, (1.0,), total_is_public).law((0,), {(0,): law})
 
 
 def counted_figures(

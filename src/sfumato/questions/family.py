@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.questions.axis import Axis
-from sfumato.questions.consistency import Measured
+from sfumato.questions.consistency import DrawnTables
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.question import Numbers, Question
 from sfumato.questions.residual import Subset, Workload
@@ -52,10 +52,10 @@ class Family:
     def _workload(self) -> Workload:
         return Workload(tuple(axis.size for axis in self._axes), tuple(self.tables.values()))
 
-    def _measured(self, laws: Mapping[str, NoiseLaw]) -> Measured:
+    def _measured(self, laws: Mapping[str, NoiseLaw]) -> DrawnTables:
         variances = tuple(laws[name].variance for name, _ in self.members)
         public = all(question.has_public_count for _, question in self.members)
-        return Measured(self._workload, tuple(self.tables.values()), variances, public)
+        return DrawnTables(self._workload, tuple(self.tables.values()), variances, public)
 
     def _left(self, laws: Mapping[str, NoiseLaw]) -> dict[str, NoiseLaw]:
         """The law of what is left of the noise in each member's cells."""

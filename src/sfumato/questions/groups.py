@@ -16,18 +16,18 @@ from sfumato.questions.moves import L1, L2, Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
-__all__ = ["Groups"]
+__all__ = ["FoundGroups"]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Groups(Question):
+class FoundGroups(Question):
     """Of the one axis no cell is public: sums carry the texts that occur. Every person counts once in a group.
 
     It is drawn itself or not at all (run/publish_groups.py): noise on counts would leave the names bare.
 
     >>> from sfumato.questions.axis import Axis
-    >>> Groups(axes=(Axis("city(P)"),), rows=2).words()
+    >>> FoundGroups(axes=(Axis("city(P)"),), rows=2).words()
     'which values of city(P) occur, and how many persons have each'
     """
 

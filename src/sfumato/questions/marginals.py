@@ -17,14 +17,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.questions.consistency import Measured
+from sfumato.questions.consistency import DrawnTables
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE, up
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import L1, L2, Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.residual import Subset, Workload, all_tables
-from sfumato.questions.residual_strategy import MOST_COLUMNS, Strategy, exactly, optimal_strategy
+from sfumato.questions.residual_strategy import MOST_COLUMNS, ResidualStrategy, exactly, optimal_strategy
 from sfumato.questions.sums import Entry, Sums
 
 __all__ = ["Marginals"]
@@ -67,12 +67,12 @@ class Marginals(Question):
         return Workload(tuple(axis.size for axis in self.axes), all_tables(len(self.axes), self.whole))
 
     @cached_property
-    def strategy(self) -> Strategy:
+    def strategy(self) -> ResidualStrategy:
         """What is drawn with Gaussian noise."""
         return optimal_strategy(self.workload, self.replaces, self.everybody and self.rows == 1)
 
     @cached_property
-    def plain(self) -> Measured:
+    def plain(self) -> DrawnTables:
         """What is drawn with Laplace noise, each number with variance 1: one table of everything, or every table.
 
         One row moves every drawn table, so that as many tables need as many times the noise.
@@ -80,10 +80,10 @@ class Marginals(Question):
         drawn = [self.workload.tables]
         if self._counts_everything:
             drawn.append((self._everything,))
-        ways = [Measured(self.workload, one, (1.0,) * len(one), self.has_public_count) for one in drawn]
+        ways = [DrawnTables(self.workload, one, (1.0,) * len(one), self.has_public_count) for one in drawn]
         return min(ways, key=lambda way: len(way.drawn) ** 2 * self._mean(way))
 
-    def _mean(self, way: Measured) -> float:
+    def _mean(self, way: DrawnTables) -> float:
         """Of the variances of all cells."""
         cells = self.workload.cells
         return math.fsum(cells(table) * way.variance(table) for table in self.workload.tables) / self.workload.numbers

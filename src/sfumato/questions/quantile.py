@@ -96,7 +96,7 @@ class Toeplitz:
 
 
 @dataclass(frozen=True)
-class Tree:
+class CountTree:
     """For Laplace noise: the counts of a tree with 16 branches, all levels but the root."""
 
     bins: int
@@ -150,9 +150,9 @@ class Tree:
 
 
 @lru_cache(maxsize=64)
-def strategy_of(bins: int, pure: bool) -> Toeplitz | Tree:
+def strategy_of(bins: int, pure: bool) -> Toeplitz | CountTree:
     """What is drawn for the counts of so many bins."""
-    return Tree(bins) if pure else Toeplitz(bins)
+    return CountTree(bins) if pure else Toeplitz(bins)
 
 
 @lru_cache(maxsize=64)
@@ -261,7 +261,7 @@ class Quantiles(Question):
     def bins(self) -> int:
         return self.starts.size
 
-    def strategy(self, pure: bool) -> Toeplitz | Tree:
+    def strategy(self, pure: bool) -> Toeplitz | CountTree:
         return strategy_of(self.bins, pure)
 
     # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────
@@ -285,7 +285,7 @@ class Quantiles(Question):
         return strategy_of(self.bins, False)  # type: ignore[return-value]
 
     @property
-    def _tree(self) -> Tree:
+    def _tree(self) -> CountTree:
         return strategy_of(self.bins, True)  # type: ignore[return-value]
 
     @property

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sfumato.questions.residual import Subset, Workload, project, without_means
 
-__all__ = ["MOST_COLUMNS", "Strategy", "exactly", "optimal_strategy"]
+__all__ = ["MOST_COLUMNS", "ResidualStrategy", "exactly", "optimal_strategy"]
 
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -60,7 +60,7 @@ def exactly(whole: NDArray[Any], step: Fraction) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class ResidualStrategy:
     """Residual A is drawn as factor_A · cells_A · (P_A table_A), whole numbers of steps, each with noise of one scale.
 
     `replaces`: neighbours differ by one replaced row, else by one added or removed. `everybody`: each individual has
@@ -155,7 +155,7 @@ def drawn_parts(workload: Workload, total_is_public: bool) -> tuple[Subset, ...]
 
 def optimal_strategy(
     workload: Workload, replaces: bool, everybody: bool, weights: Sequence[float] | None = None
-) -> Strategy:
+) -> ResidualStrategy:
     """The strategy with the least mean squared error of all cells for what one row can move.
 
     `weights` multiply the cells of a table; left out, every cell counts once.
@@ -172,7 +172,7 @@ def optimal_strategy(
     smallest = min((roots[part] / workload.cells(part) for part in parts), default=1.0)
     digits = min(max(_DIGITS + 1 - math.frexp(smallest)[1], 0), _FINEST)
     factors = tuple(max(1, round(math.ldexp(roots[part] / workload.cells(part), digits))) for part in parts)
-    return Strategy(workload, replaces, everybody, factors, digits)
+    return ResidualStrategy(workload, replaces, everybody, factors, digits)
 
 
 def _added(workload: Workload, importance: Mapping[Subset, float]) -> dict[Subset, float]:

@@ -28,7 +28,7 @@ from sfumato.mechanisms.bits import StreamKey
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.release.noise import ResponseNoise
 
-__all__ = ["Act", "AdditiveColumn", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
+__all__ = ["AdditiveColumn", "ColumnAct", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
 
 Columns = dict[str, Any]
 
@@ -51,7 +51,7 @@ def interval(schema: Schema, name: str) -> Interval:
     return domain
 
 
-class Act(ABC):
+class ColumnAct(ABC):
     """One random act on some columns. Abstract."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Act(ABC):
     def apply(self, table: pa.Table, schema: Schema, batch: int) -> Columns:
         """The published columns of a batch."""
 
-    def keyed(self, key: StreamKey) -> Act:
+    def keyed(self, key: StreamKey) -> ColumnAct:
         """The same act with noise that is a function of the key, the block of rows and the column: safe to retry."""
         mechanism = getattr(self, "mechanism", None)
         if not isinstance(mechanism, Mechanism):
@@ -81,7 +81,7 @@ class Act(ABC):
 
 
 @dataclass(frozen=True)
-class GaussianBlock(Act):
+class GaussianBlock(ColumnAct):
     """Jointly Gaussian noise on interval columns: x̄ = x + L z with z standard normal, in units of the public widths.
 
     The noise is added where it is white: L⁻¹x is rounded to the grid, exact N(0, 1) noise is added on the grid, and
@@ -155,7 +155,7 @@ class GaussianBlock(Act):
 
 
 @dataclass(frozen=True)
-class AdditiveColumn(Act):
+class AdditiveColumn(ColumnAct):
     """Laplace or box noise on one interval column, in its own unit; `mechanism` has the width as its sensitivity."""
 
     column: str
@@ -180,7 +180,7 @@ def _by_record(mechanism: Mechanism, column: str, batch: int) -> Mechanism:
 
 
 @dataclass(frozen=True)
-class Respond(Act):
+class Respond(ColumnAct):
     """Randomised answers for one categorical column."""
 
     column: str

@@ -22,7 +22,7 @@ from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Box, RandomizedResponse
-from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, feature_columns, protected
 
@@ -68,7 +68,7 @@ class BoxRelease(TableReleaser):
                 f"The categorical columns {', '.join(categories)} need a budget: say category_epsilon=…."
             )
         adjacency = protected(self.label, self.label_epsilon)
-        acts: list[Act] = [AdditiveColumn(name, self._noise(name, adjacency)) for name in numbers]
+        acts: list[ColumnAct] = [AdditiveColumn(name, self._noise(name, adjacency)) for name in numbers]
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
         features = compose([event for act in acts for event in act.events()])
         warning = self._warn(numbers, features)

@@ -26,7 +26,7 @@ from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Gaussian, RandomizedResponse
-from sfumato.release.acts import Act, GaussianBlock, Respond
+from sfumato.release.acts import ColumnAct, GaussianBlock, Respond
 from sfumato.release.budget import Share, estimated_delta, responder, split
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
@@ -121,19 +121,19 @@ class GaussianRelease(TableReleaser):
 
     def _feature_acts(
         self, numbers: list[str], categories: list[str], adjacency: Adjacency
-    ) -> tuple[list[Act], dict[str, Any]]:
+    ) -> tuple[list[ColumnAct], dict[str, Any]]:
         root = self._root_of_weights(numbers)
         if self.epsilon is None:
             factor = self._factor_without_budget(numbers, root)
             share = None if not categories else positive(self.category_epsilon, "category_epsilon") / len(categories)
-            acts: list[Act] = [self._responses(name, share, adjacency) for name in categories if share]
+            acts: list[ColumnAct] = [self._responses(name, share, adjacency) for name in categories if share]
             block = [self._block(tuple(numbers), (), factor, adjacency)] if numbers else []
             return [*block, *acts], dict.fromkeys(categories, share)
         return self._acts_of_budget(numbers, categories, root, adjacency)
 
     def _acts_of_budget(
         self, numbers: list[str], categories: list[str], root: np.ndarray, adjacency: Adjacency
-    ) -> tuple[list[Act], dict[str, Any]]:
+    ) -> tuple[list[ColumnAct], dict[str, Any]]:
         """Split under either guess of what a response costs, stretch each to the exact budget, keep the better."""
         assert self.epsilon is not None
         assert self.delta is not None
@@ -199,8 +199,8 @@ class GaussianRelease(TableReleaser):
         one_hot: tuple[str, ...],
         root: np.ndarray,
         adjacency: Adjacency,
-    ) -> list[Act]:
-        acts: list[Act] = []
+    ) -> list[ColumnAct]:
+        acts: list[ColumnAct] = []
         if "numbers" in shares:
             factor = self._factor(root, one_hot, shares["numbers"])
             acts.append(self._block(tuple(numbers), one_hot, factor, adjacency))

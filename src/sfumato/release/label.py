@@ -11,13 +11,13 @@ from sfumato.core.guarantee import Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Laplace, RandomizedResponse
-from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
 from sfumato.release.table import RECORD
 
 __all__ = ["label_act", "label_notes"]
 
 
-def label_act(schema: Schema, label: str | None, epsilon: float | None, random_state: int | None) -> Act | None:
+def label_act(schema: Schema, label: str | None, epsilon: float | None, random_state: int | None) -> ColumnAct | None:
     """Randomised response for a category, Laplace noise for a number, nothing where no ε was given."""
     if epsilon is None:
         return None

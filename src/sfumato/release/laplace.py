@@ -20,7 +20,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Laplace, RandomizedResponse
-from sfumato.release.acts import Act, AdditiveColumn, Respond, interval
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
 from sfumato.release.budget import Share, responder, split
 from sfumato.release.gaussian import GaussianRelease
 from sfumato.release.label import label_act, label_notes
@@ -76,7 +76,7 @@ class LaplaceRelease(TableReleaser):
             publishable=self.random_state is None,
         )
 
-    def _acts_of_budget(self, numbers: list[str], categories: list[str], adjacency: Adjacency) -> list[Act]:
+    def _acts_of_budget(self, numbers: list[str], categories: list[str], adjacency: Adjacency) -> list[ColumnAct]:
         wanted: Guarantee = ApproxDP(self.epsilon, self.delta) if self.delta > 0 else PureDP(self.epsilon)
         takers = [Share(name, lambda e: 2 / e**2, lambda e: e) for name in numbers]
         takers += [responder(name, self._size(name), lambda e: e) for name in categories]
@@ -94,10 +94,10 @@ class LaplaceRelease(TableReleaser):
         check_kept([event for act in acts for event in act.events()], wanted)
         return acts
 
-    def _acts(self, shares: dict[str, float], adjacency: Adjacency) -> list[Act]:
+    def _acts(self, shares: dict[str, float], adjacency: Adjacency) -> list[ColumnAct]:
         return [self._act(name, share, adjacency) for name, share in shares.items()]
 
-    def _act(self, name: str, epsilon: float, adjacency: Adjacency) -> Act:
+    def _act(self, name: str, epsilon: float, adjacency: Adjacency) -> ColumnAct:
         wanted, seed = PureDP(epsilon), self.random_state
         if isinstance(self.schema.columns[name], Categories):
             size = max(2, self._size(name))
@@ -107,11 +107,11 @@ class LaplaceRelease(TableReleaser):
         width = interval(self.schema, name).width
         return AdditiveColumn(name, Laplace.for_guarantee(wanted, width, adjacency, dimension=1, random_state=seed))
 
-    def _acts_of_equal_information(self, adjacency: Adjacency) -> list[Act]:
+    def _acts_of_equal_information(self, adjacency: Adjacency) -> list[ColumnAct]:
         twin = GaussianRelease(
             self.schema, epsilon=self.epsilon, delta=self.delta, label=self.label, random_state=self.random_state
         ).prepare()
-        acts: list[Act] = [act for act in twin.acts if isinstance(act, Respond)]
+        acts: list[ColumnAct] = [act for act in twin.acts if isinstance(act, Respond)]
         for name, law in zip(twin.noise.columns, twin.noise.laws, strict=True):
             scale = float(np.sqrt(1 / law.fisher_information()))
             width = interval(self.schema, name).width
@@ -123,7 +123,7 @@ class LaplaceRelease(TableReleaser):
         return len(domain.values)
 
 
-def _under(act: Act, adjacency: Adjacency) -> Act:
+def _under(act: ColumnAct, adjacency: Adjacency) -> ColumnAct:
     from dataclasses import replace
 
     if isinstance(act, Respond | AdditiveColumn):

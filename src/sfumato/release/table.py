@@ -27,7 +27,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.bits import StreamKey
-from sfumato.release.acts import Act, GaussianBlock, category_values
+from sfumato.release.acts import ColumnAct, GaussianBlock, category_values
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
 
@@ -88,7 +88,7 @@ class PreparedTable:
     """Everything decided, nothing drawn. Safe to print, and the same for every batch."""
 
     schema: Schema
-    acts: tuple[Act, ...]
+    acts: tuple[ColumnAct, ...]
     label: str | None
     label_is_raw: bool
     clip: bool

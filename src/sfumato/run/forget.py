@@ -26,7 +26,7 @@ from sfumato.lang.term import Compound, Number, Term, Text, indicator, match
 from sfumato.network.cells import equals
 from sfumato.network.evaluate import ID
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import Layout, TableRoom, layout_of
+from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.text_files import TextTable
 
 __all__ = ["forgotten_names", "read_forgotten", "unlisted", "without_forgotten"]
@@ -90,7 +90,7 @@ def unlisted(spec: Spec, table: pa.Table) -> pa.Table:
     return table.filter(ids["listed"])
 
 
-def _filtered(table: Any, layout: Layout, person: str, spec: Spec, present: bool) -> pa.Table | TextTable:
+def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present: bool) -> pa.Table | TextTable:
     name = layout.table
     with TableRoom({name: table}, [name]) as room:
         room.types(name, [person])  # a column that is not there is refused by name
@@ -114,7 +114,7 @@ def _filtered(table: Any, layout: Layout, person: str, spec: Spec, present: bool
         return TextTable(rows, room.text[name]) if room.text[name] else rows
 
 
-def _cells(spec: Spec, layout: Layout) -> dict[str, str]:
+def _cells(spec: Spec, layout: TableLayout) -> dict[str, str]:
     """Column -> SQL that is true where its cell is forgotten."""
     found: dict[str, list[str]] = {}
     for entry in spec.forgotten:

@@ -37,7 +37,7 @@ from sfumato.run.staging import Staging, check_target
 from sfumato.run.study import Release, assembled
 from sfumato.run.study_files import certificates_of, file_names
 from sfumato.run.study_files import write as write_files
-from sfumato.run.view import Drawn
+from sfumato.run.view import Draws
 
 __all__ = ["cells_of", "published_over_centres", "sharing_of", "study_round"]
 
@@ -145,7 +145,7 @@ def published_over_centres(
     network = _network(plan)
     spec = network.spec
     values = network.evaluate({**empty_tables(spec), **tables})
-    drawn = Drawn(None)
+    drawn = Draws(None)
     included = len(found.included)
     counts: dict[str, int] = {}
     start = 0

@@ -27,7 +27,7 @@ from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.run.files import file_mark, refusing
 
-__all__ = ["Layout", "Part", "PartitionedTable", "Piece", "grouped"]
+__all__ = ["PartLayout", "PartitionedTable", "Piece", "TablePart", "grouped"]
 
 #: Numbers in a block of rows, the unit of noise: small enough for memory, large enough for numpy.
 _BLOCK_NUMBERS = 1 << 22
@@ -36,11 +36,11 @@ _NOTHING = "Nothing was drawn or spent."
 
 
 @dataclass(frozen=True)
-class Layout:
+class PartLayout:
     """Where rows are cut: blocks of `block_rows`, parts of `part_blocks` blocks. Public, and the same on every engine.
 
-    >>> Layout.for_columns(20)
-    Layout(block_rows=131072, part_blocks=8)
+    >>> PartLayout.for_columns(20)
+    PartLayout(block_rows=131072, part_blocks=8)
     """
 
     block_rows: int
@@ -53,7 +53,7 @@ class Layout:
                 raise InputError(f"{name} must be a whole number of at least 1. {_NOTHING}")
 
     @classmethod
-    def for_columns(cls, columns: int) -> Layout:
+    def for_columns(cls, columns: int) -> PartLayout:
         rows = max(1024, _BLOCK_NUMBERS // max(1, columns))
         return cls(1 << (rows.bit_length() - 1))
 
@@ -72,13 +72,13 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """A fixed range of the table's rows, as a worker needs to know it."""
 
     number: int
     rows: int
     pieces: tuple[Piece, ...]
-    layout: Layout
+    layout: PartLayout
 
     @property
     def first_block(self) -> int:
@@ -174,14 +174,14 @@ class PartitionedTable:
                 "drawn, the charge stays. Copy the files aside and run again."
             )
 
-    def parts(self, layout: Layout) -> list[Part]:
+    def parts(self, layout: PartLayout) -> list[TablePart]:
         """The table cut at every `part_rows` rows, across files; empty files belong to no part.
 
         >>> table = PartitionedTable("t", ("a", "b", "c"), ((3,), (), (2, 2)), pa.schema([]), "")
-        >>> [[(p.path, p.start, p.stop) for p in part.pieces] for part in table.parts(Layout(2, 2))]
+        >>> [[(p.path, p.start, p.stop) for p in part.pieces] for part in table.parts(PartLayout(2, 2))]
         [[('a', 0, 3), ('c', 0, 1)], [('c', 1, 4)]]
         """
-        parts: list[Part] = []
+        parts: list[TablePart] = []
         pieces: list[Piece] = []
         room = layout.part_rows
         for path, rows in zip(self.files, self.rows, strict=True):
@@ -192,27 +192,27 @@ class PartitionedTable:
                 room -= stop - start
                 start = stop
                 if room == 0:
-                    parts.append(Part(len(parts), layout.part_rows, tuple(pieces), layout))
+                    parts.append(TablePart(len(parts), layout.part_rows, tuple(pieces), layout))
                     pieces, room = [], layout.part_rows
         if pieces:
-            parts.append(Part(len(parts), layout.part_rows - room, tuple(pieces), layout))
+            parts.append(TablePart(len(parts), layout.part_rows - room, tuple(pieces), layout))
         return parts
 
-    def groups_as_parts(self, layout: Layout) -> list[Part]:
+    def groups_as_parts(self, layout: PartLayout) -> list[TablePart]:
         """The table cut between row groups, at about `part_rows` rows: for sums, which do not care where it is cut.
 
         A part that begins inside a row group would decode what comes before it for nothing.
         """
-        parts: list[Part] = []
+        parts: list[TablePart] = []
         for path, groups in zip(self.files, self.groups, strict=True):
             start = stop = 0
             for rows in groups:
                 stop += rows
                 if stop - start >= layout.part_rows:
-                    parts.append(Part(len(parts), stop - start, (Piece(path, start, stop),), layout))
+                    parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout))
                     start = stop
             if stop > start:
-                parts.append(Part(len(parts), stop - start, (Piece(path, start, stop),), layout))
+                parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout))
         return parts
 
 

@@ -31,7 +31,7 @@ from sfumato.release.obfuscated import ObfuscatedRelease, signed_labels
 from sfumato.release.projector import plain_noise, unit_vector
 from sfumato.release.svm import RegularisedSVM
 from sfumato.run.engine.engine import Engine, Total, open_engine
-from sfumato.run.partition import Layout, Part, PartitionedTable, Piece, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, Piece, TablePart, grouped
 from sfumato.run.partition_release import check_columns, check_workers, part_name
 from sfumato.run.staging import check_target
 from sfumato.run.tables import Progress
@@ -49,7 +49,7 @@ def release_obfuscated(
     *,
     engine: str | Engine = "local",
     partitions: int | None = None,
-    layout: Layout | None = None,
+    layout: PartLayout | None = None,
     progress: Progress = lambda rows: None,
 ) -> Guarantee:
     """Publish the obfuscated table into the new folder `out`; the promise is none.
@@ -66,11 +66,11 @@ def release_obfuscated(
             f"The machine is trained in memory, on at most {MOST_NUMBERS:,} numbers, and this table has more. Train on "
             "a sample, or publish by GaussianRelease. Nothing was published."
         )
-    layout = layout or Layout.for_columns(len(table.column_names))
+    layout = layout or PartLayout.for_columns(len(table.column_names))
     parts = table.parts(layout)
     values, labels = _read(release, table, parts)
     machine = RegularisedSVM(release.rho, release.theta).fit(values, labels)
-    shares = _Shares.of(parts, unit_vector(machine.omega_ * labels))
+    shares = _RowShares.of(parts, unit_vector(machine.omega_ * labels))
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.resolve().parent))
     crew = open_engine(engine)
     try:
@@ -94,13 +94,13 @@ def release_obfuscated(
 
 
 @dataclass(frozen=True)
-class _Shares:
+class _RowShares:
     """Each part with its share of the unit vector v."""
 
-    of_parts: list[tuple[Part, np.ndarray]]
+    of_parts: list[tuple[TablePart, np.ndarray]]
 
     @classmethod
-    def of(cls, parts: Sequence[Part], unit: np.ndarray) -> _Shares:
+    def of(cls, parts: Sequence[TablePart], unit: np.ndarray) -> _RowShares:
         ends = np.cumsum([part.rows for part in parts])
         return cls([(part, unit[end - part.rows : end]) for part, end in zip(parts, ends, strict=True)])
 
@@ -113,7 +113,7 @@ class _Noise:
     deviation: float
     columns: int
 
-    def blocks(self, part: Part) -> Any:
+    def blocks(self, part: TablePart) -> Any:
         """(first row, noise) of each block of a part."""
         size = part.layout.block_rows
         for start in range(0, part.rows, size):
@@ -127,7 +127,7 @@ class _WeighNoise:
 
     noise: _Noise
 
-    def __call__(self, shares: Sequence[tuple[Part, np.ndarray]]) -> Total:
+    def __call__(self, shares: Sequence[tuple[TablePart, np.ndarray]]) -> Total:
         result = Total.of([np.zeros(self.noise.columns), np.array(0.0)])
         for part, weights in shares:
             for start, drawn in self.noise.blocks(part):
@@ -147,10 +147,10 @@ class _WriteParts:
     columns: tuple[str, ...]
     folder: str
 
-    def __call__(self, shares: Sequence[tuple[Part, np.ndarray]]) -> int:
+    def __call__(self, shares: Sequence[tuple[TablePart, np.ndarray]]) -> int:
         return sum(self._write(part, weights) for part, weights in shares)
 
-    def _write(self, part: Part, weights: np.ndarray) -> int:
+    def _write(self, part: TablePart, weights: np.ndarray) -> int:
         blocks = []
         for (start, drawn), (_, block) in zip(self.noise.blocks(part), part.blocks(self.columns), strict=True):
             noise = drawn - weights[start : start + len(drawn), None] * self.pulled
@@ -190,7 +190,9 @@ def _values(release: ObfuscatedRelease, block: pa.Table) -> tuple[np.ndarray, pa
     return np.column_stack(columns), label, signs
 
 
-def _read(release: ObfuscatedRelease, table: PartitionedTable, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray]:
+def _read(
+    release: ObfuscatedRelease, table: PartitionedTable, parts: Sequence[TablePart]
+) -> tuple[np.ndarray, np.ndarray]:
     """The whole table, once into one matrix."""
     values, labels, at = np.empty((table.total_rows, len(release.features))), np.empty(table.total_rows), 0
     for part in parts:
@@ -203,9 +205,9 @@ def _read(release: ObfuscatedRelease, table: PartitionedTable, parts: Sequence[P
     return values, labels
 
 
-def _published(parts: Sequence[Part], folder: Path) -> list[Part]:
+def _published(parts: Sequence[TablePart], folder: Path) -> list[TablePart]:
     return [
-        Part(part.number, part.rows, (Piece(str(folder / part_name(part)), 0, part.rows),), part.layout)
+        TablePart(part.number, part.rows, (Piece(str(folder / part_name(part)), 0, part.rows),), part.layout)
         for part in parts
     ]
 

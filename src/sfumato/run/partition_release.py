@@ -36,7 +36,7 @@ from sfumato.release.table import PreparedTable
 from sfumato.run.accounts import Grant, files_sources
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.files import new_sink
-from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
 from sfumato.run.run_key import RunKey, binding
 from sfumato.run.staging import Staging, check_target, finish
 from sfumato.run.tables import AGAIN, Progress, reserve, write_facts
@@ -56,7 +56,7 @@ def release_partitions(
     *,
     engine: str | Engine = "local",
     partitions: int | None = None,
-    layout: Layout | None = None,
+    layout: PartLayout | None = None,
     progress: Progress = lambda rows: None,
     grant: Grant = False,
 ) -> Guarantee:
@@ -73,7 +73,7 @@ def release_partitions(
     check_target(out)
     if table.total_rows == 0:
         raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
-    layout = layout or Layout.for_columns(len(table.column_names))
+    layout = layout or PartLayout.for_columns(len(table.column_names))
     parts = table.parts(layout)
     bound_to = _bound_to(table, prepared, out, dataset, layout)
     if finish(out, bound_to, ledger, AGAIN, before=lambda: _forget_key(ledger, bound_to)):
@@ -103,7 +103,7 @@ def _release(
     dataset: str,
     key: RunKey,
     bound_to: str,
-    parts: Sequence[Part],
+    parts: Sequence[TablePart],
     partitions: int | None,
     progress: Progress,
     grant: Grant,
@@ -148,13 +148,13 @@ class ReleaseParts:
     columns: tuple[str, ...]
     folder: str
 
-    def __call__(self, parts: Sequence[Part]) -> tuple[int, frozenset[str]]:
+    def __call__(self, parts: Sequence[TablePart]) -> tuple[int, frozenset[str]]:
         """How many rows, and what the curator is to be told: nobody reads a worker's warnings."""
         heard: set[str] = set()
         with told_to(heard):
             return sum(self._write(part) for part in parts), frozenset(heard)
 
-    def _write(self, part: Part) -> int:
+    def _write(self, part: TablePart) -> int:
         """Draw here, write in a second thread; the file takes its name when it is complete."""
         target = Path(self.folder) / part_name(part)
         unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
@@ -198,7 +198,7 @@ def check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedR
         prepared.schema.columns[name].check_type(table.schema.field(name).type, name)
 
 
-def _bound_to(table: PartitionedTable, prepared: PreparedTable, out: Path, dataset: str, layout: Layout) -> str:
+def _bound_to(table: PartitionedTable, prepared: PreparedTable, out: Path, dataset: str, layout: PartLayout) -> str:
     """Everything the published bytes depend on besides the key."""
     return binding(
         prepared.noise.to_json(),
@@ -272,11 +272,11 @@ def _is_committed(ledger: Ledger, run: str) -> bool:
     return any(record.action == "commit" and record.reservation in own for record in history)
 
 
-def part_name(part: Part) -> str:
+def part_name(part: TablePart) -> str:
     return f"part-{part.number:05d}.parquet"
 
 
-def _unfinished(parts: Sequence[Part], staging: Path) -> list[Part]:
+def _unfinished(parts: Sequence[TablePart], staging: Path) -> list[TablePart]:
     """Parts without a complete file: an earlier attempt may have written some, with the same bytes."""
     return [part for part in parts if not (staging / "table" / part_name(part)).exists()]
 
@@ -287,7 +287,7 @@ def _draw(
     prepared: PreparedTable,
     key: RunKey,
     staging: Path,
-    tasks: list[tuple[Part, ...]],
+    tasks: list[tuple[TablePart, ...]],
     progress: Progress,
 ) -> set[str]:
     """What the curator is to be told."""
@@ -299,7 +299,7 @@ def _draw(
     return heard
 
 
-def _check_complete(table: PartitionedTable, parts: Sequence[Part], staging: Staging, key: RunKey) -> None:
+def _check_complete(table: PartitionedTable, parts: Sequence[TablePart], staging: Staging, key: RunKey) -> None:
     for part in parts:
         path = staging.folder / "table" / part_name(part)
         if not path.exists() or parquet.read_metadata(path).num_rows != part.rows:

@@ -60,7 +60,7 @@ from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
 from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
-__all__ = ["Equilibrium", "Kernel", "Objective", "Outliers", "Regression", "Svm"]
+__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Regression", "Svm"]
 
 _NORMAL_95 = 1.959963984540054
 _PUBLIC_POINTS = 512
@@ -270,7 +270,7 @@ class LinearPublisher(ClassifierPublisher):
 
 
 @final
-class Objective(LinearPublisher):
+class ObjectivePublisher(LinearPublisher):
     """Logistic regression."""
 
     name: ClassVar[str] = "objective"

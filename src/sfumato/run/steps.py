@@ -1,7 +1,7 @@
 """The steps of a study beside its account: what was released, what the next one costs and whether it fits.
 
 In:   a study file with steps, the folder of its tables, a ledger.
-Out:  Standing of each step; what a grant for the whole history must be.
+Out:  StepState of each step; what a grant for the whole history must be.
 Not here: running a step (run/study_file.py), the words on a terminal (cli/steps.py).
 """
 
@@ -27,14 +27,14 @@ from sfumato.run.history import Released, released_steps
 from sfumato.run.study import tables_in
 from sfumato.run.study_file import plan_study
 
-__all__ = ["Account", "Standing", "account_of", "history_needs", "publishing_steps", "standings"]
+__all__ = ["StepState", "StudyAccounts", "account_of", "history_needs", "publishing_steps", "standings"]
 
 #: What is granted beyond the sum, so that rounding never refuses the last step.
 _UP = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class Standing:
+class StepState:
     """One step: what it does, its releases; of one to come its plan, and why it does not fit or cannot be planned."""
 
     number: int
@@ -45,7 +45,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Account:
+class StudyAccounts:
     """The accounts of a study's data by dataset, and where each of them stands."""
 
     ledger: Ledger
@@ -90,16 +90,16 @@ def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
     return ApproxDP(math.fsum(one.eps for one in points) * _UP, deltas * _UP, adjacency=adjacency)
 
 
-def account_of(plan: Plan, data: Path, ledger: Ledger) -> Account:
+def account_of(plan: Plan, data: Path, ledger: Ledger) -> StudyAccounts:
     """The accounts of the data that a plan reads; tables are hashed to know them, and nothing of them is kept."""
     assert plan.network is not None  # it was planned just now
     sources = sources_of(plan.network, tables_in(plan, data))
-    return Account(ledger, {dataset: tuple(ledger.owners(own)) for dataset, own in sources.items()})
+    return StudyAccounts(ledger, {dataset: tuple(ledger.owners(own)) for dataset, own in sources.items()})
 
 
 def standings(
     study: Path, data: Path, ledger: Path | None, sizes: Mapping[str, float]
-) -> tuple[tuple[Standing, ...], Account | None, dict[str, Guarantee]]:
+) -> tuple[tuple[StepState, ...], StudyAccounts | None, dict[str, Guarantee]]:
     """Every step in order, the account if there is one yet, and what the whole history needs."""
     spec = load(study)
     if not spec.steps:
@@ -122,11 +122,11 @@ def standings(
         mine = tuple(one for one in done if one.step == number)
         to_come = plans.get(number) if number > latest else None
         refusal = refusals.get(number, "") or (_refusal(to_come, account) if to_come and account else "")
-        found.append(Standing(number, actions, mine, to_come, refusal))
+        found.append(StepState(number, actions, mine, to_come, refusal))
     return tuple(found), account, history_needs(list(plans.values()))
 
 
-def _refusal(plan: Plan, account: Account) -> str:
+def _refusal(plan: Plan, account: StudyAccounts) -> str:
     """Why a step does not fit into what is left; empty where it does, or where nothing was granted yet."""
     for dataset in plan.datasets:
         for name, costs, point in charges_of(plan, dataset, account.owners[dataset]):

@@ -45,7 +45,7 @@ from sfumato.run.staging import Staging, check_target, finish, is_waiting
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
-from sfumato.run.view import Drawn, View
+from sfumato.run.view import Draws, View
 
 if TYPE_CHECKING:
     from sfumato.core.guarantee import Guarantee
@@ -279,14 +279,14 @@ def _drawn_release(
     out: Path | None,
     random_state: int | None,
 ) -> Release:
-    return assembled(plan, network, values, Drawn(random_state), _performed(columns, random_state), out)
+    return assembled(plan, network, values, Draws(random_state), _performed(columns, random_state), out)
 
 
 def assembled(
     plan: Plan,
     network: Network,
     values: Values,
-    drawn: Drawn,
+    drawn: Draws,
     performed: Mapping[tuple[str, str], Performed],
     out: Path | None,
 ) -> Release:

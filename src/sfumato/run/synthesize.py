@@ -37,7 +37,7 @@ from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
-from sfumato.run.partition import Layout, Part, PartitionedTable
+from sfumato.run.partition import PartitionedTable, PartLayout, TablePart
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
 from sfumato.run.tables import AGAIN, check_types, checked_columns, checked_names, reserve
@@ -206,7 +206,7 @@ class _Folder(_Table):
         return {name: self.table.schema.field(name).type for name in self.schema.columns}
 
     def gather(self, counting: Counting) -> PairCounts:
-        parts = self.table.groups_as_parts(Layout.for_columns(len(self.schema.columns)))
+        parts = self.table.groups_as_parts(PartLayout.for_columns(len(self.schema.columns)))
         crew = open_engine(self.engine)
         try:
             counted = crew.total(_CountPart(counting), parts) if parts else counting.empty()  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ class _CountPart:
 
     counting: Counting
 
-    def __call__(self, part: Part) -> PairCounts:
+    def __call__(self, part: TablePart) -> PairCounts:
         counted = self.counting.empty()
         for _, block in part.blocks([column.name for column in self.counting.levels]):
             counted = counted.plus(self.counting(block))

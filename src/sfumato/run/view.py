@@ -37,7 +37,7 @@ from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Drawn", "View", "tidy_rows", "tidy_table"]
+__all__ = ["COLUMNS", "Draws", "View", "tidy_rows", "tidy_table"]
 
 #: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
@@ -64,7 +64,7 @@ def tidy_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 @dataclass
-class Drawn:
+class Draws:
     """Every act of the plan, done once: observers who share a draw are shown the same noise."""
 
     random_state: int | None
@@ -122,7 +122,7 @@ class View:
     plan: Plan
     network: Network
     values: Values
-    drawn: Drawn
+    drawn: Draws
     observer: str
 
     def published(self, planned: Planned, request: Request) -> Published:

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from sfumato.errors import InputError, SfumatoError
 from sfumato.studio.desk import Desk, Drafted
-from sfumato.studio.edit import Wish, add_publication, drop_publication, set_delta, set_epsilon, set_weight
+from sfumato.studio.edit import AskedForm, add_publication, drop_publication, set_delta, set_epsilon, set_weight
 from sfumato.studio.guard import Guard, GuardedApp
 from sfumato.studio.view import form_of, problems_of, view_of
 
@@ -144,7 +144,7 @@ def _change(desk: Desk, asked: dict[str, Any]) -> dict[str, Any]:
             fields = {key: str(asked.get(key, "")).strip() for key in ("name", "what_of", "of", "goal", "requirement")}
             of = "" if fields["what_of"] == "count" else fields["of"]
             text = add_publication(
-                text, Wish(fields["name"], fields["what_of"], of, fields["goal"], fields["requirement"])
+                text, AskedForm(fields["name"], fields["what_of"], of, fields["goal"], fields["requirement"])
             )
         case _:
             raise InputError("This is no change the studio knows.")

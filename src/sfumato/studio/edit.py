@@ -17,7 +17,7 @@ from sfumato.errors import InputError
 from sfumato.lang.reader import Clause, read
 from sfumato.lang.term import Compound, Term, show
 
-__all__ = ["Wish", "add_publication", "drop_publication", "set_delta", "set_epsilon", "set_weight"]
+__all__ = ["AskedForm", "add_publication", "drop_publication", "set_delta", "set_epsilon", "set_weight"]
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _PROMISE = re.compile(rf"(?P<before>\bdp\s*\(\s*)(?P<epsilon>{_NUMBER})(?P<rest>\s*(?:,\s*(?P<delta>{_NUMBER})\s*)?\))")
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z]\w*")
 
 
 @dataclass(frozen=True)
-class Wish:
+class AskedForm:
     """A publication that a form asks for: `what` is an aggregate's name, `of` the variable it reads, if any."""
 
     name: str
@@ -63,7 +63,7 @@ def set_weight(text: str, publication: str, weight: float) -> str:
     return _appended(text, clause)
 
 
-def add_publication(text: str, wish: Wish) -> str:
+def add_publication(text: str, wish: AskedForm) -> str:
     """The same study with one more publication at its end."""
     if not _NAME.fullmatch(wish.name):
         raise InputError(

@@ -27,8 +27,8 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, Form, method_of
-from sfumato.study.formula import Declared, constant_of, formula_of
+from sfumato.study.forms import FORMS, BuilderMethod, method_of, signature_of
+from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
     Parts,
@@ -178,7 +178,7 @@ class Study(Shown):
         if low is not None and high is not None:
             domain = self._read(mark, lambda: Interval(low, high))
             expression = Compound("clip", (expression, number_of(low), number_of(high)))
-        made = Declared(name, fresh(name, self._parts.taken), domain)
+        made = DeclaredColumn(name, fresh(name, self._parts.taken), domain)
         parents = show(ListTerm(tuple(column.variable for column in read)))
         variable = show(made.variable)
         lines = [
@@ -465,7 +465,7 @@ class Study(Shown):
             sentence = str(error)
             raise refused(mark, sentence if sentence.endswith((".", "?")) else f"{sentence}.") from None
 
-    def _find(self, name: str) -> Declared:
+    def _find(self, name: str) -> DeclaredColumn:
         if name in self._parts.columns:
             return self._parts.columns[name]
         close = nearest(str(name), self._parts.columns)
@@ -481,11 +481,11 @@ class Study(Shown):
             mark, f"there is no promise towards {reader!r}{hint} Write .promise({reader!r}, epsilon=…) first."
         )
 
-    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[Declared]:
+    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[DeclaredColumn]:
         taken, found = set(self._parts.taken), []
         for name, given in columns.items():
             domain = self._read(mark, lambda d=given, n=name: domain_of(n, d))
-            found.append(Declared(name, fresh(name, taken), domain))
+            found.append(DeclaredColumn(name, fresh(name, taken), domain))
             taken |= {found[-1].functor, listing(found[-1])}
         return found
 
@@ -496,7 +496,7 @@ class Study(Shown):
                 close = nearest(name, known)
                 raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
 
-    def _subject(self, mark: Mark, form: Form, names: tuple[str, ...]) -> tuple[Declared, ...]:
+    def _subject(self, mark: Mark, form: BuilderMethod, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
         if form.subject == "nothing" and names:
             raise refused(mark, "it needs no column; give groups with by= and a condition with where=.")
         if form.subject in ("number", "any") and len(names) != 1:
@@ -513,7 +513,7 @@ class Study(Shown):
                 )
         return found
 
-    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[Declared, ...]:
+    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
         found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
         for column in found:
             if not isinstance(column.domain, Categories):
@@ -522,17 +522,34 @@ class Study(Shown):
                 )
         return found
 
-    def _levels(self, column: Declared) -> list[str]:
+    def _levels(self, column: DeclaredColumn) -> list[str]:
         if column.name in self._parts.grouped or not isinstance(column.domain, Categories):
             return []
         return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
 
 
-def _places(columns: Iterable[Declared]) -> dict[str, str]:
+def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
     return {column.name: place for column in columns if (place := unsaid_place(column)) is not None}
 
 
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _method(form: BuilderMethod) -> Callable[..., Study]:
+    """The method of a form: its own signature and help, and a call of `ask`."""
+    signature = signature_of(form)
+
+    def method(self: Study, *given: Any, **named: Any) -> Study:
+        bound = signature.bind(self, *given, **named)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        del arguments["self"]
+        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
+
+    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
+    method.__doc__ = form.help
+    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
+    return method
 
 
 for _form in FORMS.values():

@@ -24,9 +24,10 @@ from sfumato.questions.form import Form as Written
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
-from sfumato.study.formula import Declared
+from sfumato.study.formula import DeclaredColumn
 
 __all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned", "method_of", "signature_of"]
+__all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "signature_of"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -39,10 +40,10 @@ class Asking:
 
     atom: str
     goal: str
-    columns: tuple[Declared, ...]
-    groups: tuple[Declared, ...]
+    columns: tuple[DeclaredColumn, ...]
+    groups: tuple[DeclaredColumn, ...]
     options: Mapping[str, Any]
-    find: Callable[[str], Declared]
+    find: Callable[[str], DeclaredColumn]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Form(ABC):
+class BuilderMethod(ABC):
     """A method: its help, what its first argument is, its further arguments. Abstract."""
 
     method: str
@@ -101,7 +102,7 @@ _OPTIONS: dict[Place, Option] = {
 
 @final
 @dataclass(frozen=True)
-class Questioned(Form):
+class Questioned(BuilderMethod):
     """A question of questions/, written as its own form says.
 
     `crossed`: groups are further columns of its table. `alone`: the language knows no groups of it.
@@ -184,7 +185,7 @@ def method_of(written: Written) -> str:
     return _PLURAL.get(written.method, written.method)
 
 
-def _cells(columns: Sequence[Declared], edges: Mapping[str, str]) -> str:
+def _cells(columns: Sequence[DeclaredColumn], edges: Mapping[str, str]) -> str:
     named = [f"{show(one.variable)}: {edges[one.name]}" if one.name in edges else show(one.variable) for one in columns]
     return named[0] if len(named) == 1 and not edges else f"[{', '.join(named)}]"
 
@@ -211,12 +212,12 @@ def _all_edges(asking: Asking) -> dict[str, str]:
     }
 
 
-def _is_listed(column: Declared) -> bool:
+def _is_listed(column: DeclaredColumn) -> bool:
     """Whether its cells are values and no classes of numbers."""
     return isinstance(column.domain, Categories | AnyText)
 
 
-def _edges(column: Declared, given: Any) -> str:
+def _edges(column: DeclaredColumn, given: Any) -> str:
     if given is None:
         if not isinstance(column.domain, Interval):
             raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
@@ -228,7 +229,7 @@ def _edges(column: Declared, given: Any) -> str:
     return _numbers(edges, "")
 
 
-def _edge(column: Declared, edge: Any) -> float:
+def _edge(column: DeclaredColumn, edge: Any) -> float:
     unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
     if unit and not isinstance(edge, int | float):
         number = number_of_day(edge) if unit == "date" else number_of_time(edge)
@@ -256,7 +257,7 @@ def _whole(given: Any) -> int:
 
 @final
 @dataclass(frozen=True)
-class Published(Form):
+class ActMethod(BuilderMethod):
     """What publish/3 names beside a question. `template` is filled with column, columns and the written options."""
 
     words: tuple[str, ...] = ()  # functor/arity that the language must have
@@ -305,30 +306,30 @@ def _uses(given: Any, asking: Asking) -> str:
 
 _FEATURES = (Option("features", required=True),)
 _PUBLISHED = (
-    Published("synthetic", "Invented rows that keep means, tables and the link to a label.", "columns",
+    ActMethod("synthetic", "Invented rows that keep means, tables and the link to a label.", "columns",
               (Option("label"),), ("synthetic/1", "synthetic/2"), "synthetic([{columns}]{label})",
               (("label", _label),)),
-    Published("classifier", "A private model that predicts a category from other columns.", "any", _FEATURES,
+    ActMethod("classifier", "A private model that predicts a category from other columns.", "any", _FEATURES,
               ("classifier/2",), "classifier({column}, [{features}])", (("features", _features),)),
-    Published("regression", "A private linear model that predicts a number from other columns.", "number", _FEATURES,
+    ActMethod("regression", "A private linear model that predicts a number from other columns.", "number", _FEATURES,
               ("regression/2",), "regression({column}, [{features}])", (("features", _features),)),
-    Published("outliers", "A private description of what is usual, to tell what is not.", "numbers", (),
+    ActMethod("outliers", "A private description of what is usual, to tell what is not.", "numbers", (),
               ("outliers/1",), "outliers([{columns}])"),
-    Published("rows", "Every person's row with noise in each cell, without identifiers.", "columns", (),
+    ActMethod("rows", "Every person's row with noise in each cell, without identifiers.", "columns", (),
               ("table/1",), "table([{columns}])"),
-    Published("channel", "Every person's value through one channel designed for these uses.", "number",
+    ActMethod("channel", "Every person's value through one channel designed for these uses.", "number",
               (Option("uses", default=("identity",)),), ("channel/2",), "channel({column}, [{uses}])",
               (("uses", _uses),)),
 )  # fmt: skip
 
 #: By the name of the method.
-FORMS: dict[str, Form] = {
+FORMS: dict[str, BuilderMethod] = {
     **{method_of(kind.form): Questioned.of(kind) for kind in QUESTIONS.values()},
     **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
 }
 
 
-def signature_of(form: Form) -> inspect.Signature:
+def signature_of(form: BuilderMethod) -> inspect.Signature:
     """What help() and an editor show of its method."""
     both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     first = {"nothing": [], "number": ["column"], "any": ["column"]}.get(form.subject, ["columns"])

@@ -19,7 +19,7 @@ from sfumato.errors import InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.term import Compound, Number, Term, Variable
 
-__all__ = ["Declared", "condition_of", "constant_of", "formula_of"]
+__all__ = ["DeclaredColumn", "condition_of", "constant_of", "formula_of"]
 
 _COMPARED = {
     ast.Lt: "<",
@@ -37,7 +37,7 @@ _FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tan": 1, "tanh": 1, "abs": 1, "min
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredColumn:
     """A column of the study: its name, its variable in the language, its public domain."""
 
     name: str
@@ -56,10 +56,10 @@ class Declared:
         return Compound(self.functor, (Variable("P"),))
 
 
-def condition_of(text: str, columns: Mapping[str, Declared]) -> Term:
+def condition_of(text: str, columns: Mapping[str, DeclaredColumn]) -> Term:
     """The goal that a condition stands for.
 
-    >>> days = Declared("days", "days", Interval(1, 14))
+    >>> days = DeclaredColumn("days", "days", Interval(1, 14))
     >>> print(condition_of("2 < days <= 7", {"days": days}))
     days(P) > 2, days(P) =< 7
     >>> print(condition_of("`stay (days)` > 7", {"stay (days)": days}))
@@ -68,10 +68,10 @@ def condition_of(text: str, columns: Mapping[str, Declared]) -> Term:
     return _Reading(text, columns).condition()
 
 
-def formula_of(text: str, columns: Mapping[str, Declared]) -> tuple[Term, tuple[Declared, ...]]:
+def formula_of(text: str, columns: Mapping[str, DeclaredColumn]) -> tuple[Term, tuple[DeclaredColumn, ...]]:
     """The expression of a formula and the columns it reads.
 
-    >>> kilos = Declared("kilos", "kilos", Interval(30, 200))
+    >>> kilos = DeclaredColumn("kilos", "kilos", Interval(30, 200))
     >>> print(formula_of("kilos * 2", {"kilos": kilos})[0])
     kilos(P) * 2
     """
@@ -89,10 +89,10 @@ def constant_of(value: Scalar | float) -> Term:
 class _Reading:
     """One text. Each refusal names the part of it that was not understood."""
 
-    def __init__(self, text: str, columns: Mapping[str, Declared]) -> None:
+    def __init__(self, text: str, columns: Mapping[str, DeclaredColumn]) -> None:
         self.text = text
         self.columns = columns
-        self.read: dict[str, Declared] = {}
+        self.read: dict[str, DeclaredColumn] = {}
         #: Names between backticks, by the word that stands for each while the text is read.
         self.quoted: dict[str, str] = {}
         try:
@@ -163,7 +163,7 @@ class _Reading:
             raise self._no(node, f"is no {unit}; write '2020-01-31' or '08:30'")
         return Number(int(number))
 
-    def _level(self, column: Declared, domain: Categories, operator: str, node: ast.expr) -> Term:
+    def _level(self, column: DeclaredColumn, domain: Categories, operator: str, node: ast.expr) -> Term:
         if operator not in ("=", "\\=") and domain.scalar != "int":
             raise self._no(node, f"cannot be above or below {column.name}, which has categories; use == or in")
         try:
@@ -201,7 +201,7 @@ class _Reading:
                 return Compound(name, tuple(self._number(part) for part in arguments))
         raise self._no(node, f"is neither a number nor a formula of columns with {', '.join(_FUNCTIONS)}")
 
-    def _column(self, node: ast.Name) -> Declared:
+    def _column(self, node: ast.Name) -> DeclaredColumn:
         name = self.quoted.get(node.id, node.id)
         if name not in self.columns:
             close = nearest(name, self.columns)

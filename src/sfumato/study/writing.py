@@ -23,8 +23,8 @@ from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
-from sfumato.study.forms import Asking, Form, Option
-from sfumato.study.formula import Declared, condition_of, constant_of
+from sfumato.study.forms import Asking, BuilderMethod, Option
+from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
 __all__ += [
@@ -50,16 +50,16 @@ class Written:
     clause: str
     shown: str
     body: str
-    listed: tuple[Declared, ...]
+    listed: tuple[DeclaredColumn, ...]
 
 
 @dataclass(frozen=True)
 class Asked:
     """One question as it was asked."""
 
-    form: Form
-    columns: tuple[Declared, ...]
-    groups: tuple[Declared, ...]
+    form: BuilderMethod
+    columns: tuple[DeclaredColumn, ...]
+    groups: tuple[DeclaredColumn, ...]
     where: str | None
     options: Mapping[str, Any]
 
@@ -72,7 +72,7 @@ class Asked:
         return " ".join(word for word in words if word)
 
     def written(
-        self, atom: str, find: Callable[[str], Declared], known: Mapping[str, Declared], person: Term
+        self, atom: str, find: Callable[[str], DeclaredColumn], known: Mapping[str, DeclaredColumn], person: Term
     ) -> Written:
         """The clauses. Groups that the language does not take as one question become one question each."""
         apart = () if self.form.by_itself else self.groups
@@ -103,7 +103,7 @@ class Parts:
     """What the calls so far have said: the text, line by line, and what later calls may name."""
 
     lines: tuple[tuple[str, Mark | None], ...] = ()
-    columns: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[str, DeclaredColumn] = field(default_factory=lambda: MappingProxyType({}))
     tables: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, Term] = field(default_factory=lambda: MappingProxyType({}))
@@ -120,7 +120,7 @@ class Parts:
 # ── words of the language ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def listing(column: Declared) -> str:
+def listing(column: DeclaredColumn) -> str:
     return f"{column.functor}Is"
 
 
@@ -209,7 +209,7 @@ def moment_text(number: float, unit: str) -> str:
     return f"{unit}({', '.join(str(int(part)) for part in parts)})"
 
 
-def unsaid_place(column: Declared) -> str | None:
+def unsaid_place(column: DeclaredColumn) -> str | None:
     """Where a cell goes that is absent (or not listed) although nobody said what then; None where it is said."""
     match column.domain:
         case Interval(null=None) as domain:
@@ -219,7 +219,7 @@ def unsaid_place(column: Declared) -> str | None:
     return None
 
 
-def column_lines(source: str, who: str, column: Declared, missing: str | None, mark: Mark) -> list[str]:
+def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | None, mark: Mark) -> list[str]:
     variable, domain = show(column.variable), column.domain
     assert domain is not None
     stands: Scalar | float | None = None
@@ -256,7 +256,7 @@ def parts_of(spec: Spec, text: str) -> Parts:
     for one in spec.columns:
         if f"{one.atom.functor}/{len(one.atom.arguments)}" in random and len(one.atom.arguments) == 1:
             domain = next((r.domain for r in spec.ranges if r.atom_pattern.functor == one.atom.functor), None)
-            columns[one.name] = Declared(one.name, one.atom.functor, domain)
+            columns[one.name] = DeclaredColumn(one.name, one.atom.functor, domain)
     dataset = spec.datasets[0] if spec.datasets else None
     people = dataset.name if dataset else PEOPLE
     person = substitute(goals(dataset.goal)[0], {dataset.variable: Variable("P")}) if dataset else PERSON
@@ -296,7 +296,7 @@ def _words(spec: Spec) -> Iterator[str]:
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
 
 
-def said_of(column: Declared) -> str:
+def said_of(column: DeclaredColumn) -> str:
     """A column and what it may hold, in a few words."""
     match column.domain:
         case Interval(low=low, high=high):

@@ -19,14 +19,14 @@ import numpy as np
 from sfumato.core.domain import Interval
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError, SchemaError
-from sfumato.mechanisms.tailored.grid import Binning, Grid, Prior, make_grid, make_knots, prior_of
+from sfumato.mechanisms.tailored.grid import Binning, InputGrid, Prior, make_grid, make_knots, prior_of
 from sfumato.mechanisms.tailored.relaxed import MOST_INPUTS, relaxed_channel
 from sfumato.mechanisms.tailored.repair import LARGEST_EPSILON, TOTAL, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import AliasTable, alias_table
-from sfumato.mechanisms.tailored.solver import Moments, Solution, optimal_channel
+from sfumato.mechanisms.tailored.solver import Solution, WantedMeans, optimal_channel
 from sfumato.mechanisms.tailored.uses import Use, checked_uses
 
-__all__ = ["Bias", "ChannelTable", "WeightsKey", "Wish", "as_outputs", "design", "use_weights"]
+__all__ = ["Bias", "ChannelTable", "DesignWish", "WeightsKey", "as_outputs", "design", "use_weights"]
 
 Bias = Literal["soft", "none", "unbiased"]
 
@@ -39,7 +39,7 @@ _LARGEST_GAP = 1e-3
 
 
 @dataclass(frozen=True)
-class Wish:
+class DesignWish:
     """Everything a design depends on; all of it public."""
 
     domain: Interval
@@ -58,8 +58,8 @@ class Wish:
 class ChannelTable:
     """A designed channel. `probabilities` are weights/2^62; `gap` bounds how far its cost is from the best possible."""
 
-    wish: Wish
-    grid: Grid = field(repr=False)
+    wish: DesignWish
+    grid: InputGrid = field(repr=False)
     prior: np.ndarray = field(repr=False)
     outputs: np.ndarray = field(repr=False)
     weights: np.ndarray = field(repr=False)
@@ -96,7 +96,7 @@ class WeightsKey:
 
 @lru_cache(maxsize=64)
 @calm_threads()
-def design(wish: Wish) -> ChannelTable:
+def design(wish: DesignWish) -> ChannelTable:
     """Solve, merge what is rare, repair, certify."""
     start = time.perf_counter()
     checked_uses(wish.uses, wish.domain.low, wish.domain.high, wish.guard)
@@ -122,12 +122,12 @@ class _Part:
     probabilities: np.ndarray
     outputs: np.ndarray
     costs: np.ndarray
-    moments: Moments | None
+    moments: WantedMeans | None
     kept: np.ndarray
     bound: float
 
     @classmethod
-    def of(cls, wish: Wish, grid: Grid, prior: np.ndarray) -> _Part:
+    def of(cls, wish: DesignWish, grid: InputGrid, prior: np.ndarray) -> _Part:
         outputs = _outputs(wish, grid)
         _affordable(len(grid.inputs), len(outputs), wish.delta)
         costs, moments = _problem(wish, grid.inputs, prior, outputs)
@@ -136,7 +136,7 @@ class _Part:
         return cls(probabilities, outputs[kept], costs[:, kept], moments, kept, solution.bound)
 
 
-def _several(wish: Wish, grid: Grid, prior: np.ndarray, start: float) -> ChannelTable:
+def _several(wish: DesignWish, grid: InputGrid, prior: np.ndarray, start: float) -> ChannelTable:
     """Unbiased for several uses: each record goes through the best channel of one of them, drawn by their weights.
 
     An output tells which; whoever estimates one use learns from the others' outputs as well (channel_estimate.py).
@@ -168,7 +168,7 @@ def _told_apart(outputs: np.ndarray) -> np.ndarray:
 
 
 def _check_success(
-    wish: Wish, moments: Moments | None, kept: np.ndarray, probabilities: np.ndarray, gap: float
+    wish: DesignWish, moments: WantedMeans | None, kept: np.ndarray, probabilities: np.ndarray, gap: float
 ) -> None:
     """Private it is in any case; but a channel that is not what was wished for is not handed out in silence."""
     missed = 0.0
@@ -192,8 +192,8 @@ def use_weights(uses: tuple[Use, ...], inputs: np.ndarray, prior: np.ndarray) ->
 
 
 def _problem(
-    wish: Wish, inputs: np.ndarray, prior: np.ndarray, outputs: np.ndarray
-) -> tuple[np.ndarray, Moments | None]:
+    wish: DesignWish, inputs: np.ndarray, prior: np.ndarray, outputs: np.ndarray
+) -> tuple[np.ndarray, WantedMeans | None]:
     weights = use_weights(wish.uses, inputs, prior)
     before, after = (np.array([use(points) for use in wish.uses]) for points in (inputs, outputs))
     if not np.isfinite(after).all():
@@ -204,17 +204,17 @@ def _problem(
     if wish.bias == "none":
         return costs, None
     soft = 2 * weights[:, None] * prior[None, :] + 1e-12
-    return costs, Moments(after, before, soft if wish.bias == "soft" else np.full_like(soft, math.inf))
+    return costs, WantedMeans(after, before, soft if wish.bias == "soft" else np.full_like(soft, math.inf))
 
 
-def _solution(wish: Wish, costs: np.ndarray, moments: Moments | None) -> Solution:
+def _solution(wish: DesignWish, costs: np.ndarray, moments: WantedMeans | None) -> Solution:
     if wish.delta > 0:
         # A little less than allowed, so that rounding to whole numbers stays inside.
         return relaxed_channel(costs, wish.epsilon, wish.delta * (1 - 1e-6), moments)
     return optimal_channel(costs, min(wish.epsilon, LARGEST_EPSILON), moments)
 
 
-def _cost(costs: np.ndarray, moments: Moments | None, kept: np.ndarray, probabilities: np.ndarray) -> float:
+def _cost(costs: np.ndarray, moments: WantedMeans | None, kept: np.ndarray, probabilities: np.ndarray) -> float:
     total = float((costs * probabilities).sum())
     if moments is None or not np.isfinite(moments.penalty).all():
         return total
@@ -222,7 +222,7 @@ def _cost(costs: np.ndarray, moments: Moments | None, kept: np.ndarray, probabil
     return total + float((moments.penalty.T * biases**2).sum()) / 2
 
 
-def _outputs(wish: Wish, grid: Grid) -> np.ndarray:
+def _outputs(wish: DesignWish, grid: InputGrid) -> np.ndarray:
     """The values that may be published: given, or as many as asked for on the scale of the inputs."""
     given, inputs = wish.outputs, grid.inputs
     if isinstance(given, tuple):
@@ -248,7 +248,7 @@ def _fine(inputs: int) -> int:
     return max(1, (_FINE_OUTPUTS - 1) // max(1, inputs - 1)) * (inputs - 1) + 1
 
 
-def _wide_outputs(wish: Wish, inputs: np.ndarray, count: int | None) -> np.ndarray:
+def _wide_outputs(wish: DesignWish, inputs: np.ndarray, count: int | None) -> np.ndarray:
     """Outputs beyond the domain on the scale of the one use: without them no mean could be kept.
 
     With ratios up to e^ε the mean at the ends needs outputs (e^ε+1)/(e^ε-1) times as far from the middle; half as

@@ -25,8 +25,8 @@ from sfumato.core.domain import Interval
 from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.errors import CertificateError, InputError
-from sfumato.mechanisms.tailored.design import ChannelTable, Wish
-from sfumato.mechanisms.tailored.grid import Grid, PrivateQuantiles, PublicEdges
+from sfumato.mechanisms.tailored.design import ChannelTable, DesignWish
+from sfumato.mechanisms.tailored.grid import InputGrid, PrivateQuantiles, PublicEdges
 from sfumato.mechanisms.tailored.repair import TOTAL
 from sfumato.mechanisms.tailored.uses import Use, as_use
 
@@ -71,21 +71,21 @@ def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _knots(grid: Grid) -> dict[str, list[float]] | None:
+def _knots(grid: InputGrid) -> dict[str, list[float]] | None:
     if grid.points is None or grid.positions is None:
         return None
     return {"points": grid.points.tolist(), "positions": grid.positions.tolist()}
 
 
-def _grid(record: dict[str, Any], edges: np.ndarray, inputs: np.ndarray) -> Grid:
+def _grid(record: dict[str, Any], edges: np.ndarray, inputs: np.ndarray) -> InputGrid:
     knots = record["knots"]
     if knots is None:
-        return Grid(edges, inputs)
+        return InputGrid(edges, inputs)
     points, positions = (np.array(knots[name], dtype=float) for name in ("points", "positions"))
     rising = np.all(np.diff(points) > 0) and np.all(np.diff(positions) >= 0) and len(points) == len(positions) > 1
     if not rising or len(inputs) < 2 or positions[0] < 0 or positions[-1] > len(inputs) - 1:
         raise CertificateError("The knots of the channel file do not fit together. Nothing was drawn.")
-    return Grid(edges, inputs, points, positions)
+    return InputGrid(edges, inputs, points, positions)
 
 
 def read_channel(path: str | os.PathLike[str]) -> TailoredNoise:
@@ -160,7 +160,7 @@ def _table(record: dict[str, Any], event: ChannelEvent, bins: tuple[Any, ...]) -
         raise CertificateError("Bins, outputs and weights of the channel file do not fit together. Nothing was drawn.")
     wanted, domain = record["design"], Interval(*record["domain"])
     uses = tuple(_use(item["name"], item["weight"]) for item in wanted["uses"])
-    wish = Wish(
+    wish = DesignWish(
         domain,
         wanted["epsilon"],
         wanted["delta"],

@@ -30,7 +30,7 @@ from sfumato.mechanisms.tailored.uses import Use
 
 __all__ = [
     "Binning",
-    "Grid",
+    "InputGrid",
     "PrivateQuantiles",
     "PublicEdges",
     "checked_binning",
@@ -101,7 +101,7 @@ Binning = Literal["width", "transformed", "quantile"] | PublicEdges | PrivateQua
 
 
 @dataclass(frozen=True)
-class Grid:
+class InputGrid:
     """Bins of the domain: a value in [edges[i], edges[i+1]) is treated as inputs[i].
 
     With `points` and `positions` the inputs are knots: a value between two of them is treated as one or the other at
@@ -137,7 +137,7 @@ class Grid:
 
 def make_grid(
     domain: Interval, uses: tuple[Use, ...], bins: int, binning: Binning, prior: Prior, guard: float | None
-) -> Grid:
+) -> InputGrid:
     """The bins of a domain by a public rule.
 
     >>> make_grid(Interval(0, 1), (), 2, "width", None, None).inputs
@@ -157,7 +157,7 @@ def make_grid(
     return _pushed(scale[::2], scale[1::2], domain, uses, guard)
 
 
-def make_knots(domain: Interval, uses: tuple[Use, ...], count: int, binning: Binning, guard: float | None) -> Grid:
+def make_knots(domain: Interval, uses: tuple[Use, ...], count: int, binning: Binning, guard: float | None) -> InputGrid:
     """Knots from one end to the other, in equal steps of all uses together, and the way between them.
 
     Between two knots the share of the upper one is the mean over the uses of how far each has got: for one use exactly
@@ -182,7 +182,7 @@ def make_knots(domain: Interval, uses: tuple[Use, ...], count: int, binning: Bin
         ends, values = use(knots), use(points)
         shares += (values - ends[below]) / (ends[below + 1] - ends[below]) / len(uses)
     edges = np.concatenate([[domain.low], (knots[1:] + knots[:-1]) / 2, [domain.high]])
-    return Grid(edges, knots, points, below + np.clip(shares, 0, 1))
+    return InputGrid(edges, knots, points, below + np.clip(shares, 0, 1))
 
 
 def checked_binning(given: Any) -> Binning:
@@ -252,13 +252,13 @@ def _density(prior: Callable[[np.ndarray], Any], points: np.ndarray) -> np.ndarr
 
 def _pushed(
     edges: np.ndarray, inputs: np.ndarray, domain: Interval, uses: tuple[Use, ...], guard: float | None
-) -> Grid:
+) -> InputGrid:
     """Representatives kept away from singular points; bins that then mean the same value become one."""
     _check_edges(tuple(edges.tolist()))
     for use in uses:
         inputs = use.moved(inputs, domain.low, domain.high, guard or 0.0)
     new = np.append(True, np.diff(inputs) > 0)
-    return Grid(np.append(edges[:-1][new], edges[-1]), inputs[new])
+    return InputGrid(np.append(edges[:-1][new], edges[-1]), inputs[new])
 
 
 def _check_edges(edges: tuple[float, ...]) -> None:
@@ -266,7 +266,7 @@ def _check_edges(edges: tuple[float, ...]) -> None:
         raise SchemaError("Bin edges must be finite and increasing.")
 
 
-def prior_of(grid: Grid, prior: Prior) -> np.ndarray:
+def prior_of(grid: InputGrid, prior: Prior) -> np.ndarray:
     """The public probability of each bin: uniform on the domain, a density, or one number per bin."""
     if callable(prior):
         shares = (np.arange(33) + 0.5) / 33

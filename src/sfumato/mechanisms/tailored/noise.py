@@ -26,7 +26,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.mechanism import Mechanism, finite_array, kept
-from sfumato.mechanisms.tailored.design import Bias, ChannelTable, WeightsKey, Wish, as_outputs, design
+from sfumato.mechanisms.tailored.design import Bias, ChannelTable, DesignWish, WeightsKey, as_outputs, design
 from sfumato.mechanisms.tailored.grid import Binning, PrivateQuantiles, checked_binning
 from sfumato.mechanisms.tailored.uses import Use, as_use, as_uses
 
@@ -291,7 +291,7 @@ def _event(weights: WeightsKey, at: float | None, adjacency: Adjacency | None) -
     return ChannelEvent(weights.rows, at, adjacency=adjacency)  # type: ignore[arg-type]  # None is refused there
 
 
-def _wish(given: TailoredNoise, outputs: int | tuple[float, ...] | None) -> Wish:
+def _wish(given: TailoredNoise, outputs: int | tuple[float, ...] | None) -> DesignWish:
     if not isinstance(given.domain, Interval):
         raise PrivacyParameterError(
             "TailoredNoise needs a public Interval as its domain; for categories use RandomizedResponse. "
@@ -306,4 +306,4 @@ def _wish(given: TailoredNoise, outputs: int | tuple[float, ...] | None) -> Wish
         positive(given.guard, "guard")
     prior = given.prior if given.prior is None or callable(given.prior) else tuple(float(p) for p in given.prior)
     delta, uses, binning = probability(given.delta), as_uses(given.uses), checked_binning(given.binning)
-    return Wish(given.domain, epsilon, delta, uses, prior, given.bins, outputs, given.bias, binning, given.guard)
+    return DesignWish(given.domain, epsilon, delta, uses, prior, given.bins, outputs, given.bias, binning, given.guard)

@@ -22,7 +22,7 @@ import numpy as np
 from sfumato.core.domain import Interval
 from sfumato.mechanisms.channel_estimate import bin_points
 from sfumato.mechanisms.tailored.choice import grids_for
-from sfumato.mechanisms.tailored.design import ChannelTable, Wish
+from sfumato.mechanisms.tailored.design import ChannelTable, DesignWish
 from sfumato.mechanisms.tailored.grid import Binning
 from sfumato.mechanisms.tailored.noise import TailoredNoise
 from sfumato.mechanisms.tailored.repair import private_weights
@@ -132,7 +132,7 @@ def _mixture(channels: list[TailoredNoise], uses: tuple[Use, ...]) -> TailoredNo
     outputs, hair = outputs[order], 1e-9 * first.domain.width
     for at in range(1, len(outputs)):
         outputs[at] = max(outputs[at], outputs[at - 1] + hair)
-    wish = Wish(
+    wish = DesignWish(
         first.domain, first.epsilon, 0.0, uses, None, first.bins, tuple(outputs), "none", first.binning, first.guard
     )  # fmt: skip
     weights = private_weights(probabilities, first.epsilon)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.errors import InputError, PrivacyParameterError
-from sfumato.mechanisms.tailored.solver import Moments, Solution
+from sfumato.mechanisms.tailored.solver import Solution, WantedMeans
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -32,7 +32,7 @@ _ADDED = 40
 Pair = tuple[int, int]
 
 
-def relaxed_channel(costs: np.ndarray, epsilon: float, delta: float, moments: Moments | None = None) -> Solution:
+def relaxed_channel(costs: np.ndarray, epsilon: float, delta: float, moments: WantedMeans | None = None) -> Solution:
     """The (ε, δ)-private channel of least total cost.
 
     >>> costs = 1 - np.eye(3)
@@ -60,7 +60,7 @@ def relaxed_channel(costs: np.ndarray, epsilon: float, delta: float, moments: Mo
 
 
 def _solve(
-    costs: np.ndarray, epsilon: float, delta: float, moments: Moments | None, pairs: list[Pair]
+    costs: np.ndarray, epsilon: float, delta: float, moments: WantedMeans | None, pairs: list[Pair]
 ) -> tuple[np.ndarray, float, float]:
     import clarabel as solver  # 0.1 s to import, needed for δ > 0 only
     from scipy import sparse  # slow to load, and only δ > 0 needs it
@@ -97,7 +97,7 @@ def _solve(
 
 
 def _equations(
-    inputs: int, outputs: int, moments: Moments | None, size: int, first_bias: int | None
+    inputs: int, outputs: int, moments: WantedMeans | None, size: int, first_bias: int | None
 ) -> tuple[sparse.csc_matrix, np.ndarray]:
     from scipy import sparse  # slow to load, and only δ > 0 needs it
 

@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sfumato.errors import InputError
 
-__all__ = ["Moments", "Solution", "lower_bound", "optimal_channel"]
+__all__ = ["Solution", "WantedMeans", "lower_bound", "optimal_channel"]
 
 _ROUNDS = 120
 _PATIENCE = 12
@@ -31,7 +31,7 @@ _STEP = 0.995
 
 
 @dataclass(frozen=True)
-class Moments:
+class WantedMeans:
     """Wanted means: Σ_y values[j, y] f_xy = wanted[j, x] + b_jx; b_jx² costs penalty[j, x]/2, infinite means b = 0."""
 
     values: np.ndarray
@@ -55,7 +55,7 @@ class Solution:
 
 
 def optimal_channel(
-    costs: np.ndarray, epsilon: float, moments: Moments | None = None, tolerance: float = 1e-9
+    costs: np.ndarray, epsilon: float, moments: WantedMeans | None = None, tolerance: float = 1e-9
 ) -> Solution:
     """The ε-private channel of least total cost.
 
@@ -71,18 +71,18 @@ def optimal_channel(
     return Solution(probabilities, solver.value(probabilities) * scale, solver.bound() * scale, rounds)
 
 
-def _scaled(moments: Moments | None, shape: tuple[int, int], scale: float) -> Moments:
+def _scaled(moments: WantedMeans | None, shape: tuple[int, int], scale: float) -> WantedMeans:
     if moments is None:
-        return Moments(np.zeros((0, shape[1])), np.zeros((0, shape[0])), np.ones((0, shape[0])))
+        return WantedMeans(np.zeros((0, shape[1])), np.zeros((0, shape[0])), np.ones((0, shape[0])))
     size = np.abs(moments.values).max(axis=1, keepdims=True)
     size[size == 0] = 1.0
-    return Moments(moments.values / size, moments.wanted / size, moments.penalty * size**2 / scale)
+    return WantedMeans(moments.values / size, moments.wanted / size, moments.penalty * size**2 / scale)
 
 
 class _Solver:
     """Mehrotra's predictor and corrector. Index x for inputs, y for outputs, j for the equations of a row."""
 
-    def __init__(self, costs: np.ndarray, least: float, moments: Moments) -> None:
+    def __init__(self, costs: np.ndarray, least: float, moments: WantedMeans) -> None:
         self.costs, self.least = costs, least
         inputs, outputs = costs.shape
         self.rows = np.vstack([np.ones(outputs), moments.values])

@@ -21,21 +21,21 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sfumato.core.events.linear import Person
-from sfumato.plan.linear.question import Question, same_directions
+from sfumato.plan.linear.question import LinearQuestion, same_directions
 from sfumato.plan.linear.working_set import Changes, PlacedOptimum, cheapest_covariance, cheapest_variances
 
-__all__ = ["Form", "central", "correlated", "hybrid", "local", "output"]
+__all__ = ["LinearForm", "central", "correlated", "hybrid", "local", "output"]
 
 #: Directions in which the outputs move less than this share of the most are left unpublished.
 _NEGLIGIBLE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class LinearForm:
     """`strategy` holds a column of B for each active coordinate; one-dimensional, it is the diagonal of a square B."""
 
     name: str
-    question: Question
+    question: LinearQuestion
     strategy: np.ndarray
     reconstruction: np.ndarray
     inputs: np.ndarray
@@ -83,7 +83,7 @@ class Form:
                 yield count, tuple(move.values()), tuple(map(tuple, own.tolist()))
 
 
-def local(question: Question) -> Form:
+def local(question: LinearQuestion) -> LinearForm:
     """Noise on every coordinate, as much as if all of them were published: η_k = w_k Σ_l w_l√c_l / √c_k for one person.
 
     This minimises Σ c_k η_k with Σ w_k²/η_k ≤ 1 for each person (Cauchy-Schwarz); alone, η_k = w_k².
@@ -102,10 +102,10 @@ def local(question: Question) -> Form:
     inputs = np.zeros(len(question.width))
     inputs[question.active] = variances
     scales = np.sqrt(variances)
-    return Form("local", question, _clean(1 / scales), columns * scales, inputs, np.zeros(len(columns)), bound)
+    return LinearForm("local", question, _clean(1 / scales), columns * scales, inputs, np.zeros(len(columns)), bound)
 
 
-def central(question: Question) -> Form:
+def central(question: LinearQuestion) -> LinearForm:
     """The same noise on every output that depends on somebody: L = m·max‖Δ‖², not Basu's (3.2)."""
     outputs = np.zeros(len(question.matrix))
     outputs[question.rows] = 1.0
@@ -113,14 +113,14 @@ def central(question: Question) -> Form:
     return _independent("central", question, None, outputs, reach * float(question.weights @ outputs))
 
 
-def output(question: Question, tolerance: float) -> Form:
+def output(question: LinearQuestion, tolerance: float) -> LinearForm:
     """Independent noise on the outputs alone."""
     rows = question.rows
     best = cheapest_variances(question.changes, np.empty((len(rows), 0)), question.weights[rows], tolerance)
     return _independent("output", question, None, _spread_rows(question, best), best.bound)
 
 
-def hybrid(question: Question, tolerance: float) -> Form:
+def hybrid(question: LinearQuestion, tolerance: float) -> LinearForm:
     """Independent noise on inputs and outputs (3.34)."""
     columns = question.matrix[question.rows][:, question.active]
     groups = same_directions(columns)
@@ -136,7 +136,7 @@ def hybrid(question: Question, tolerance: float) -> Form:
     return _independent("hybrid", question, inputs, _spread_rows(question, best), best.bound)
 
 
-def correlated(question: Question, tolerance: float) -> Form:
+def correlated(question: LinearQuestion, tolerance: float) -> LinearForm:
     """The best covariance of all, in the coordinates in which the weighted error is the trace."""
     roots = np.sqrt(question.weights[question.rows])
     changes = question.changes.through(np.diag(roots)) if (roots != 1).any() else question.changes
@@ -147,16 +147,20 @@ def correlated(question: Question, tolerance: float) -> Form:
     reconstruction[question.rows] = (basis @ best.noise.vectors) * np.sqrt(best.noise.roots) / roots[:, None]
     strategy = _once(question, lambda distinct: whitening @ distinct[question.rows])
     outputs = np.square(reconstruction).sum(axis=1)
-    return Form("correlated", question, strategy, reconstruction, np.zeros(len(question.width)), outputs, best.bound)
+    return LinearForm(
+        "correlated", question, strategy, reconstruction, np.zeros(len(question.width)), outputs, best.bound
+    )
 
 
-def _spread_rows(question: Question, best: PlacedOptimum) -> np.ndarray:
+def _spread_rows(question: LinearQuestion, best: PlacedOptimum) -> np.ndarray:
     outputs = np.zeros(len(question.matrix))
     outputs[question.rows] = best.outputs
     return outputs
 
 
-def _independent(name: str, question: Question, inputs: np.ndarray | None, outputs: np.ndarray, bound: float) -> Form:
+def _independent(
+    name: str, question: LinearQuestion, inputs: np.ndarray | None, outputs: np.ndarray, bound: float
+) -> LinearForm:
     """Noise on inputs and outputs drawn independently; B = L⁻¹A with LLᵀ its covariance on the outputs."""
     rows = question.rows
     covariance = np.diag(outputs[rows])
@@ -167,10 +171,10 @@ def _independent(name: str, question: Question, inputs: np.ndarray | None, outpu
     reconstruction = np.zeros((len(outputs), len(rows)))
     reconstruction[rows] = factor
     given = np.zeros(len(question.width)) if inputs is None else inputs
-    return Form(name, question, strategy, reconstruction, given, outputs, bound)
+    return LinearForm(name, question, strategy, reconstruction, given, outputs, bound)
 
 
-def _once(question: Question, whiten: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _once(question: LinearQuestion, whiten: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """B for all active coordinates, computed once for each different column so that equal columns stay equal."""
     distinct = _clean(whiten(question.columns))
     number = question.column_of

@@ -30,8 +30,8 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.lang.deadline import check_time
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.plan.linear import forms as linear_forms
-from sfumato.plan.linear.forms import Form
-from sfumato.plan.linear.question import Question, read_question
+from sfumato.plan.linear.forms import LinearForm
+from sfumato.plan.linear.question import LinearQuestion, read_question
 
 __all__ = ["Alternative", "Placement", "PlacementKind", "place_noise"]
 
@@ -80,7 +80,7 @@ class Placement:
     alternatives: tuple[Alternative, ...]
     requirement: Guarantee
     event: LinearGaussianEvent
-    _form: Form = field(repr=False)
+    _form: LinearForm = field(repr=False)
 
     @property
     def mu(self) -> float:
@@ -233,7 +233,7 @@ def _allowed(placements: Any) -> set[str]:
     return allowed | ({"correlated"} if "correlated" in given else set())
 
 
-def _builders(allowed: set[str], tolerance: float) -> list[Callable[[Question], Form]]:
+def _builders(allowed: set[str], tolerance: float) -> list[Callable[[LinearQuestion], LinearForm]]:
     """The allowed forms from the simplest on, and the two classical ones in any case: they cost nothing to compute."""
     optimised = (
         ("output", linear_forms.output),
@@ -248,7 +248,7 @@ class _Candidate(NamedTuple):
     """A form scaled to the requirement: sensitivity from B itself, calibration by the mechanism that draws."""
 
     name: str
-    form: Form
+    form: LinearForm
     people: tuple[Person, ...]
     adjacency: Adjacency
     mechanism: Gaussian
@@ -264,7 +264,7 @@ class _Candidate(NamedTuple):
         return max(0.0, self.value / self.bound - 1)
 
 
-def _calibrated(form: Form, requirement: Guarantee, adjacency: Adjacency) -> _Candidate:
+def _calibrated(form: LinearForm, requirement: Guarantee, adjacency: Adjacency) -> _Candidate:
     people = form.people()
     sensitivity, _, rows = linear_sensitivity(people, len(form.question.width))
     mechanism = Gaussian.for_guarantee(requirement, sensitivity, adjacency, dimension=rows)

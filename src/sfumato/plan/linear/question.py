@@ -21,14 +21,14 @@ from sfumato.core.checks import round_up
 from sfumato.errors import InputError, SchemaError
 from sfumato.plan.linear.working_set import Changes
 
-__all__ = ["Question", "read_question", "same_directions", "separation"]
+__all__ = ["LinearQuestion", "read_question", "same_directions", "separation"]
 
 _SMALLEST, _LARGEST = 1e-30, 1e30
 _NOTHING = "Nothing was drawn or spent."
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class LinearQuestion:
     """Publish matrix·x, where person p may change x_k for k in people[p] anywhere between low_k and low_k + width_k.
 
     `people` lists only coordinates that move something: positive width and a column that is not zero.
@@ -120,7 +120,7 @@ def same_directions(columns: np.ndarray) -> list[list[int]]:
     return list(groups.values())
 
 
-def read_question(matrix: Any, ranges: Any, owners: Any = None, weights: Any = None) -> Question:
+def read_question(matrix: Any, ranges: Any, owners: Any = None, weights: Any = None) -> LinearQuestion:
     """The checked form of what `place_noise` is given. Entries of A below 1e-30 of the largest count as 0.
 
     >>> asked = read_question([[1.0, 1.0, 2.0]], [1.0, 2.0, 1.0], owners=["Ann", "Ann", "Bo"])
@@ -142,7 +142,7 @@ def read_question(matrix: Any, ranges: Any, owners: Any = None, weights: Any = N
     people = tuple(kept for person in _owners(owners, inputs) if (kept := tuple(k for k in person if moving[k])))
     if not people:
         raise InputError("No output depends on anybody: A or every range is zero. Publish without noise.")
-    return Question(array, low, width, given, people)
+    return LinearQuestion(array, low, width, given, people)
 
 
 def _numbers(values: Any, name: str, dimensions: int) -> np.ndarray:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.release.synthetic.counts import pairs_within
-from sfumato.release.synthetic.selection import Choice
+from sfumato.release.synthetic.selection import PairChoice
 
-__all__ = ["FIRST", "Forecast", "Plan", "Round", "best_plan", "forecasts", "typical_share"]
+__all__ = ["FIRST", "Forecast", "RowPlan", "RowRound", "best_plan", "forecasts", "typical_share"]
 
 Deviation = Callable[[float], float]
 Numbers = NDArray[np.float64]
@@ -37,22 +37,22 @@ _NOISE = {"pairs": 0.15, "tree": 0.40, "rounds": 0.53}
 
 
 @dataclass(frozen=True)
-class Round:
+class RowRound:
     """Shares of μ² for scores and for tables, and what may be chosen."""
 
     scores: float
     tables: float
-    choice: Choice
+    choice: PairChoice
 
 
 @dataclass(frozen=True)
-class Plan:
+class RowPlan:
     """How a promise is spent: a share of μ² on the first tables, then rounds."""
 
     name: str
     words: str
     first: float
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[RowRound, ...] = ()
 
     def stages(self, edges: float) -> dict[str, float]:
         """The share of μ² of each part, known before anything is drawn; `edges` is that of bought ones."""
@@ -71,7 +71,7 @@ class Forecast:
     `known` is false where noise outweighs the counts: then nothing can be said.
     """
 
-    plan: Plan
+    plan: RowPlan
     one_way: float
     two_way: float
     known: bool
@@ -124,20 +124,20 @@ def best_plan(found: Sequence[Forecast], wished: str | None = None) -> Forecast:
     return min(left, key=lambda one: one.two_way)
 
 
-def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[Plan]:
-    pairs = Plan("pairs", "columns beside the label", 1.0)
+def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[RowPlan]:
+    pairs = RowPlan("pairs", "columns beside the label", 1.0)
     if not candidates:
         return [pairs]
-    forest = Choice(max(1, others - 1), 150_000, forest=True)
-    tree = Plan("tree", "columns beside the label, then a tree of pairs", 0.6, (Round(0.05, 0.35, forest),))
+    forest = PairChoice(max(1, others - 1), 150_000, forest=True)
+    tree = RowPlan("tree", "columns beside the label, then a tree of pairs", 0.6, (RowRound(0.05, 0.35, forest),))
     if columns > _MANY_COLUMNS:
         return [pairs, tree]
-    more = Choice(others, 600_000 if typical < 0.03 else 150_000, forest=False)
-    rounds = Plan(
+    more = PairChoice(others, 600_000 if typical < 0.03 else 150_000, forest=False)
+    rounds = RowPlan(
         "rounds",
         "columns beside the label, a tree of pairs, then the pairs it misses",
         FIRST,
-        (Round(0.05, 0.25, forest), Round(0.05, 0.25, more)),
+        (RowRound(0.05, 0.25, forest), RowRound(0.05, 0.25, more)),
     )
     return [pairs, tree, rounds]
 

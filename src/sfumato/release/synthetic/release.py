@@ -37,12 +37,12 @@ from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_withi
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.plans import Forecast, Plan, best_plan, forecasts
+from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
 from sfumato.release.synthetic.zeros import impossible_cells
 
-__all__ = ["Counting", "Look", "SyntheticRelease"]
+__all__ = ["Counting", "FirstLook", "SyntheticRelease"]
 
 #: Of μ², for edges that nobody has given: a little for each column, at most this for all.
 _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
@@ -73,7 +73,7 @@ class Counting:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class FirstLook:
     """The first pass over a table, private: all pairs, or the fine counts of numbers whose edges are still open."""
 
     levels: tuple[Levels, ...]
@@ -193,22 +193,22 @@ class SyntheticRelease:
             raise PrivacyParameterError(f"There is no plan {self.plan!r} here, only {known}. Nothing was spent.")
         return tuple(wished) if wished else found
 
-    def planned_events(self, plan: Plan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
+    def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
         measurer = self._measurer(PairCounts.empty([], []))
         shares = plan.stages(self._edges_share(self._open(self.check(kinds))))
         return {stage: measurer.stage_event(share) for stage, share in shares.items()}
 
-    def look(self, gather: Gather, kinds: Mapping[str, pa.DataType]) -> Look:
+    def look(self, gather: Gather, kinds: Mapping[str, pa.DataType]) -> FirstLook:
         """The first pass: private, and drawn from by `publish` alone."""
         levels = self.check(kinds)
         still_open = self._open(levels)
         if still_open:
             fine = tuple(fine_levels(column) for column in levels if column.name in still_open)
-            return Look(levels, gather(Counting(fine, ())), still_open)
-        return Look(levels, gather(self._counting(levels)), ())
+            return FirstLook(levels, gather(Counting(fine, ())), still_open)
+        return FirstLook(levels, gather(self._counting(levels)), ())
 
-    def publish(self, look: Look, gather: Gather) -> tuple[pa.Table, dict[str, Any]]:
+    def publish(self, look: FirstLook, gather: Gather) -> tuple[pa.Table, dict[str, Any]]:
         """Noise, model and rows. Where edges were open they are bought first, and the table is counted again."""
         public_rows = self.public_rows(look)
         measurer = self._measurer(look.counted)
@@ -279,7 +279,7 @@ class SyntheticRelease:
         kept, _ = kept_rows(whose, contents, self.rows_per_person)
         return arrow.take(pa.array(kept))
 
-    def public_rows(self, look: Look) -> int | None:
+    def public_rows(self, look: FirstLook) -> int | None:
         """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
         if self.unit.relation != "replace-one" or self.people is not None:
             return None

@@ -16,11 +16,11 @@ import numpy as np
 from sfumato.release.synthetic.junction_tree import Scope, cells_needed
 from sfumato.release.synthetic.start import sampling_floor
 
-__all__ = ["Choice", "chosen_pairs", "split_by_cells"]
+__all__ = ["PairChoice", "chosen_pairs", "split_by_cells"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class PairChoice:
     """What a round may choose: at most `most` pairs, as a forest or not, in a junction tree of at most `cells`."""
 
     most: int
@@ -35,7 +35,7 @@ def chosen_pairs(
     noise: float,
     sizes: Sequence[int],
     held: Sequence[Scope],
-    choice: Choice,
+    choice: PairChoice,
 ) -> list[Scope]:
     """Pairs by what a table of them would gain: the miss beyond chance, less a quarter of the noise it would bring.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.synthetic.junction_tree import CountTable, Fitted, Scope
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.plans import FIRST, Forecast, Round, best_plan, forecasts
+from sfumato.release.synthetic.plans import FIRST, Forecast, RowRound, best_plan, forecasts
 from sfumato.release.synthetic.selection import chosen_pairs, split_by_cells
 from sfumato.release.synthetic.start import StartModel, merged, noisy_total, start_scopes
 
@@ -67,7 +67,7 @@ class Walk:
         return self.measurer.deviation(share * self.part)
 
     def _round(
-        self, one: Round, start: StartModel, model: Fitted | None, total: int, number: int, *, last: bool
+        self, one: RowRound, start: StartModel, model: Fitted | None, total: int, number: int, *, last: bool
     ) -> Fitted:
         expected = self._expected(start, model)
         self.measurer.stage = f"scores {number}"

@@ -25,7 +25,7 @@ from sfumato.learn.fitting import LedgerLike
 from sfumato.learn.stream import fit_by_sums, streamed_classes
 from sfumato.learn.stream_sums import BatchReader, Statistic
 from sfumato.run.engine.engine import Engine, Total, open_engine
-from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
 
 __all__ = ["fit_table"]
 
@@ -43,7 +43,7 @@ def fit_table(
     columns: Sequence[str] | None = None,
     engine: str | Engine = "local",
     partitions: int | None = None,
-    layout: Layout | None = None,
+    layout: PartLayout | None = None,
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
 ) -> Estimator:
@@ -70,7 +70,7 @@ def fit_table(
         table = _opened(source, crew)
         names = _feature_names(table, label, schema, columns)
         reader = BatchReader(names, label, schema, classes)
-        made = layout or Layout(Layout.for_columns(len(names) + 1).block_rows, 2)
+        made = layout or PartLayout(PartLayout.for_columns(len(names) + 1).block_rows, 2)
         parts = table.payloads(made)
         tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
         return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks), ledger=ledger, dataset=dataset)
@@ -105,7 +105,7 @@ class _SumParts:
 
 
 def _blocks(part: Any, columns: list[str]) -> Iterator[pa.Table]:
-    if isinstance(part, Part):
+    if isinstance(part, TablePart):
         for _, block in part.blocks(columns):
             yield block
         return
@@ -139,7 +139,7 @@ class _Files:
     def __init__(self, table: PartitionedTable) -> None:
         self._table, self.rows, self.column_names = table, table.total_rows, table.column_names
 
-    def payloads(self, layout: Layout) -> list[Any]:
+    def payloads(self, layout: PartLayout) -> list[Any]:
         return list(self._table.groups_as_parts(layout))
 
     def check_unchanged(self) -> None:
@@ -155,7 +155,7 @@ class _Frame:
         lengths = crew.total(_count, [(part,) for part in self._parts])
         self.rows = int(lengths.values[0])
 
-    def payloads(self, layout: Layout) -> list[Any]:
+    def payloads(self, layout: PartLayout) -> list[Any]:
         return self._parts
 
     def check_unchanged(self) -> None:

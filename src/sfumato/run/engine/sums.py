@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.run.engine.engine import Engine, Total, open_engine
-from sfumato.run.partition import Layout, Part, PartitionedTable, grouped
+from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
 
 __all__ = ["batch_sums"]
 
@@ -33,7 +33,7 @@ def batch_sums(
     *,
     engine: str | Engine = "local",
     partitions: int | None = None,
-    layout: Layout | None = None,
+    layout: PartLayout | None = None,
 ) -> list[np.ndarray]:
     """The statistic summed over the table, the same to the last digits for every engine and every cut.
 
@@ -54,7 +54,7 @@ def batch_sums(
             raise SchemaError(f"{table.name} has no column {name!r}{nearest(name, table.column_names)}.")
     if table.total_rows == 0:
         raise DataError(f"{table.name} has no rows. Nothing was drawn and nothing was spent.")
-    parts = table.groups_as_parts(layout or Layout.for_columns(len(columns)))
+    parts = table.groups_as_parts(layout or PartLayout.for_columns(len(columns)))
     crew = open_engine(engine)
     try:
         total = crew.total(_SumBatches(tuple(columns), statistic), grouped(parts, partitions))
@@ -70,7 +70,7 @@ class _SumBatches:
     columns: tuple[str, ...]
     statistic: BatchStatistic
 
-    def __call__(self, parts: Sequence[Part]) -> Total:
+    def __call__(self, parts: Sequence[TablePart]) -> Total:
         pieces = (Total.of(self.statistic(block)) for part in parts for _, block in part.blocks(self.columns))
         result = next(pieces)  # every part has rows
         for piece in pieces:
