@@ -55,7 +55,6 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
-    "Part",
     "Peer",
     "Preference",
     "Publication",

@@ -57,7 +57,7 @@ def _hash(name: Any) -> bytes:
     return hashlib.blake2b(text, key=_KEY, digest_size=16).digest()
 
 
-def drawn_answers(chances: np.ndarray, classes: Sequence[Any], random_state: int | None = None) -> np.ndarray:
+def drawn_answers(chances: np.ndarray, classes: Any, random_state: int | None = None) -> np.ndarray:
     """No or yes for each chance of yes. Whoever decides draws: this hides nothing, and nothing is paid for it."""
     drawn = np.random.default_rng(random_state).random(len(chances)) < chances
     return np.asarray(classes)[drawn.astype(int)]
@@ -98,6 +98,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
     >>> fair.fit(X, y, who=sex).measured_.bound < 0.4
     True
     """
+
+    measure: Measure
+    on: Where
 
     def __init__(
         self,
@@ -149,7 +152,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
         held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit") if ledger is not None else None
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
-        model = clone(self.base).set_params(classes=list(labels))
+        model: Any = clone(self.base)
+        model.set_params(classes=list(labels))
         model.fit(_taken(X, learned), np.asarray(y)[learned])
         answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
         told = self._sums(asked, answers, np.asarray(who)[measured], np.asarray(y)[measured] == labels[1])

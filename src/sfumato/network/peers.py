@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
 from sfumato.lang.reader import Clause, goals
@@ -114,7 +113,11 @@ def _found(spec: Spec, clause: Clause) -> _Found | None:
     cell = next((one for one in spec.columns if match(one.atom, what) is not None), None)
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
-    used = {part.functor for part in walk(clause.head.arguments[2]) if _is_of(part, collected)}
+    used = {
+        part.functor
+        for part in walk(clause.head.arguments[2])
+        if isinstance(part, Compound) and collected in part.arguments
+    }
     if used not in ({"sum"}, {"mean"}):
         raise refusal(
             clause.position,
@@ -122,10 +125,6 @@ def _found(spec: Spec, clause: Clause) -> _Found | None:
             "Write sum(L) or mean(L), and compute the rest from it.",
         )
     return _Found(clause, dataset, cell, indicator(goal), used == {"mean"})
-
-
-def _is_of(part: Term, collected: Variable) -> bool:
-    return isinstance(part, Compound) and collected in part.arguments
 
 
 def _between_individuals(spec: Spec, relation: str) -> Dataset | None:
@@ -260,6 +259,7 @@ def add_peers(room: TableRoom, spec: Spec, datasets: Mapping[str, str]) -> None:
 
 
 def _absent(spec: Spec, one: Peer, domain: Interval) -> float:
-    said: Any = spec.missing_of(one.cell.atom)
-    known = said is not None and said.rule == "value" and isinstance(said.value, int | float)
-    return float(said.value) if known else (domain.low + domain.high) / 2
+    said = spec.missing_of(one.cell.atom)
+    if said is not None and said.rule == "value" and isinstance(said.value, int | float):
+        return float(said.value)
+    return (domain.low + domain.high) / 2

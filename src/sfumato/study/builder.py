@@ -27,7 +27,7 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, BuilderMethod, method_of, signature_of
+from sfumato.study.forms import FORMS, BuilderMethod, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
@@ -535,22 +535,5 @@ def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _method(form: BuilderMethod) -> Callable[..., Study]:
-    """The method of a form: its own signature and help, and a call of `ask`."""
-    signature = signature_of(form)
-
-    def method(self: Study, *given: Any, **named: Any) -> Study:
-        bound = signature.bind(self, *given, **named)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
-        del arguments["self"]
-        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
-
-    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
-    method.__doc__ = form.help
-    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
-    return method
-
-
 for _form in FORMS.values():
-    setattr(Study, _form.method, method_of(_form))
+    setattr(Study, _form.method, builder_method(_form))

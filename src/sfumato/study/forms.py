@@ -26,8 +26,7 @@ from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import DeclaredColumn
 
-__all__ = ["FORMS", "Asking", "Form", "Option", "Published", "Questioned", "method_of", "signature_of"]
-__all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "signature_of"]
+__all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "builder_method", "signature_of"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -343,7 +342,7 @@ def signature_of(form: BuilderMethod) -> inspect.Signature:
     return inspect.Signature(parts)
 
 
-def method_of(form: Form) -> Callable[..., Any]:
+def builder_method(form: BuilderMethod) -> Callable[..., Any]:
     """The method of a form: its own signature and help, and a call of `ask`."""
     signature = signature_of(form)
 
