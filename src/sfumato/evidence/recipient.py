@@ -20,7 +20,7 @@ from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.plan.sentences import exact_sentences, history_sentences
+from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
@@ -71,7 +71,7 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     for promise in plan.promises:
         who = " and ".join(promise.observers)
         lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
-    for sentence in (*history_sentences(plan), *exact_sentences(plan)):
+    for sentence in (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)):
         lines += _wrapped(sentence)
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "

@@ -26,7 +26,7 @@ from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import exact_sentences, history_sentences
+from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
 
@@ -183,7 +183,7 @@ def gather(
         tuple(findings),
         picture,
         tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
-        (*history_sentences(plan), *exact_sentences(plan)),
+        (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)),
     )
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
+    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -171,6 +172,16 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
+
+    name: str
+    whole: str
+    condition: tuple[Term, ...] = ()
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -184,6 +195,8 @@ class Requirement:
     guarantee: Guarantee
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
+    #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
+    division: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -404,6 +417,7 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    divisions: tuple[Division, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     peers: tuple[Peer, ...] = ()

@@ -336,7 +336,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     observed: dict[DpRv, None] = {}
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
-    instances: dict[str, None] = {}
+    instances: dict[tuple[str, str], None] = {}
     exact: dict[tuple[str, str], None] = {}
     for done in passes:
         mask = done.mask
@@ -345,7 +345,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         )
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
-        instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
+        instances.update(((d, show(masked(v, mask))), None) for d, _, v in done.grounding.instances)
         others = [one for one in done.grounding.observations if not is_own(one)]
         exact.update(((called(one.observer), show(masked(one.variable, mask))), None) for one in others)
     zones = tuple(

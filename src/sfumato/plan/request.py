@@ -21,6 +21,7 @@ from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
 from sfumato.plan.discrete import SampleCandidate, SampleLaw, is_finite, sample_candidate, sample_law
 from sfumato.plan.template import Template
+from sfumato.plan.units import check_units
 from sfumato.questions.question import Question
 
 __all__ = [
@@ -197,7 +198,7 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
         if request.of_individuals:
             _check_rows(network, request)
             _check_known(network, request)
-    _check_people(network, {request.requirement.dataset for request in requests})
+    check_units(network, requests)
     _check_columns(network)
 
 
@@ -251,19 +252,6 @@ def _check_known(network: Network, request: Request) -> None:
                     f"with it {name}: {show(request.requirement.name)} cannot promise anything about it. Take "
                     f"{request.name} out (sfumato view gives {request.observer} the exact values), or take the observe "
                     "line out. Nothing was planned and nothing was spent."
-                )
-
-
-def _check_people(network: Network, used: set[str]) -> None:
-    """Two datasets of the same people would have two budgets for one person."""
-    known: dict[str, str] = {}
-    for dataset in network.spec.datasets:
-        if dataset.name in used and isinstance(dataset.goal, Compound):
-            other = known.setdefault(indicator(dataset.goal), dataset.name)
-            if other != dataset.name:
-                raise PlanError(
-                    f"{other} and {dataset.name} are about the same individuals, {indicator(dataset.goal)}: their "
-                    "promises would add up. Use one dataset for both. Nothing was planned and nothing was spent."
                 )
 
 

@@ -18,7 +18,7 @@ from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import template_of
 
-__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "part_sentences", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -61,6 +61,27 @@ def history_sentences(plan: Plan) -> tuple[str, ...]:
         for name, (shares, whole) in plan.extras.get("shares", {}).items()
         if name in used
     )
+
+
+def part_sentences(plan: Plan) -> tuple[str, ...]:
+    """Where datasets divide the same people: what each promise is about, and what holds for a whole person."""
+    found = []
+    for name, (whole, what, by_people) in plan.extras.get("parts", {}).items():
+        about = f"people with {what}, a public group" if by_people else f"{what} of each individual"
+        own = [promise for promise in plan.promises if all(one.endswith(f" ({name})") for one in promise.observers)]
+        for promise in own:
+            who = " and ".join(one.removesuffix(f" ({name})") for one in promise.observers)
+            found.append(
+                f"{name} is {about}. As far as only that changes, {promise.asked} holds for everything {who} sees, "
+                f"under whichever requirement. {_whole_of(plan, whole, by_people)}"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _whole_of(plan: Plan, whole: str, by_people: bool) -> str:
+    if by_people:
+        return "Who is in which group is public; a replaced person stays in theirs."
+    return f"For all data of one individual at once it is what everything costs together: {plan.cost(whole)}."
 
 
 def _known(planned: Planned, network: Network) -> tuple[str, ...]:
