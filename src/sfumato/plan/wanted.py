@@ -35,7 +35,7 @@ KINDS = {
 
 
 #: Parameters of an act that are the study's own words; the others say how it is done.
-_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table"})
+_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group"})
 
 
 @dataclass(frozen=True)
