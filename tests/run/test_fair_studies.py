@@ -68,7 +68,7 @@ def test_lending_from_the_study_to_the_verifier(tmp_path):
 def test_a_plan_of_few_people_says_that_little_is_left():
     population = LENDING.replace("on(rows)", "on(population)").replace("(0.1)", "(0.02)")
     plan = make_plan(population, sizes={"people": 400})
-    assert "fair by being nearly constant" in explain(plan)
+    assert "fair by being nearly constant" in " ".join(explain(plan).split())
 
 
 @pytest.mark.parametrize(
