@@ -119,6 +119,13 @@ def test_a_series_is_planned_by_its_best_window():
         ("group(H, lives_in(P, H)), at_most(4)", "chain(T, at(P, T)), at_most(4)", "needs memory(M)"),
         ("group(H, lives_in(P, H)), at_most(4)", "crowd, at_most(4)", "no class of dependences"),
         ("at_most(4)", "at_most(2.5)", "whole number"),
+        (
+            "dataset(town, domain(P, person(P))).",
+            "dataset(town, domain(P, (person(P), lives_in(P, h2)))). "
+            "dataset(vips, domain(P, (person(P), lives_in(P, h1)))). privacy_requirement(own(vip), vips, dp(1.0)). "
+            "sum(v, ill(P), (person(P), lives_in(P, h1))). publish(v, v, own(vip)).",
+            "may depend on who is in another",
+        ),
     ],
 )
 def test_what_cannot_be_promised_is_refused(old, new, said):

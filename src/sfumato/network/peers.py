@@ -84,6 +84,12 @@ def _check_others(spec: Spec, one: _Found) -> None:
             "that may be somebody else's.",
             "Take the line out, or write the sum over others as a column of the table.",
         )
+    if spec.divisions:
+        raise refusal(
+            one.clause.position,
+            "Individuals of one part hold data of another, and each part has a promise of its own.",
+            "Make one promise about whole individuals.",
+        )
     if spec.centres:
         raise refusal(
             one.clause.position,
