@@ -13,13 +13,15 @@ import pandas as pd
 import pytest
 
 from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
-from sfumato.core import Chains, Known
+from sfumato.core import Chains, GaussianDP, Known
+from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
 from sfumato.evidence.explain import explain
 from sfumato.evidence.recipient import recipient_text
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.lang import examine, load
+from sfumato.mechanisms import Gaussian
 from sfumato.network.network import Network
 from sfumato.run.aims import aims_of
 from sfumato.run.study import run_plan
@@ -95,6 +97,21 @@ def test_noise_is_for_the_whole_household():
     assert scale_of(TOWN, town(), "laplace") == pytest.approx(4.0, rel=1e-4)
     alone = TOWN.replace("at_most(4)", "at_most(1)")
     assert scale_of(alone, town(home=1), "gaussian") == pytest.approx(16.8987 / 4, rel=1e-4)
+
+
+def test_where_presence_is_hidden_everybody_leaves_and_comes():
+    """Somebody who is there in both worlds with another value is two changes: 2k of them for k people."""
+    hidden = TOWN.replace("dataset(town", "adjacency(town, add_remove). dataset(town")
+    assert scale_of(hidden, town(), "gaussian") == pytest.approx(2 * 16.8987, rel=1e-4)
+    tables = town()
+    asked = make_plan(hidden, tables).promises[0].asked
+    assert GaussianDP(2 * asked.largest_mu(), adjacency=asked.adjacency).implies(asked) is not True
+    noise = Gaussian.for_guarantee(asked, 1.0, asked.adjacency)
+    claim = Certificate.issue(subject="a", events=[noise.event()], proofs=["gaussian", "pufferfish"], guarantee=asked)
+    assert verify(claim).ok
+    louder = json.loads(claim.to_json())
+    louder["events"][0]["scale"] /= 2  # enough for k changes, not for 2k
+    assert "guarantee" in {check.field for check in verify(louder).failures}
 
 
 def test_a_series_is_planned_by_its_best_window():

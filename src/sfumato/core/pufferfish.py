@@ -76,6 +76,12 @@ class Pufferfish(Guarantee):
         return Pufferfish(flat + self.left * part, self.delta_ * part, self.dependence, adjacency=self.adjacency)
 
     @property
+    def units(self) -> float:
+        """How many single changes lead from one window to another; where presence is hidden a unit leaves and comes."""
+        hidden = self.adjacency is not None and self.adjacency.relation == "add-remove"
+        return self.dependence.together * (2 if hidden else 1)
+
+    @property
     def left(self) -> float:
         """The ε that acts may use, the flat part being paid."""
         return round_down(self.eps - self.dependence.flat) if self.dependence.flat else self.eps
@@ -108,7 +114,7 @@ class Pufferfish(Guarantee):
         if isinstance(cost, Pufferfish):
             same = cost.dependence == self.dependence
             return True if same and cost.point.under(None).implies(self.point.under(None)) is True else None
-        units = self.dependence.together
+        units = self.units
         if self.dependence.single and not isinstance(cost, GaussianDP | PureDP):
             return None  # the distance is that of one number with one noise
         if self.delta_ == 0:
@@ -122,20 +128,20 @@ class Pufferfish(Guarantee):
 
     def largest_mu(self) -> float:
         """The largest μ of one unit that keeps it."""
-        return round_down(gaussian_mu(self.left, self.delta_) / self.dependence.together, 1e-14)
+        return round_down(gaussian_mu(self.left, self.delta_) / self.units, 1e-14)
 
     def largest_pure(self) -> float:
         """The largest ε of one unit that keeps it without a δ."""
-        return round_down(self.left / self.dependence.together, 1e-14)
+        return round_down(self.left / self.units, 1e-14)
 
     def for_one(self) -> PureDP | ApproxDP:
         """(ε, δ) of one unit that keeps it, whatever the mechanism: the k-th part of ε, and less than that of δ."""
         if self.delta_ == 0:
             return PureDP(self.largest_pure(), adjacency=self.adjacency)
-        if self.dependence.together == 1:
+        if self.units == 1:
             return ApproxDP(self.left, self.delta_, adjacency=self.adjacency)
         eps = self.largest_pure()
-        factor = _raised(eps, self.dependence.together)
+        factor = _raised(eps, self.units)
         return ApproxDP(eps, round_down(self.delta_ / factor, 1e-9), adjacency=self.adjacency)
 
     def to_dict(self) -> dict[str, Any]:

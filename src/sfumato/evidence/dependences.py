@@ -73,6 +73,9 @@ def keeps_pufferfish(parts: tuple[Part, ...], promise: Record, events: Sequence[
     if promise["dependence"]["kind"] == "Known":
         return _keeps_known(promise, events)
     window = window_of(promise["dependence"])
+    if promise["adjacency"] and promise["adjacency"]["relation"] == "add-remove":
+        # A unit that has another value in both worlds leaves and comes back: two changes.
+        window = window._replace(units=2 * window.units)
     left = _DOWN.subtract(written(promise["eps"]), window.flat)
     if left <= 0:
         return False

@@ -211,6 +211,7 @@ class Peer:
     column: str
     atom: Compound
     cell: Column
+    whose: str
     relation: str
     mean: bool
     low: float

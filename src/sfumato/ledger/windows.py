@@ -35,10 +35,10 @@ def counted_in(grant: Guarantee) -> Guarantee:
 
 def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
     """What a cost for one unit comes to when all units of the grant's window change; None where no amount is known."""
-    moved = together(cost, grant.dependence.together)
+    moved = together(cost, grant.units)
     if moved is not None or grant.dependence.single:
         return moved
-    units = int(grant.dependence.together)
+    units = int(grant.units)
     each = grant.for_one()
     delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
     epsilon = cost.epsilon(delta)

@@ -88,7 +88,7 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
-        add_peers(room, spec, {_home(spec, one).table: _whose(spec, one) for one in fed})
+        add_peers(room, spec)
         tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
@@ -153,12 +153,6 @@ def _home(spec: Spec, dataset: Dataset) -> TableLayout:
     tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
     layouts = [layout_of(spec, table) for table in tables]
     return min(layouts, key=lambda layout: (len(layout.identities) > 1, layout.public))
-
-
-def _whose(spec: Spec, dataset: Dataset) -> str:
-    identity = _home(spec, dataset).identity(identity_of(dataset))
-    assert identity is not None
-    return identity.name
 
 
 def _scalars(

@@ -64,7 +64,7 @@ def _only_number(network: Network, one: Correlated) -> AggregateNode:
     found = [node for node in network.aggregates if node.name in seen]
     promises = [r for r in network.spec.requirements if r.dataset == one.dataset]
     plain = len(seen) == 1 and len(found) == 1 and len(promises) == 1 and len(network.publications) == 1
-    if not plain or found[0].question.drawn_size(False) != 1 or found[0].question.only_drawn:
+    if not plain or not _is_one_number(found[0]):
         raise refusal(
             one.position,
             f"Of a dataset with a known law one number is published, once: what two of {one.dataset} tell together is "
@@ -73,6 +73,13 @@ def _only_number(network: Network, one: Correlated) -> AggregateNode:
             "Publish one sum, mean or count to one observer, or declare group or chain, whose promises add up.",
         )
     return found[0]
+
+
+def _is_one_number(node: AggregateNode) -> bool:
+    """Whether one number gets noise, the same whatever the noise."""
+    question = node.question
+    one = question.drawn_size(False) == question.drawn_size(True) == 1 and not question.only_drawn
+    return one and float(question.moves().l1) == float(question.moves().l2)
 
 
 def _numbers(network: Network, one: Correlated, node: AggregateNode, tables: Mapping[str, Any]) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ public relation bounds: what is kept for so many rows is kept for the person.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
@@ -187,7 +187,14 @@ def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
     atom = Compound(name, (Variable(one.dataset.variable),))
     low, high = min(0.0, times * domain.low), max(0.0, times * domain.high)
     column = f"${place} {name}"
-    return Peer(one.cell.table, column, atom, one.cell, one.relation, one.mean, low, high)
+    whose = layout_of(spec, one.cell.table).identity(indicator(one.dataset.goal))
+    if whose is None:
+        raise refusal(
+            one.clause.position,
+            f"No column of {one.cell.table} says whose a row is.",
+            f"Declare column({one.cell.table}, Name, {show(one.dataset.goal)}).",
+        )
+    return Peer(one.cell.table, column, atom, one.cell, whose.name, one.relation, one.mean, low, high)
 
 
 def _rewritten(one: _Found, peer: Peer) -> Clause:
@@ -239,10 +246,10 @@ def peer_tables(spec: Spec) -> frozenset[str]:
     return frozenset(_ends(spec, one.relation)[0] for one in spec.peers)
 
 
-def add_peers(room: TableRoom, spec: Spec, datasets: Mapping[str, str]) -> None:
-    """Compute the columns; `datasets` maps a table to the column that says whose a row is."""
+def add_peers(room: TableRoom, spec: Spec) -> None:
+    """Compute the columns, each beside the cells of its table."""
     for place, one in enumerate(spec.peers):
-        person, cell = sql_name(datasets[one.table]), sql_name(one.cell.name)
+        person, cell = sql_name(one.whose), sql_name(one.cell.name)
         domain = next(known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom))
         assert isinstance(domain, Interval)
         kind = room.types(one.table, [one.cell.name])[one.cell.name]
