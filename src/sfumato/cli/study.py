@@ -63,6 +63,7 @@ def plan_table(plan: Plan) -> Table:
 
 
 def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
+    """Print a plan: its publications, aims, promises and what it assumes."""
     console.print(plan_table(plan))
     for aim in aims:
         console.print(aim.sentence, markup=False, highlight=False)

@@ -332,10 +332,12 @@ RULES: dict[str, Rule] = {
 
 
 def unrepeated(event: Record) -> tuple[Record, int]:
+    """The event itself and how often it happened."""
     return (event["event"], event["count"]) if event["kind"] == "Repeated" else (event, 1)
 
 
 def rule_for(event: Record) -> Rule:
+    """How the verifier reads an event of this kind."""
     if event["kind"] not in RULES:
         raise UnprovedError(f"An event of kind {event['kind']!r} cannot be verified by this version of sfumato")
     return RULES[event["kind"]]

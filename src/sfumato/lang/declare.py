@@ -26,6 +26,7 @@ from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_r
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.ranges import interval_of
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     EVERYONE,
@@ -51,6 +52,7 @@ from sfumato.lang.spec import (
     RowLimit,
     Source,
     Weight,
+    Whole,
     Within,
 )
 from sfumato.lang.term import (
@@ -92,6 +94,7 @@ class Declared:
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     nonnegative: list[Nonnegative] = field(default_factory=list)
+    whole: list[Whole] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
@@ -183,23 +186,13 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
-    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) in ("date/2", "time/2"):
-        ends = clause.head.arguments[1]
-        domain = Interval(*(_number(end, "an end of a range") for end in ends.arguments), calendar=ends.functor)
-    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) == "private/1":
-        domain = _private(clause.head.arguments[1].arguments[0])
+    elif (found := interval_of(clause.head.arguments[1])) is not None:
+        domain = found
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
-
-
-def _private(share: Term) -> Interval:
-    part = _number(share, "the share of a budget")
-    if not 0 < part < 1:
-        raise _Wrong("the share of a budget that bounds are bought with lies between 0 and 1", share)
-    return Interval.private(part)
 
 
 def _categories(listed: Term) -> Categories:
@@ -413,6 +406,11 @@ def _nonnegative(declared: Declared, clause: Clause) -> None:
     declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
 
 
+def _whole(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.whole.append(Whole(_name(publication, "a publication"), clause.position))
+
+
 def _within(declared: Declared, clause: Clause) -> None:
     publication, number = clause.head.arguments
     value = float(_number(number, "the error one can live with"))
@@ -492,6 +490,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "forbid": _forbid,
     "weight": _weight,
     "nonnegative": _nonnegative,
+    "whole": _whole,
     "within": _within,
     "collude": _collude,
     "centre": _centre,

@@ -254,6 +254,14 @@ class Nonnegative:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """whole(Publication): its numbers are published as whole numbers, the ends of intervals rounded outwards."""
+
+    publication: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Within:
     """within(Publication, HalfWidth): the error one can live with, as half the width of a 95 % interval."""
 
@@ -429,6 +437,7 @@ class Spec:
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
     nonnegative: tuple[Nonnegative, ...] = ()
+    whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     centres: tuple[Centre, ...] = ()

@@ -30,7 +30,7 @@ __all__ = ["Step", "shared_out", "unfolded"]
 _LASTING = ("reveal/2", "observe/2", "forget/1", "forget/2")
 #: The place of a publication's name in what shows something, and in what is wished of it.
 _NAMED = {"publish/3": 0, "dp_rv/2": 1}
-_WISHED = {"prefer/2": 0, "forbid/2": 0, "weight/2": 0, "nonnegative/1": 0, "within/2": 0, "fair_rv/2": 1}
+_WISHED = {"prefer/2": 0, "forbid/2": 0, "weight/2": 0, "nonnegative/1": 0, "whole/1": 0, "within/2": 0, "fair_rv/2": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _published(spec: Spec) -> dict[str, list[Term]]:
 
 def _publications(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
-    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.aims, *spec.nonnegative):
+    for one in (*spec.preferences, *spec.forbidden, *spec.weights, *spec.aims, *spec.nonnegative, *spec.whole):
         if one.publication not in published:
             yield _problem(
                 spec,

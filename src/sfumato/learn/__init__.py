@@ -3,6 +3,7 @@
 from sfumato.learn.additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
+from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
 from sfumato.learn.fair import FairClassifier
@@ -24,6 +25,7 @@ from sfumato.learn.svc import PrivateSVC
 from sfumato.learn.svdd import PrivateSVDD
 
 __all__ = [
+    "ConvexLoss",
     "EquilibriumClassifier",
     "FairClassifier",
     "KernelClassifier",

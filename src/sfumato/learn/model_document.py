@@ -23,7 +23,7 @@ from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
 from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.basins import Basins, follow
+from sfumato.learn.class_points import nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
@@ -124,6 +124,8 @@ class PublishedModel(Shown):
         return share * own + (1 - share) * int(self.fairness["constant"])
 
     def _own(self, table: Any) -> np.ndarray:
+        if self.rule["type"] == "points":
+            return self._by_points(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
         scores = self.decision_function(table)
         if self.kind == "regression":
             return scores
@@ -132,12 +134,10 @@ class PublishedModel(Shown):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes)[chosen]
 
-    def _by_basin(self, rows: np.ndarray) -> np.ndarray:
-        from scipy.spatial import KDTree
-
-        basins = Basins(self._array("frequencies"), self._array("centre"))
-        places = np.asarray(KDTree(self._array("points")).query(follow(basins, rows))[1])
-        return np.asarray(self.classes)[np.asarray(self.rule["labels"], dtype=int)[places]]
+    def _by_points(self, rows: np.ndarray) -> np.ndarray:
+        points, labels = self._array("points"), np.asarray(self.rule["labels"], dtype=int)
+        chosen = nearest_labels(points, labels, rows, int(self.rule["neighbours"]), len(self.classes))
+        return np.asarray(self.classes)[chosen]
 
     def _array(self, name: str) -> np.ndarray:
         return np.asarray(self.rule[name], dtype=np.float64)
@@ -158,6 +158,7 @@ def load_model(path: str | Path) -> PublishedModel:
 
 
 def model_from_text(text: str) -> PublishedModel:
+    """A published model read back from its JSON text."""
     try:
         record = json.loads(text)
         if record["format"] != FORMAT or record["version"] != _VERSION:
@@ -221,14 +222,12 @@ def _rule(model: Any) -> dict[str, Any]:
         case PrivateSVDD():
             frequencies, weights = _frequencies(model.features_), [model.centre_.tolist()]
             return {"type": "features", "frequencies": frequencies, "weights": weights, "offset": float(model.offset_)}
+        case EquilibriumClassifier() if model.publish == "points":
+            points, labels = model.points_.tolist(), model.point_labels_.tolist()
+            return {"type": "points", "points": points, "labels": labels, "neighbours": int(model.n_neighbors)}
         case EquilibriumClassifier():
-            return {
-                "type": "basins",
-                "frequencies": _frequencies(model.support_.features_),
-                "centre": model.support_.centre_.tolist(),
-                "points": model.points_.tolist(),
-                "labels": model.point_labels_.tolist(),
-            }
+            frequencies, weights = _frequencies(model.support_.features_), model.support_.weights_.tolist()
+            return {"type": "features", "frequencies": frequencies, "weights": weights}
     raise InputError(f"A {type(model).__name__} has no plain form.")
 
 

@@ -80,6 +80,7 @@ class Request:
 
 
 def is_pure(guarantee: Guarantee) -> bool:
+    """Whether a promise has no δ."""
     return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP | Pufferfish) and guarantee.delta_ == 0)
 
 
@@ -93,7 +94,7 @@ def asked_of(node: AggregateNode) -> Question:
             "and nothing was spent."
         )
     if refused := question.refusal():
-        raise PlanError(f"{place}{node.name}: {refused}")
+        raise PlanError(f"{place}{node.name}: {refused}. Nothing was planned and nothing was spent.")
     return question
 
 
@@ -278,6 +279,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
     plain = direct is not None
     _check_counts(network, entry, nodes)
+    _check_whole(network, entry, nodes)
     levels = {_level(known[name], network) for name in nodes}
     level = levels.pop() if plain and len(levels) == 1 else "other"
     return Request(
@@ -306,6 +308,21 @@ def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) ->
             "to numbers that are not below 0. Publish the tables under a name of their own, or take the line out. "
             "Nothing was planned and nothing was spent."
         )
+
+
+def _check_whole(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
+    """whole(Name) is about numbers that sum up many individuals."""
+    said = next((one for one in network.spec.whole if one.publication == entry.name), None)
+    own = {node.name for group in network.groups for node in group.nodes}
+    numbers = {node.name for node in (*network.aggregates, *network.shared)} - own
+    if said is None or (nodes and show(entry.what) in numbers):
+        return
+    place = f"{said.position.file}:{said.position.line} " if said.position else ""
+    raise PlanError(
+        f"{place}whole({entry.name}): only numbers about many individuals (counts, sums, means, quantiles) are "
+        f"rounded, and {show(entry.what)} is something else. Take the line out. Nothing was planned and nothing was "
+        "spent."
+    )
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:

@@ -35,6 +35,13 @@ NONNEGATIVE = (
 )
 
 
+#: Said of numbers that were rounded.
+WHOLE = (
+    "Its numbers are rounded to whole ones, as the study asks (whole): the ends of intervals outwards, so that these "
+    "hold as before, and standard_error counts what rounding adds."
+)
+
+
 def exact_sentences(plan: Plan, observers: Collection[str] | None = None) -> tuple[str, ...]:
     """Who learns what without noise, by observe and reveal lines: all of it, or what concerns these observers.
 
@@ -121,3 +128,6 @@ def _fair(planned: Planned, network: Network) -> tuple[str, ...]:
         "people and measured, with noise, on another; a part of its answers then becomes the same for everybody, as "
         "large as fairness needs. Its error is that part of the error of a constant, and the rest of its own.",
     )
+    rounded = any(one.publication == planned.name for one in network.spec.whole)
+    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()))
+    return dataclasses.replace(planned, about=(*listed, *meaning, *said))

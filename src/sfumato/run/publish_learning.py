@@ -13,7 +13,8 @@ no public fact tells: a study that knows its boundary to be curved says prefer(N
     svm          v/n²·Σ λ/(Λ + 0.30·λ)²/2.2   λ: eigenvalues of the rows' second moments, for individuals spread
                                               evenly over the middle half of every range
     kernel       0.065·d^2.55·(K²·v/n²)^0.3   v: variance of one released sum, d columns; 3.5 times that without δ
-    equilibrium  2·c²·v/n² + 0.03·d           v: variance of a vote, c basins, at most 5^d
+    equilibrium  as kernel                    v: of the sums of features of the classes
+    points       as equilibrium, + 0.03·d     what points alone cannot tell
     regression   b/(1 + 36·b), b = 2·w⁴·v/n²  v: variance of one sum of products, w coefficients; error over width²
     outliers     v/s² + 0.03                  v: variance of a coordinate of the mean (C = 1), s = 0.3·0.68^d: its score
 
@@ -49,7 +50,6 @@ from sfumato.learn import (
 )
 from sfumato.learn.base import intercept_share
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.equilibrium import automatic_cells
 from sfumato.learn.kernel_base import noise_for
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
@@ -60,7 +60,7 @@ from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
 from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
-__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Regression", "Svm"]
+__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Points", "Regression", "Svm"]
 
 _NORMAL_95 = 1.959963984540054
 _PUBLIC_POINTS = 512
@@ -155,7 +155,9 @@ def _weights(model: Any) -> pa.Table:
             values += [*map(float, row), float(intercept)]
     else:
         arrays = {"weights": getattr(model, "weights_", None), "centre": getattr(model, "centre_", None)}
-        arrays["labels of basins"] = getattr(model, "point_labels_", None)
+        support = getattr(model, "support_", None)
+        arrays["weights of the supports"] = getattr(support, "weights_", None)
+        arrays["labels of points"] = getattr(model, "point_labels_", None)
         for name, array in arrays.items():
             if array is not None:
                 flat = np.ravel(array)
@@ -289,6 +291,14 @@ class Svm(LinearPublisher):
     curvature: ClassVar[float] = 0.3
 
 
+def _kernel_loss(event: Any, shape: np.ndarray, classes: int) -> float:
+    gaussian = isinstance(event, GaussianEvent)
+    # Norm-gamma noise has variance (dimension + 1)·scale² in every coordinate.
+    variance = event.scale**2 * (1.0 if gaussian else event.dimension + 1.0)
+    base = classes**2 * variance / len(shape) ** 2
+    return (1.0 if gaussian else 3.5) * 0.065 * shape.shape[1] ** 2.55 * base**0.3
+
+
 @final
 class Kernel(ClassifierPublisher):
     """The kernel classifier that the public rule of learn/kernel_rule.py prefers."""
@@ -298,26 +308,38 @@ class Kernel(ClassifierPublisher):
     seconds: ClassVar[float] = 0.1
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
-        event = model.plan_for(shape, classes).events[-1]
-        gaussian = isinstance(event, GaussianEvent)
-        # Norm-gamma noise has variance (dimension + 1)·scale² in every coordinate.
-        variance = event.scale**2 * (1.0 if gaussian else event.dimension + 1.0)
-        base = len(classes) ** 2 * variance / len(shape) ** 2
-        return (1.0 if gaussian else 3.5) * 0.065 * shape.shape[1] ** 2.55 * base**0.3
+        return _kernel_loss(model.plan_for(shape, classes).events[-1], shape, len(classes))
 
 
-@final
-class Equilibrium(ClassifierPublisher):
-    """Votes in the basins of a private support function."""
+class SupportPublisher(ClassifierPublisher):
+    """One noisy support function for each class. Abstract."""
 
-    name: ClassVar[str] = "equilibrium"
     estimator: ClassVar[Any] = EquilibriumClassifier
     seconds: ClassVar[float] = 0.5
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
-        deviation, columns = math.sqrt(model._split()[1].error()), shape.shape[1]
-        cells = min(automatic_cells(len(shape), len(classes), deviation), 5 ** min(columns, 12))
-        return 2 * (cells * deviation / len(shape)) ** 2 + 0.03 * columns
+        plan = model.class_supports(shape.shape).plan_for(shape, classes)
+        return _kernel_loss(plan.events[-1], shape, len(classes))
+
+
+@final
+class Equilibrium(SupportPublisher):
+    """The support functions themselves: a row has the class whose support is highest."""
+
+    name: ClassVar[str] = "equilibrium"
+
+
+@final
+class Points(SupportPublisher):
+    """Their labelled equilibrium points alone: rows take the label of the nearest."""
+
+    name: ClassVar[str] = "points"
+
+    def _made(self, *given: Any) -> Any:
+        return super()._made(*given).set_params(publish="points")
+
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        return super()._loss(model, shape, classes) + 0.03 * shape.shape[1]
 
 
 # ── numbers and outliers ─────────────────────────────────────────────────────────────────────────────────────────────

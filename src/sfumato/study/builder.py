@@ -266,6 +266,7 @@ class Study(Shown):
         where: str | None = None,
         within: float | None = None,
         weight: float | None = None,
+        whole: bool = False,
         name: str | None = None,
         **options: Any,
     ) -> Study:
@@ -273,7 +274,8 @@ class Study(Shown):
 
         `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
         counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
-        takes); `weight` how much its error counts beside the others'; `name` the key of the answer.
+        takes); `weight` how much its error counts beside the others'; `whole` rounds its numbers; `name` the key of the
+        answer.
         """
         if method not in FORMS:
             close = nearest(method, FORMS)
@@ -292,7 +294,7 @@ class Study(Shown):
         if (groups and not form.grouped) or (where and not form.chosen):
             raise refused(mark, f"{'by=' if groups else 'where='} is no part of this question.")
         asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
-        wishes = {"weight": weight, "within": within}
+        wishes = {"weight": weight, "within": within, "whole": True if whole else None}
         return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
 
     def _asked(
@@ -314,7 +316,8 @@ class Study(Shown):
             if value is not None:
                 if known is not None:
                     raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
-                lines.append(f"{word}({show(Compound(name))}, {self._read(mark, lambda v=value: number_text(v))}).")
+                told = "" if value is True else f", {self._read(mark, lambda v=value: number_text(v))}"
+                lines.append(f"{word}({show(Compound(name))}{told}).")
         return self._with(
             mark,
             lines,

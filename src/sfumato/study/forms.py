@@ -338,6 +338,7 @@ def signature_of(form: BuilderMethod) -> inspect.Signature:
     parts.append(inspect.Parameter("to", named))
     parts += [inspect.Parameter("by", named, default=())] if form.grouped else []
     parts += [inspect.Parameter("where", named, default=None)] if form.chosen else []
+    parts += [inspect.Parameter("whole", named, default=False)] if isinstance(form, Questioned) else []
     parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
     return inspect.Signature(parts)
 

@@ -121,6 +121,7 @@ class Parts:
 
 
 def listing(column: DeclaredColumn) -> str:
+    """The predicate that lists a column's values."""
     return f"{column.functor}Is"
 
 
@@ -220,6 +221,7 @@ def unsaid_place(column: DeclaredColumn) -> str | None:
 
 
 def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | None, mark: Mark) -> list[str]:
+    """The lines of a study that declare one column."""
     variable, domain = show(column.variable), column.domain
     assert domain is not None
     stands: Scalar | float | None = None
