@@ -109,8 +109,6 @@ class PublishedModel(Shown):
 
     def predict(self, table: Any) -> np.ndarray:
         """Labels; for a regression numbers; for outliers 1 where a row is typical and -1 where it is not."""
-        if self.rule["type"] == "basins":
-            return self._by_basin(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
         if self.fairness is not None:
             return drawn_answers(self.chances(table), self.classes)
         return self._own(table)

@@ -111,8 +111,9 @@ def with_meaning(planned: Planned, network: Network) -> Planned:
     listed = (*((LISTED,) if planned.listed else ()), *_known(planned, network))
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
-    told = (*listed, *meaning, *((NONNEGATIVE,) if moved else ()), *_fair(planned, network))
-    return dataclasses.replace(planned, about=told)
+    rounded = any(one.publication == planned.name for one in network.spec.whole)
+    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()), *_fair(planned, network))
+    return dataclasses.replace(planned, about=(*listed, *meaning, *said))
 
 
 def _fair(planned: Planned, network: Network) -> tuple[str, ...]:
@@ -128,6 +129,3 @@ def _fair(planned: Planned, network: Network) -> tuple[str, ...]:
         "people and measured, with noise, on another; a part of its answers then becomes the same for everybody, as "
         "large as fairness needs. Its error is that part of the error of a constant, and the rest of its own.",
     )
-    rounded = any(one.publication == planned.name for one in network.spec.whole)
-    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()))
-    return dataclasses.replace(planned, about=(*listed, *meaning, *said))
