@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.core import REPLACE_ONE, ApproxDP, GaussianEvent, LaplaceEvent
 from sfumato.core.events.disjoint import DisjointEvent
-from sfumato.core.fairness import Fairness, Measured
+from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.records import event_from_dict
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence import verify
@@ -36,7 +36,7 @@ def draws(wish: Fairness, chances: np.ndarray, people: int, trials: int, sigma: 
         sizes = chance.multinomial(people, np.full(wish.cells, 1 / wish.cells))
         yeses = chance.binomial(sizes, chances)
         noise = chance.normal(0, sigma, 2 * wish.cells)
-        measured = Measured.of(wish, np.concatenate([yeses - sizes / 2, sizes / 2]) + noise, sigma)
+        measured = MeasuredGap.of(wish, np.concatenate([yeses - sizes / 2, sizes / 2]) + noise, sigma)
         means = yeses / np.maximum(sizes, 1) if wish.where == "rows" else chances
         yield max(abs(means[a] - means[b]) for a, b in wish.pairs), measured
 
@@ -51,7 +51,7 @@ def test_the_gap_is_kept_as_often_as_is_said(measure, where):
     assert broken <= 400 * 0.1 + 6 * math.sqrt(400 * 0.09)
 
 
-def without_the_noise_term(measured: Measured) -> float:
+def without_the_noise_term(measured: MeasuredGap) -> float:
     wish = measured.asked
     found = [abs(measured.sums[a] / measured.sizes[a] - measured.sums[b] / measured.sizes[b]) for a, b in wish.pairs]
     return min(1.0, wish.gap / max(found))
@@ -66,7 +66,7 @@ def test_dropping_the_noise_term_is_caught():
 
 def test_an_empty_group_leaves_a_constant_but_for_the_gap():
     wish = asked(gap=0.05, groups=("f", "m", "x"))
-    measured = Measured(wish, (10.0, 5.0, 0.3), (400.0, 500.0, -0.7), 4.0)
+    measured = MeasuredGap(wish, (10.0, 5.0, 0.3), (400.0, 500.0, -0.7), 4.0)
     assert measured.bound == 1.0
     assert measured.share == pytest.approx(0.05)
     assert "nearly constant" in measured.price
@@ -77,7 +77,7 @@ def test_the_share_is_never_below_the_gap_and_the_price_is_told():
     for _ in range(100):
         wish = asked(gap=float(chance.uniform(0.01, 0.5)), where=("rows", "population")[chance.integers(2)])
         numbers = chance.normal(0, 300, 2), np.abs(chance.normal(0, 600, 2))
-        measured = Measured(wish, tuple(numbers[0]), tuple(numbers[1]), float(chance.uniform(0.5, 20)))
+        measured = MeasuredGap(wish, tuple(numbers[0]), tuple(numbers[1]), float(chance.uniform(0.5, 20)))
         assert wish.gap * (1 - 1e-9) <= measured.share <= 1
         assert measured.bound * measured.share <= wish.gap
         told = measured.to_dict()

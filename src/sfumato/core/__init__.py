@@ -23,7 +23,7 @@ from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.events.together import TogetherEvent
-from sfumato.core.fairness import Fairness, Measured
+from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -62,7 +62,7 @@ __all__ = [
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",
-    "Measured",
+    "MeasuredGap",
     "NoGuarantee",
     "Noise",
     "NormGammaEvent",

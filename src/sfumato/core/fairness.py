@@ -1,7 +1,7 @@
 """Fairness of a yes-or-no rule, measured with noise: how large the gap between groups may be, and what must give way.
 
 In:   noisy sums of a rule's answers by group (and by label), the noise, a confidence.
-Out:  Fairness (what is asked), Measured: a bound of the rule's gap, the share of its answers that may stay, a constant.
+Out:  Fairness (what is asked), MeasuredGap: a bound of the gap, the share of answers that may stay, a constant.
 Not here: the rule and the noise (learn/fair.py); the verifier's own road (evidence/fairness.py).
 Proof: docs/proofs/fairness.md
 
@@ -23,7 +23,7 @@ from sfumato.core.checks import number, positive
 from sfumato.core.special import ndtri
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["Fairness", "Measure", "Measured", "Where"]
+__all__ = ["Fairness", "Measure", "MeasuredGap", "Where"]
 
 Measure = Literal["demographic_parity", "equal_opportunity", "equalized_odds"]
 Where = Literal["population", "rows"]
@@ -141,11 +141,11 @@ class Fairness:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredGap:
     """Noisy sums of r - ½ and noisy sizes, cell by cell, with noise of `scale` on the sums and twice that on the sizes.
 
     >>> asked = Fairness("demographic_parity", 0.05, ("f", "m"), "rows", 0.95)
-    >>> found = Measured(asked, (100.0, -100.0), (1000.0, 1000.0), 4.0)
+    >>> found = MeasuredGap(asked, (100.0, -100.0), (1000.0, 1000.0), 4.0)
     >>> round(found.bound, 3), round(found.share, 3), found.constant
     (0.231, 0.217, 1)
     """
@@ -201,7 +201,7 @@ class Measured:
         }
 
     @classmethod
-    def of(cls, asked: Fairness, noisy: Sequence[float], scale: float) -> Measured:
+    def of(cls, asked: Fairness, noisy: Sequence[float], scale: float) -> MeasuredGap:
         """From the numbers as they were drawn: sums of r - ½, then halves of sizes."""
         numbers = [float(one) for one in noisy]
         return cls(asked, tuple(numbers[: asked.cells]), tuple(2 * one for one in numbers[asked.cells :]), scale)

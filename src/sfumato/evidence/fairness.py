@@ -63,9 +63,9 @@ def _bound(record: Record) -> float:
 def verify_fairness(record: Record, events: Iterable[Record] | None = None) -> tuple[FairnessCheck, ...]:
     """Whether the gap that is claimed follows from what was measured; with `events`, by noise that was paid for.
 
-    >>> from sfumato.core.fairness import Fairness, Measured
+    >>> from sfumato.core.fairness import Fairness, MeasuredGap
     >>> asked = Fairness("demographic_parity", 0.05, ("f", "m"), "rows", 0.95)
-    >>> told = Measured(asked, (100.0, -100.0), (1000.0, 1000.0), 4.0).to_dict()
+    >>> told = MeasuredGap(asked, (100.0, -100.0), (1000.0, 1000.0), 4.0).to_dict()
     >>> [all(check.ok for check in verify_fairness(one)) for one in (told, {**told, "share": 1.0})]
     [True, False]
     """

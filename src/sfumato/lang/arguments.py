@@ -24,6 +24,7 @@ class Wrong(Exception):
 
 
 def name_of(term: Term, what: str) -> str:
+    """A name, written plainly or in quotes."""
     if isinstance(term, Compound) and not term.arguments:
         return term.functor
     if isinstance(term, Text):
@@ -34,24 +35,28 @@ def name_of(term: Term, what: str) -> str:
 
 
 def atom_of(term: Term, what: str) -> Compound:
+    """An atom such as age(P)."""
     if isinstance(term, Compound):
         return term
     raise Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
 
 
 def number_of(term: Term, what: str) -> float | int:
+    """A number."""
     if isinstance(term, Number):
         return term.value
     raise Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
 
 
 def names_of(term: Term, what: str) -> tuple[str, ...]:
+    """One name, or a list of them."""
     if isinstance(term, ListTerm):
         return tuple(name_of(item, what) for item in term.items)
     return (name_of(term, what),)
 
 
 def scalar_of(term: Term) -> str | int:
+    """A category: a name or a whole number."""
     if isinstance(term, Number):
         if isinstance(term.value, int):
             return term.value

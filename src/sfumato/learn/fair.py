@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.events.disjoint import DisjointEvent
-from sfumato.core.fairness import Fairness, Measure, Measured, Where
+from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
 from sfumato.errors import DataError, InputError
 from sfumato.mechanisms.gaussian import Gaussian
@@ -157,7 +157,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         model.fit(_taken(X, learned), np.asarray(y)[learned])
         answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
         told = self._sums(asked, answers, np.asarray(who)[measured], np.asarray(y)[measured] == labels[1])
-        self.measured_ = Measured.of(asked, noise(told), noise.scale)
+        self.measured_ = MeasuredGap.of(asked, noise(told), noise.scale)
         self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
         self.event_ = self._event(epsilon, delta, model, noise)
         self.guarantee_ = promise

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.card import Card, Shown
-from sfumato.core import Measured, Schema
+from sfumato.core import MeasuredGap, Schema
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
 from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
@@ -182,7 +182,7 @@ def model_document(
     target: str | None,
     model: Any,
     notes: tuple[str, ...],
-    measured: Measured | None = None,
+    measured: MeasuredGap | None = None,
 ) -> str:
     """The text of a fitted estimator."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
