@@ -21,6 +21,7 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -55,6 +56,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -196,6 +198,24 @@ class Requirement:
     #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
     division: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    whose: str
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +429,10 @@ class Spec:
     divisions: tuple[Division, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()

@@ -20,10 +20,12 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
+from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -55,6 +57,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
         check_members(room, spec)
+        spec = with_peers(spec, room)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
@@ -65,7 +68,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
             _check_alone(spec, facts, done, masks)
     if not passes:
         passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
-    return _assemble(spec, passes, masks)
+    return with_known(_assemble(spec, passes, masks), tables)
 
 
 def _check_owners(spec: Spec, people: frozenset[str]) -> None:
