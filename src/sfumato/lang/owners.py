@@ -17,8 +17,9 @@ from sfumato.core import Adjacency
 from sfumato.lang.declare import Declared
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Column, Dataset, Owner, Relation
+from sfumato.lang.spec import Column, Dataset, Relation
 from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables
+from sfumato.lang.whose import Owner
 
 __all__ = ["owned"]
 

@@ -21,6 +21,7 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
+    from sfumato.lang.whose import Division, Owner
 
 __all__ = [
     "DATABASE_ENDINGS",
@@ -42,7 +44,6 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
-    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -55,7 +56,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
-    "Owner",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -171,32 +172,6 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
-
-    name: str
-    whole: str
-    condition: tuple[Term, ...] = ()
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose the things of a dataset are, by a public table: `column` names the owner, `thing` the thing."""
-
-    dataset: str
-    unit: str
-    whole: str
-    table: str
-    column: str
-    thing: str
-    cell: Compound
-    position: Position | None = field(default=None, compare=False)
-    #: The most things of one owner, once the table was read.
-    most: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -216,6 +191,24 @@ class Requirement:
     owner: str | None = field(default=None, kw_only=True)
     owned: str = field(default="", kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    whose: str
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +425,10 @@ class Spec:
     same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
