@@ -15,7 +15,14 @@ from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.absent import unknown_missing
+from sfumato.lang.arguments import Wrong as _Wrong
+from sfumato.lang.arguments import atom_of as _atom
+from sfumato.lang.arguments import name_of as _name
+from sfumato.lang.arguments import names_of as _names
+from sfumato.lang.arguments import number_of as _number
+from sfumato.lang.arguments import scalar_of as _scalar
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
@@ -54,7 +61,6 @@ from sfumato.lang.term import (
     ListTerm,
     Number,
     Term,
-    Text,
     Variable,
     called,
     indicator,
@@ -81,6 +87,9 @@ class Declared:
     datasets: list[Dataset] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
+    fairness: list[FairnessRequirement] = field(default_factory=list)
+    fair_rvs: list[FairRv] = field(default_factory=list)
+    fairness_holds: list[FairnessHolds] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
@@ -95,6 +104,7 @@ class Declared:
     absences: int = 0
     parts: list[HeldPart] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
+    same_people: list[tuple[str, str]] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
 
@@ -104,15 +114,6 @@ class Declared:
         made["public_tables"] = frozenset(self.public_tables)
         made |= {"colluders": self.colluders, "absences": self.absences}
         return made
-
-
-class _Wrong(Exception):
-    """A declaration that cannot be used."""
-
-    def __init__(self, message: str, at: Term | None = None, **more: Any) -> None:
-        super().__init__(message)
-        self.at = at
-        self.more = more
 
 
 def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
@@ -138,45 +139,6 @@ def _problem(clause: Clause, wrong: _Wrong) -> Problem:
     more = {"expected": STATIC[indicator(clause.head)], "code": "declaration", **wrong.more}
     place = clause.at(wrong.at) if wrong.at is not None else clause.position
     return Problem("error", message=str(wrong), position=place, clause=clause.text, **more)
-
-
-# --- reading arguments -------------------------------------------------------------------------------------------
-
-
-def _name(term: Term, what: str) -> str:
-    if isinstance(term, Compound) and not term.arguments:
-        return term.functor
-    if isinstance(term, Text):
-        return term.value
-    raise _Wrong(
-        f"{what} must be a name, not {show(term)[:60]}", term, way_out="Write a small-letter name or a 'quoted' one."
-    )
-
-
-def _atom(term: Term, what: str) -> Compound:
-    if isinstance(term, Compound):
-        return term
-    raise _Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
-
-
-def _number(term: Term, what: str) -> float | int:
-    if isinstance(term, Number):
-        return term.value
-    raise _Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
-
-
-def _names(term: Term, what: str) -> tuple[str, ...]:
-    if isinstance(term, ListTerm):
-        return tuple(_name(item, what) for item in term.items)
-    return (_name(term, what),)
-
-
-def _scalar(term: Term) -> str | int:
-    if isinstance(term, Number):
-        if isinstance(term.value, int):
-            return term.value
-        raise _Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
-    return _name(term, "a category")
 
 
 # --- one reader for each declaration -----------------------------------------------------------------------------
@@ -465,6 +427,17 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _same_person(declared: Declared, clause: Clause) -> None:
+    first, second = (_name(one, "a dataset") for one in clause.head.arguments)
+    known = {dataset.name for dataset in declared.datasets}
+    for name, term in zip((first, second), clause.head.arguments, strict=True):
+        if name not in known:
+            raise _Wrong(
+                f"the dataset {name} is not declared", term, code="unknown-dataset", nearest=nearest(name, known)
+            )
+    declared.same_people.append((first, second))
+
+
 def _centre(declared: Declared, clause: Clause) -> None:
     declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
 
@@ -522,6 +495,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "dataset": _dataset,
     "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
+    "fairness_requirement": lambda d, c: d.fairness.append(fairness_requirement(c.head.arguments, c.position)),
+    "fair_rv": lambda d, c: d.fair_rvs.append(fair_rv(c.head.arguments, c.position)),
+    "fairness_holds": lambda d, c: d.fairness_holds.append(fairness_holds(c.head.arguments, c.position)),
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
@@ -529,6 +505,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,
@@ -536,7 +513,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "absences": _absences,
     "forget": _forget,
 }
-_ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
+_ORDER = {"adjacency": -1, "dataset": 0, "same_person": 2, "privacy_requirement": 2}
 
 
 def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:
