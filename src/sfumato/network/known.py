@@ -70,8 +70,8 @@ def _only_number(network: Network, one: Correlated) -> AggregateNode:
             f"Of a dataset with a known law one number is published, once: what two of {one.dataset} tell together is "
             "not the sum of what each tells (of two fair coins neither one nor whether they agree tells the other, and "
             "both do).",
-            "Publish one sum, mean or count to one observer who learns nothing exactly, or declare group or chain, whose "
-            "promises add up.",
+            "Publish one sum, mean or count to one observer who learns nothing exactly, or declare group or chain, "
+            "whose promises add up.",
         )
     return found[0]
 
