@@ -292,6 +292,15 @@ def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
     assert "This counts what others tell" not in told
 
 
+def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
+    """`other(Q)`, of whom nothing but cost(Q) is asked, is a patient; a word that means something else stays."""
+    text = SOCIAL.replace("column(fr, b, patient(Q))", "column(fr, b, other(Q))")
+    (draw,), (same,) = make_plan(text, social(1)).draws, make_plan(SOCIAL, social(1)).draws
+    assert draw.scale == same.scale
+    known = text.replace("dataset(pats", "random(mood(Q)) :- other(Q). depends(mood(Q), [], 1). dataset(pats")
+    assert "unknown-variable" in codes(known)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -18,6 +18,7 @@ from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
 from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
+from sfumato.lang.kinds import named_individuals
 from sfumato.lang.limits import Limits
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
@@ -81,6 +82,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    declared.columns = named_individuals(declared.columns, declared.relations, declared.datasets, clauses)
     parted = divided(declared.datasets, declared.requirements, clauses)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
