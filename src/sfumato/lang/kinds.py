@@ -56,8 +56,9 @@ def _collected(clauses: Iterable[Clause]) -> Iterator[tuple[Compound, Compound]]
         for goal in goals(clause.body) if indicator(clause.head) == "depends/3" else ():
             if isinstance(goal, Compound) and indicator(goal) == "findall/3":
                 what, asked, _ = goal.arguments
-                same = isinstance(asked, Compound) and isinstance(what, Compound) and len(asked.arguments) == 2
-                if same and what.arguments == asked.arguments[1:] and isinstance(what.arguments[0], Variable):
+                if not isinstance(asked, Compound) or not isinstance(what, Compound) or len(asked.arguments) != 2:
+                    continue
+                if what.arguments == asked.arguments[1:] and isinstance(what.arguments[0], Variable):
                     yield what, asked
 
 
