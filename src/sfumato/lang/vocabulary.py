@@ -65,6 +65,7 @@ STATIC = {
     "nonnegative/1": "nonnegative(Publication)",
     "whole/1": "whole(Publication)",
     "within/2": "within(Publication, HalfWidth)",
+    "same_person/2": "same_person(Dataset, Dataset)",
     "collude/1": "collude([observer, observer])",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",
