@@ -171,6 +171,7 @@ def test_households_are_no_structure_of_a_plan():
     assert len(plan.draws) == 1
 
 
+@pytest.mark.slow
 def test_models_and_tables_may_serve_households():
     names = "source(people, 'people.csv'). column(people, id, person(P)). rows_per_person(people, 1)."
     text = f"""
