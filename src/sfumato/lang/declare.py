@@ -14,6 +14,7 @@ from typing import Any
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.about import About, Decision, about, decision
 from sfumato.lang.absent import unknown_missing
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
 from sfumato.lang.held import read_as_one
@@ -85,6 +86,8 @@ class Declared:
     nonnegative: list[Nonnegative] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
+    about: list[About] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
@@ -467,6 +470,14 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _about(declared: Declared, clause: Clause) -> None:
+    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+
+
+def _decided_by(declared: Declared, clause: Clause) -> None:
+    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+
+
 def _centre(declared: Declared, clause: Clause) -> None:
     declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
 
@@ -530,6 +541,8 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "nonnegative": _nonnegative,
     "within": _within,
     "collude": _collude,
+    "about": _about,
+    "decided_by": _decided_by,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
+from sfumato.lang.about import unknown_decisions
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -37,6 +38,7 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _aims(spec)
     yield from _observers(spec)
     yield from _correlations(spec)
+    yield from unknown_decisions(spec)
     yield from _weak_promises(spec)
 
 
