@@ -261,13 +261,17 @@ def test_the_forgotten_are_those_the_evaluation_names(tmp_path, line, ids, left,
     separator = {".csv": ",", ".tsv": "\t"}[suffix]
     path = tmp_path / f"patients{suffix}"
     path.write_text("".join(separator.join(pair) + "\n" for pair in (("id", "age"), *((name, "7x") for name in ids))))
-    spec = load(MEAN + line)
-    kept = Network.from_spec(spec).evaluate(without_forgotten(spec, {"patients": path}))
-    assert kept.identifiers("people").tolist() == left
+    for adjacency, named in (
+        ("replace_one", ids),
+        ("add_remove", left),
+    ):  # a place is kept where their number is public
+        spec = load(MEAN + line + f" adjacency(people, {adjacency}).")
+        rows = without_forgotten(spec, {"patients": path})
+        assert Network.from_spec(spec).evaluate(rows).identifiers("people").tolist() == named
 
 
 def test_forgetting_compares_the_text_of_numbers_as_it_is_published(tmp_path):
-    spec = load(MEAN + "forget('3.0').")
+    spec = load(MEAN + "forget('3.0'). adjacency(people, add_remove).")
     table = pa.table({"id": [1.0, 3.0], "age": [30.0, 70.0]})
     parquet.write_table(table, tmp_path / "patients.parquet")
     for given in (table, tmp_path / "patients.parquet"):

@@ -58,3 +58,46 @@ def test_every_word_exists_where_the_page_says():
 def test_every_exported_noun_is_on_the_page():
     nouns = {name for name in sfumato.__all__ if isinstance(getattr(sfumato, name), type)}
     assert nouns - listed().keys() == set()
+
+
+def undocumented(text: str) -> list[str]:
+    """Functions and classes in a module's __all__ that say nothing about themselves."""
+    body = ast.parse(text).body
+    named = [node for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    exported = {word.value for node in named for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
+    written = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return [node.name for node in written if node.name in exported and not ast.get_docstring(node)]
+
+
+def test_what_is_exported_says_what_it_is():
+    missing = {
+        path.relative_to(SOURCE).as_posix(): names
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).parts[0] != "centres" and (names := undocumented(path.read_text(encoding="utf-8")))
+    }
+    assert not missing
+
+
+def test_silence_is_found():
+    assert undocumented('__all__ = ["load"]\ndef load(): ...\ndef _own(): ...') == ["load"]
+
+
+#: Where something other than a text takes a place in one step: parts of tables, keys, locked markers, folders.
+OWN_STEP = {
+    "core/whole_file.py",
+    "ledger/store.py",
+    "run/partition_obfuscated.py",
+    "run/partition_release.py",
+    "run/row_key.py",
+    "run/staging.py",
+}
+
+
+def test_a_file_is_written_whole_in_one_place():
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "os.replace(" in path.read_text(encoding="utf-8") and path.relative_to(SOURCE).parts[0] != "centres"
+    }
+    assert "core/whole_file.py" in found
+    assert found <= OWN_STEP

@@ -55,9 +55,8 @@ def lines(sizes: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)) -> Iterator
 
         def measured(room, table, nodes, columns, taken=taken):
             plain = duckdb.connect()
-            plain.execute(
-                f"SET threads TO {room.connection.execute('SELECT current_setting($$threads$$)').fetchone()[0]}"
-            )
+            threads = room.run("SELECT current_setting('threads')")[0][0]
+            plain.execute(f"SET threads TO {threads}")
             plain.register("rows", table)
             a, b, x = (columns[name] for name in ("a(P)", "b(P)", "x(P)"))
             query = f"SELECT {a}, {b}, count(*), sum({x}) FROM rows GROUP BY 1, 2"

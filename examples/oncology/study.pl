@@ -74,6 +74,8 @@ depends(survivalMoreThan6Month(P), [expectedSurvivalLength(P)], CPF) :-
 dataset(patientDataset, domain(P, patient(P))).
 dataset_instance(patientDataset, patient_instance(P)) :- patient(P).
 instance_rv(patientDataset, patient_instance(P), age(P)) :- patient(P).
+instance_rv(patientDataset, patient_instance(P), reportedSmoking(P)) :- patient(P).
+instance_rv(patientDataset, patient_instance(P), geneAlteration(P, A)) :- patient(P), alteration(A).
 personal_rv(P, age(P)) :- patient(P).
 
 privacy_requirement(patientPrivacy(doctor), patientDataset, dp(0.25, 0.03)).

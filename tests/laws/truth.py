@@ -455,7 +455,10 @@ class _Study:
         self._keep(name, [Number(name, "", float(value), scale, kind, known)], known)
 
     def _add_quantiles(self, name: str, goal: _Goal) -> None:
-        """Shares that no number of rows divides, so that there is one quantile; it is told to within a bin."""
+        """Shares that no number of rows divides, so that there is one quantile; it is told to within a bin.
+
+        A bin is taken as a share of ten spans: the declared range may be wider.
+        """
         one = self.pick([v for v in self._fixed() if v.bounded])
         shares = sorted({round(float(share), 2) + 0.00137 for share in self.chance.uniform(0.05, 0.95, 3)})
         if self.chance.random() < 0.3:
@@ -468,10 +471,14 @@ class _Study:
         for share in shares:
             place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
             rank = round(share, 5) * len(rows)  # where it is nearly whole, both of its neighbours are quantiles
-            known = len(rows) > 0 and (abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1)
+            known = len(rows) > 0 and (
+                abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1 and len(rows) > 1
+            )
             value = float(rows[place]) if known else np.nan
+            # Half of an odd number of rows lies as near to one row less as to one row more: a median is told to a row.
+            beside = np.abs(rows[[place - 1, place + 1]] - value).max() if known and share == 0.5 else 0.0
             part = "" if len(shares) == 1 else f"{round(share, 5):g}"
-            numbers.append(Number(name, part, value, 10 * one.span, "quantile", known))  # its range may be wider
+            numbers.append(Number(name, part, value, max(10 * one.span, 1000 * beside), "quantile", known))
         self._keep(name, numbers, False)
 
     def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:

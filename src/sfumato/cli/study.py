@@ -7,7 +7,6 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -18,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
-from sfumato.plan.sentences import history_sentences
+from sfumato.plan.sentences import history_sentences, part_sentences
 from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
@@ -64,12 +64,13 @@ def plan_table(plan: Plan) -> Table:
 
 
 def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
+    """Print a plan: its publications, aims, promises and what it assumes."""
     console.print(plan_table(plan))
     for aim in aims:
         console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
-    for sentence in history_sentences(plan):
+    for sentence in (*history_sentences(plan), *part_sentences(plan)):
         console.print(sentence, markup=False, highlight=False)
     for planned in plan.publications:
         for sentence in planned.about:
@@ -121,9 +122,4 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def write_new(path: Path, text: str) -> None:
     """The whole file or none of it."""
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole_file(path, text)

@@ -30,6 +30,7 @@ def number(value: object, name: str) -> float:
 
 
 def positive(value: object, name: str, hint: str = "") -> float:
+    """A number greater than 0, or an error that names it."""
     result = number(value, name)
     if result <= 0:
         raise PrivacyParameterError(f"{name} must be greater than 0, not {result}. {hint}Nothing was spent.")
@@ -37,6 +38,7 @@ def positive(value: object, name: str, hint: str = "") -> float:
 
 
 def at_least_zero(value: object, name: str) -> float:
+    """A number of at least 0, or an error that names it."""
     result = number(value, name)
     if result < 0:
         raise PrivacyParameterError(f"{name} must be at least 0, not {result}. Nothing was spent.")
@@ -57,4 +59,5 @@ def round_up(value: float, relative: float = 1e-12) -> float:
 
 
 def round_down(value: float, relative: float = 1e-12) -> float:
+    """A little below a positive number: for what may not be larger than it is."""
     return math.nextafter(value * (1 - relative), 0.0) if math.isfinite(value) and value > 0 else value

@@ -31,6 +31,7 @@ _TRADEOFF_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 60.0, 240)])
 
 
 def checked_order(alpha: float) -> float:
+    """An order of a Rényi divergence: greater than 1, possibly infinite."""
     if isinstance(alpha, float) and math.isinf(alpha) and alpha > 0:
         return alpha
     alpha = number(alpha, "alpha")

@@ -19,7 +19,7 @@ from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import LISTED, exact_sentences, history_sentences
+from sfumato.plan.sentences import LISTED, exact_sentences, history_sentences, part_sentences
 from sfumato.plan.told import Told
 
 __all__ = ["REGISTERS", "explain"]
@@ -70,7 +70,7 @@ def _analyst(plan: Plan, folder: Path | None) -> list[str]:
     lines += _title("What the ledger will be charged")
     for dataset in plan.datasets:
         lines += _wrapped(f"{dataset}: {plan.cost(dataset)}, as if all observers showed each other everything.")
-    for sentence in history_sentences(plan):
+    for sentence in (*history_sentences(plan), *part_sentences(plan)):
         lines += _wrapped(f"· {sentence}")
     if plan.assumptions:
         lines += _title("Assumed for the predictions, not for the privacy")
@@ -168,9 +168,12 @@ def _lawyer(plan: Plan) -> list[str]:
         lines += _title("What no promise covers")
         for sentence in exact:
             lines += _wrapped(sentence)
-    if history := history_sentences(plan):
-        lines += _title("The history this release is part of")
-        for sentence in history:
+    for title, sentences in (
+        ("The history this release is part of", history_sentences(plan)),
+        ("Promises about parts of the same people", part_sentences(plan)),
+    ):
+        lines += _title(title) if sentences else []
+        for sentence in sentences:
             lines += _wrapped(sentence)
     lines += _numbers(plan)
     lines += _title("How this can be checked")
@@ -231,7 +234,7 @@ def _subject(plan: Plan, folder: Path | None) -> list[str]:
         lines += _wrapped(f"· Towards {' and '.join(promise.observers)}: {sentence}", "")
         for exact in exact_sentences(plan, promise.observers):
             lines += _wrapped(f"  But {exact}")
-    for sentence in history_sentences(plan):
+    for sentence in (*history_sentences(plan), *part_sentences(plan)):
         lines += _wrapped(f"· {sentence}")
     lines += _wrapped(
         "· It stays so for what is computed from the results later. It does not stop general findings, for example "

@@ -321,6 +321,7 @@ _SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {
 
 @lru_cache(maxsize=32)
 def law_of(parts: tuple[Part, ...]) -> Law:
+    """The law of the total loss of these acts."""
     others = [part for part in alike(parts) if part.kind != "gaussian"]
     if any(part.times > _MOST_REPEATS for part in others):
         raise UnprovedError(f"More than {_MOST_REPEATS} repeats of one act are not checked")

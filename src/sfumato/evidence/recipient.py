@@ -13,13 +13,14 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
+from sfumato.evidence.fairness import fairness_records, fairness_words
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
-from sfumato.plan.sentences import exact_sentences, history_sentences
+from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
 
 __all__ = ["noise_law", "recipient_text", "write_recipient_readme"]
 
@@ -70,7 +71,7 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     for promise in plan.promises:
         who = " and ".join(promise.observers)
         lines += _wrapped(f"Towards {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
-    for sentence in (*history_sentences(plan), *exact_sentences(plan)):
+    for sentence in (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)):
         lines += _wrapped(sentence)
     lines += _wrapped(
         "Whatever you compute from these numbers keeps the promise. Putting them together with another observer's "
@@ -133,6 +134,9 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
         lines += _wrapped(law, "  ")
     for sentence in planned.about:
         lines += _wrapped(sentence, "  ")
+    for name, record in fairness_records(folder).items() if folder else ():
+        if name in files:
+            lines += _wrapped(fairness_words(record), "  ")
     return lines
 
 

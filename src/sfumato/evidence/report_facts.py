@@ -27,7 +27,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
 from sfumato.plan.about import decided_of, title_of, weak_promises
 from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import exact_sentences, history_sentences
+from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
 
@@ -207,7 +207,7 @@ def gather(
             for key, value in plan.extras.items()
             if key != "about"
         ),
-        (*history_sentences(plan), *exact_sentences(plan)),
+        (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)),
         tuple(tuple(map(str, one)) for one in about.get("columns", ())),
         tuple(tuple(map(str, one)) for one in about.get("rows", ())),
         weak_promises(plan),

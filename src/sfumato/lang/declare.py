@@ -16,10 +16,18 @@ from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.about import About, Decision, about, decision
 from sfumato.lang.absent import unknown_missing
+from sfumato.lang.arguments import Wrong as _Wrong
+from sfumato.lang.arguments import atom_of as _atom
+from sfumato.lang.arguments import name_of as _name
+from sfumato.lang.arguments import names_of as _names
+from sfumato.lang.arguments import number_of as _number
+from sfumato.lang.arguments import scalar_of as _scalar
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
+from sfumato.lang.ranges import interval_of
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import (
     EVERYONE,
@@ -45,6 +53,7 @@ from sfumato.lang.spec import (
     RowLimit,
     Source,
     Weight,
+    Whole,
     Within,
 )
 from sfumato.lang.term import (
@@ -53,7 +62,6 @@ from sfumato.lang.term import (
     ListTerm,
     Number,
     Term,
-    Text,
     Variable,
     called,
     indicator,
@@ -80,10 +88,14 @@ class Declared:
     datasets: list[Dataset] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
+    fairness: list[FairnessRequirement] = field(default_factory=list)
+    fair_rvs: list[FairRv] = field(default_factory=list)
+    fairness_holds: list[FairnessHolds] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     nonnegative: list[Nonnegative] = field(default_factory=list)
+    whole: list[Whole] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
     about: list[About] = field(default_factory=list)
@@ -104,15 +116,6 @@ class Declared:
         made["public_tables"] = frozenset(self.public_tables)
         made |= {"colluders": self.colluders, "absences": self.absences}
         return made
-
-
-class _Wrong(Exception):
-    """A declaration that cannot be used."""
-
-    def __init__(self, message: str, at: Term | None = None, **more: Any) -> None:
-        super().__init__(message)
-        self.at = at
-        self.more = more
 
 
 def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
@@ -138,45 +141,6 @@ def _problem(clause: Clause, wrong: _Wrong) -> Problem:
     more = {"expected": STATIC[indicator(clause.head)], "code": "declaration", **wrong.more}
     place = clause.at(wrong.at) if wrong.at is not None else clause.position
     return Problem("error", message=str(wrong), position=place, clause=clause.text, **more)
-
-
-# --- reading arguments -------------------------------------------------------------------------------------------
-
-
-def _name(term: Term, what: str) -> str:
-    if isinstance(term, Compound) and not term.arguments:
-        return term.functor
-    if isinstance(term, Text):
-        return term.value
-    raise _Wrong(
-        f"{what} must be a name, not {show(term)[:60]}", term, way_out="Write a small-letter name or a 'quoted' one."
-    )
-
-
-def _atom(term: Term, what: str) -> Compound:
-    if isinstance(term, Compound):
-        return term
-    raise _Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
-
-
-def _number(term: Term, what: str) -> float | int:
-    if isinstance(term, Number):
-        return term.value
-    raise _Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
-
-
-def _names(term: Term, what: str) -> tuple[str, ...]:
-    if isinstance(term, ListTerm):
-        return tuple(_name(item, what) for item in term.items)
-    return (_name(term, what),)
-
-
-def _scalar(term: Term) -> str | int:
-    if isinstance(term, Number):
-        if isinstance(term.value, int):
-            return term.value
-        raise _Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
-    return _name(term, "a category")
 
 
 # --- one reader for each declaration -----------------------------------------------------------------------------
@@ -225,23 +189,13 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = Interval(low, high)
     elif indicator(clause.head.arguments[1]) == "text/0":
         domain = AnyText()
-    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) in ("date/2", "time/2"):
-        ends = clause.head.arguments[1]
-        domain = Interval(*(_number(end, "an end of a range") for end in ends.arguments), calendar=ends.functor)
-    elif isinstance(clause.head.arguments[1], Compound) and indicator(clause.head.arguments[1]) == "private/1":
-        domain = _private(clause.head.arguments[1].arguments[0])
+    elif (found := interval_of(clause.head.arguments[1])) is not None:
+        domain = found
     else:
         domain = _categories(clause.head.arguments[1])
     if any(other.atom_pattern == atom for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
-
-
-def _private(share: Term) -> Interval:
-    part = _number(share, "the share of a budget")
-    if not 0 < part < 1:
-        raise _Wrong("the share of a budget that bounds are bought with lies between 0 and 1", share)
-    return Interval.private(part)
 
 
 def _categories(listed: Term) -> Categories:
@@ -455,6 +409,11 @@ def _nonnegative(declared: Declared, clause: Clause) -> None:
     declared.nonnegative.append(Nonnegative(_name(publication, "a publication"), clause.position))
 
 
+def _whole(declared: Declared, clause: Clause) -> None:
+    (publication,) = clause.head.arguments
+    declared.whole.append(Whole(_name(publication, "a publication"), clause.position))
+
+
 def _within(declared: Declared, clause: Clause) -> None:
     publication, number = clause.head.arguments
     value = float(_number(number, "the error one can live with"))
@@ -535,10 +494,14 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "dataset": _dataset,
     "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
+    "fairness_requirement": lambda d, c: d.fairness.append(fairness_requirement(c.head.arguments, c.position)),
+    "fair_rv": lambda d, c: d.fair_rvs.append(fair_rv(c.head.arguments, c.position)),
+    "fairness_holds": lambda d, c: d.fairness_holds.append(fairness_holds(c.head.arguments, c.position)),
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
     "nonnegative": _nonnegative,
+    "whole": _whole,
     "within": _within,
     "collude": _collude,
     "about": _about,

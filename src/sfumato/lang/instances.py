@@ -9,12 +9,13 @@ Not here: what a promise covers. Every cell of an individual is protected, wheth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from sfumato.lang.ground import Answer, Derivation
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import Dataset, Spec
-from sfumato.lang.term import Term, indicator, is_ground, match, show, walk
+from sfumato.lang.term import Compound, Term, indicator, is_ground, match, show, walk
 
 __all__ = ["check_instances"]
 
@@ -29,6 +30,7 @@ def check_instances(
     `computed` says whether a variable has a CPF, `left_open` whether a clause waits for rows of public tables.
     """
     known = {dataset.name: dataset for dataset in spec.datasets}
+    known |= {part.name: replace(known[part.whole], name=part.name) for part in spec.divisions if part.whole in known}
     people = {name: _people(spec, dataset) for name, dataset in known.items()}
     listed: dict[tuple[str, Term], Term] = {}
     found = [
@@ -138,7 +140,7 @@ def _unknown_datasets(spec: Spec, known: Mapping[str, Dataset]) -> Iterator[Prob
 def _people(spec: Spec, dataset: Dataset) -> frozenset[Term]:
     """The symbolic individual of a dataset fed by a table, and those the study itself names in facts."""
     bound = [match(dataset.goal, clause.head) for clause in spec.clauses if clause.body is None]
-    return frozenset([spec.symbolic(dataset.name), *(one[dataset.variable] for one in bound if one)])
+    return frozenset([Compound(f"${dataset.adjacency.unit}_1"), *(one[dataset.variable] for one in bound if one)])
 
 
 def _mentioned(term: Term, people: frozenset[Term]) -> list[Term]:

@@ -16,6 +16,7 @@ from sfumato.errors import StudyError
 from sfumato.lang.check import check_grounded
 from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
+from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
 from sfumato.lang.problem import Problem
@@ -80,9 +81,25 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    parted = divided(declared.datasets, declared.requirements, clauses)
+    found += parted.problems
+    declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
     if at is not None:
-        declared.requirements = shared_out(declared.requirements, steps, every)
-    spec = Spec(name, path, text, _digest(text, at), **declared.fields(), steps=steps, step=at, clauses=clauses)
+        declared.requirements, complaints = shared_out(declared.requirements, steps, every)
+        found += complaints
+    spec = Spec(
+        name,
+        path,
+        text,
+        _digest(text, at),
+        **declared.fields(),
+        divisions=parted.divisions,
+        steps=steps,
+        step=at,
+        clauses=clauses,
+    )
+    private = {name: not public for name, (_, public) in spec.table_predicates.items()}
+    found += check_divisions(spec.divisions, clauses, private, spec.random_predicates)
     found += check_safety(clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
 from sfumato.core.gaussian import gaussian_mu
+from sfumato.errors import InputError
 
 __all__ = ["share_of"]
 
@@ -40,8 +41,15 @@ def share_of(whole: Guarantee, steps: int, numbers: bool = True) -> Guarantee:
             return ZCDP(rho * part, adjacency=whole.adjacency)
         case RenyiDP(alpha=alpha, eps=eps):
             return RenyiDP(alpha, eps * part, adjacency=whole.adjacency)
+        case Pufferfish():
+            return whole.share(part)
         case ApproxDP(eps=eps, delta_=delta) if delta > 0:
             if numbers:
                 return GaussianDP(gaussian_mu(eps, delta) * math.sqrt(part), adjacency=whole.adjacency)
             return ApproxDP(eps * part, delta * part, adjacency=whole.adjacency)
-    return PureDP(whole.epsilon(0.0) * part, adjacency=whole.adjacency)
+        case PureDP() | ApproxDP():
+            return PureDP(whole.epsilon(0.0) * part, adjacency=whole.adjacency)
+    raise InputError(
+        f"{whole.describe()} cannot be shared out over {steps} steps: nothing is proved about its shares. Publish all "
+        "of it at one step"
+    )

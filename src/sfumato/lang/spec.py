@@ -21,6 +21,7 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -43,6 +44,7 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
+    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -55,6 +57,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -170,6 +173,16 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
+
+    name: str
+    whole: str
+    condition: tuple[Term, ...] = ()
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -183,7 +196,27 @@ class Requirement:
     guarantee: Guarantee
     whole: Guarantee | None = field(default=None, kw_only=True)
     shares: int = field(default=1, kw_only=True)
+    #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
+    division: str | None = field(default=None, kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    whose: str
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +249,14 @@ class Weight:
 @dataclass(frozen=True, slots=True)
 class Nonnegative:
     """nonnegative(Publication): its counts are moved to the nearest ones that are not below 0."""
+
+    publication: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """whole(Publication): its numbers are published as whole numbers, the ends of intervals rounded outwards."""
 
     publication: str
     position: Position | None = field(default=None, compare=False)
@@ -386,12 +427,18 @@ class Spec:
     row_limits: tuple[RowLimit, ...] = ()
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
+    divisions: tuple[Division, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
     nonnegative: tuple[Nonnegative, ...] = ()
+    whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
     about: tuple[About, ...] = ()

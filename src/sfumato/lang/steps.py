@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause
 from sfumato.lang.shares import share_of
@@ -29,7 +30,7 @@ __all__ = ["Step", "shared_out", "unfolded"]
 _LASTING = ("reveal/2", "observe/2", "forget/1", "forget/2")
 #: The place of a publication's name in what shows something, and in what is wished of it.
 _NAMED = {"publish/3": 0, "dp_rv/2": 1}
-_WISHED = {"prefer/2": 0, "forbid/2": 0, "weight/2": 0, "nonnegative/1": 0, "within/2": 0, "fair_rv/2": 1}
+_WISHED = {"prefer/2": 0, "forbid/2": 0, "weight/2": 0, "nonnegative/1": 0, "whole/1": 0, "within/2": 0, "fair_rv/2": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +98,26 @@ def _same(published: Term | None, name: Term) -> bool:
 
 def shared_out(
     requirements: Iterable[Requirement], steps: Sequence[Step], clauses: Sequence[Clause]
-) -> list[Requirement]:
-    """Every requirement with its share of one step: as many as publish something under it."""
+) -> tuple[list[Requirement], list[Problem]]:
+    """Every requirement with its share of one step: as many as publish something under it. What cannot be shared is "
+    "said."""
     numbers = sorted({step.number for step in steps})
     shown = {n: [c for c in clauses if indicator(c.head) in _NAMED and _shown(c, steps, n)] for n in numbers}
     statistics = not any(_is_act(clause) for clause in clauses)
-    found = []
+    found: list[Requirement] = []
+    problems: list[Problem] = []
     for one in requirements:
         under = [n for n in numbers if any(match(_requirement(c), one.name) is not None for c in shown[n])]
-        share = share_of(one.guarantee, len(under), statistics)
+        try:
+            share = share_of(one.guarantee, len(under), statistics)
+        except InputError as error:
+            place = one.position or Position("study", 1, 1)
+            problems.append(
+                Problem("error", "step", str(error), place, way_out="Write one step(N, publish(…)) for it.")
+            )
+            share = one.guarantee
         found.append(replace(one, guarantee=share, whole=one.guarantee, shares=len(under)))
-    return found
+    return found, problems
 
 
 def _requirement(clause: Clause) -> Term:

@@ -261,6 +261,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
 
 def checked_targets(y: Any, rows: int) -> np.ndarray:
+    """The target as one finite number for each row."""
     if y is None:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
 

@@ -178,6 +178,7 @@ def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:
 
 
 def unknown_labels(declared: int) -> DataError:
+    """The error for a label that was not declared."""
     return DataError(
         f"y holds more classes than the {declared} declared in classes=. Declare them all, or map unknown labels to a "
         "declared one first. Nothing was spent."

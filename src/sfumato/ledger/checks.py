@@ -30,18 +30,21 @@ AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Re
 
 
 def checked_name(text: object, what: str) -> str:
+    """A name of one printable line."""
     if not isinstance(text, str) or not text or text.strip() != text or not text.isprintable():
         raise InputError(f"A {what} needs a name: one line of printable text without outer blanks. Nothing was spent.")
     return text
 
 
 def checked_words(text: object, what: str) -> str:
+    """Any text."""
     if not isinstance(text, str):
         raise InputError(f"The {what} must be text, not {type(text).__name__}. Nothing was spent.")
     return text
 
 
 def checked_grant(total: Guarantee | float, adjacency: Adjacency | None) -> Guarantee:
+    """A guarantee that can be granted, under the stated adjacency."""
     guarantee = total if isinstance(total, Guarantee) else PureDP(total)
     if not isinstance(guarantee, GRANTABLE):
         raise PrivacyParameterError(
@@ -57,6 +60,7 @@ def checked_grant(total: Guarantee | float, adjacency: Adjacency | None) -> Guar
 
 
 def checked_items(cost: AnyCost, adjacency: Adjacency | None, accept_no_guarantee: bool) -> tuple[Cost, ...]:
+    """A cost as events and guarantees under one adjacency."""
     given = cost if isinstance(cost, Sequence) and not isinstance(cost, str | bytes) else [cost]
     items = tuple(item if isinstance(item, Event | Guarantee | Repeated) else PureDP(item) for item in given)  # type: ignore[arg-type]  # PureDP refuses what is no number
     total = compose(items)
@@ -88,6 +92,7 @@ def _check_no_guarantee(total: NoGuarantee, items: Sequence[Cost], accepted: boo
 
 
 def resumed(holder: Standing, items: Sequence[Cost]) -> Reservation:
+    """The reservation that a key stands for, if it was made for the same cost and is still open."""
     if cost_records(holder.items) != cost_records(items):
         raise LedgerError(
             f"The key {holder.key!r} was used for {amount_text(holder.reservation.cost)}, not for "
@@ -102,6 +107,7 @@ def resumed(holder: Standing, items: Sequence[Cost]) -> Reservation:
 
 
 def settled_text(standing: Standing, action: str) -> str:
+    """Why a reservation that was settled cannot be settled again."""
     what = f"Reservation {standing.reservation.id[:8]} of {amount_text(standing.reservation.cost)}"
     match standing.state, action:
         case "committed", "commit":

@@ -160,6 +160,7 @@ class Account:
 
 
 def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:
+    """Costs as a ledger writes them."""
     return [item.to_dict() for item in items]
 
 
@@ -178,6 +179,7 @@ def data_of(source: str) -> str:
 
 
 def charge_record(charged: Charge) -> dict[str, Any] | None:
+    """A charge as a ledger writes it."""
     return None if charged is None else charged.to_dict()
 
 

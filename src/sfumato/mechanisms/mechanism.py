@@ -134,6 +134,7 @@ def kept(mechanism: M, wanted: Guarantee) -> M:
 
 
 def unreachable(guarantee: Guarantee, mechanism: str, instead: str) -> PrivacyParameterError:
+    """The error for a guarantee that a mechanism cannot give."""
     return PrivacyParameterError(
         f"{mechanism} cannot be calibrated to {guarantee.describe()}. {instead} Nothing was drawn or spent."
     )

@@ -40,12 +40,14 @@ def folded(expression: Expression) -> Expression:
 
 
 def plus(a: Expression, b: Expression) -> Expression:
+    """a + b, constants added up."""
     if isinstance(a, Constant) and isinstance(b, Constant):
         return Constant(a.value + b.value)
     return b if a == ZERO else a if b == ZERO else a + b
 
 
 def minus(a: Expression, b: Expression) -> Expression:
+    """a - b, constants subtracted."""
     return plus(a, times(MINUS_ONE, b))
 
 
@@ -61,12 +63,14 @@ def times(a: Expression, b: Expression) -> Expression:
 
 
 def quotient(a: Expression, b: Expression) -> Expression:
+    """a / b, constants divided."""
     if isinstance(a, Constant) and isinstance(b, Constant) and b.value != 0.0:
         return Constant(a.value / b.value)
     return a if b == ONE else a / b
 
 
 def power(base: Expression, exponent: int) -> Expression:
+    """A whole power of an expression."""
     if exponent == 0:
         return ONE
     return folded(Power(base, exponent)) if exponent > 1 else base

@@ -20,10 +20,12 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
+from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -55,6 +57,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
         check_members(room, spec)
+        spec = with_peers(spec, room)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
@@ -65,7 +68,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
             _check_alone(spec, facts, done, masks)
     if not passes:
         passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
-    return _assemble(spec, passes, masks)
+    return with_known(_assemble(spec, passes, masks), tables)
 
 
 def _check_owners(spec: Spec, people: frozenset[str]) -> None:
@@ -333,7 +336,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     observed: dict[DpRv, None] = {}
     publications: dict[Publication, None] = {}
     personal: dict[tuple[Term, str], None] = {}
-    instances: dict[str, None] = {}
+    instances: dict[tuple[str, str], None] = {}
     exact: dict[tuple[str, str], None] = {}
     for done in passes:
         mask = done.mask
@@ -342,7 +345,7 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
         )
         publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
         personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
-        instances.update((show(masked(v, mask)), None) for _, _, v in done.grounding.instances)
+        instances.update(((d, show(masked(v, mask))), None) for d, _, v in done.grounding.instances)
         others = [one for one in done.grounding.observations if not is_own(one)]
         exact.update(((called(one.observer), show(masked(one.variable, mask))), None) for one in others)
     zones = tuple(

@@ -184,12 +184,14 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
-    cases = []
-    for place, level in enumerate(domain.values):
-        literal = sql_level(level) if isinstance(level, str) else sql_number(float(level))
-        cases.append(f"WHEN {literal} THEN {place}")
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {' '.join(cases)} ELSE {unlisted} END END)"
+    if domain.scalar == "str":  # a lookup: half the time of comparing with one level after the other
+        levels = ", ".join(sql_level(level) for level in domain.values)
+        found = f"enum_code(TRY_CAST({compared} AS ENUM({levels})))::BIGINT"
+    else:
+        cases = [f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values)]
+        found = f"CASE {compared} {' '.join(cases)} END"
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({found}, {unlisted}) END)"
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:

@@ -163,6 +163,8 @@ def _axis(
         return Axis(name, tuple(node.domain.values))
     if own is None and node.levels and node.is_random:
         return Axis(name, node.levels)
+    if own is not None and isinstance(node.domain, Categories) and node.domain.scalar == "str":
+        raise refusal(entry.position, f"{name} has a list of values, which no cut points sort.", "Take these out.")
     words = any(isinstance(level, str) for level in node.levels)
     if own is None or words:
         way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"

@@ -167,7 +167,7 @@ class Network:
     zones: tuple[Zones, ...]
     publications: tuple[Publication, ...] = ()
     personal: tuple[tuple[Term, str], ...] = ()
-    instances: tuple[str, ...] = ()
+    instances: tuple[tuple[str, str], ...] = ()  # (dataset or part, cell) of instance_rv
     exact: tuple[tuple[str, str], ...] = ()  # (observer, variable) of observe and reveal lines, but for one's own
 
     @classmethod

@@ -25,6 +25,7 @@ FAIR = 1.2
 
 
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
+    """By observer and block: the expected weighted squared error times the share, to the law's degree."""
     found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
     for request in settling.requests:
         if not request.of_sums:

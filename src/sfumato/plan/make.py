@@ -182,11 +182,22 @@ def _statements(network: Network) -> dict[str, Any]:
     moved = frozenset().union(*(touched(network, dataset.name) for dataset in network.spec.datasets))
     said: dict[str, list[Any]] = {
         "personal": [variable for _, variable in network.personal],
-        "instances": list(network.instances),
+        "instances": [cell for _, cell in network.instances],
         "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
     }
     found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
-    return found | _history(network.spec)
+    return found | _history(network.spec) | _parts(network)
+
+
+def _parts(network: Network) -> dict[str, Any]:
+    """What each part of the same people holds: variables of each of them, or a public group."""
+    if not network.spec.divisions:
+        return {}
+    found = {}
+    for part in network.spec.divisions:
+        cells = [cell for dataset, cell in network.instances if dataset == part.name]
+        found[part.name] = [part.whole, ", ".join(map(show, part.condition)) or ", ".join(cells), bool(part.condition)]
+    return {"parts": found}
 
 
 def _history(spec: Spec) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -157,8 +158,9 @@ class Plan(Shown):
         head = ["publication", "observer", "strategy", "of", "95 % within ±", "standard error"]
         return Card(self.study, facts, head, rows, self.assumptions, "a plan; no data were read")
 
-    @property
+    @cached_property
     def hash(self) -> str:
+        """Of everything the plan says; computed once."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     @property

@@ -21,6 +21,7 @@ from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
 from sfumato.plan.discrete import SampleCandidate, SampleLaw, is_finite, sample_candidate, sample_law
 from sfumato.plan.template import Template
+from sfumato.plan.units import check_units
 from sfumato.questions.question import Question
 
 __all__ = [
@@ -79,6 +80,7 @@ class Request:
 
 
 def is_pure(guarantee: Guarantee) -> bool:
+    """Whether a promise has no δ."""
     return isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP | Pufferfish) and guarantee.delta_ == 0)
 
 
@@ -92,7 +94,7 @@ def asked_of(node: AggregateNode) -> Question:
             "and nothing was spent."
         )
     if refused := question.refusal():
-        raise PlanError(f"{place}{node.name}: {refused}")
+        raise PlanError(f"{place}{node.name}: {refused}. Nothing was planned and nothing was spent.")
     return question
 
 
@@ -197,7 +199,7 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
         if request.of_individuals:
             _check_rows(network, request)
             _check_known(network, request)
-    _check_people(network, {request.requirement.dataset for request in requests})
+    check_units(network, requests)
     _check_columns(network)
 
 
@@ -254,19 +256,6 @@ def _check_known(network: Network, request: Request) -> None:
                 )
 
 
-def _check_people(network: Network, used: set[str]) -> None:
-    """Two datasets of the same people would have two budgets for one person."""
-    known: dict[str, str] = {}
-    for dataset in network.spec.datasets:
-        if dataset.name in used and isinstance(dataset.goal, Compound):
-            other = known.setdefault(indicator(dataset.goal), dataset.name)
-            if other != dataset.name:
-                raise PlanError(
-                    f"{other} and {dataset.name} are about the same individuals, {indicator(dataset.goal)}: their "
-                    "promises would add up. Use one dataset for both. Nothing was planned and nothing was spent."
-                )
-
-
 def _check_columns(network: Network) -> None:
     """A variable is read from one table: a second one would be left out without a word."""
     tables: dict[str, str] = {}
@@ -290,6 +279,7 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
     plain = direct is not None
     _check_counts(network, entry, nodes)
+    _check_whole(network, entry, nodes)
     levels = {_level(known[name], network) for name in nodes}
     level = levels.pop() if plain and len(levels) == 1 else "other"
     return Request(
@@ -318,6 +308,21 @@ def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) ->
             "to numbers that are not below 0. Publish the tables under a name of their own, or take the line out. "
             "Nothing was planned and nothing was spent."
         )
+
+
+def _check_whole(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
+    """whole(Name) is about numbers that sum up many individuals."""
+    said = next((one for one in network.spec.whole if one.publication == entry.name), None)
+    own = {node.name for group in network.groups for node in group.nodes}
+    numbers = {node.name for node in (*network.aggregates, *network.shared)} - own
+    if said is None or (nodes and show(entry.what) in numbers):
+        return
+    place = f"{said.position.file}:{said.position.line} " if said.position else ""
+    raise PlanError(
+        f"{place}whole({entry.name}): only numbers about many individuals (counts, sums, means, quantiles) are "
+        f"rounded, and {show(entry.what)} is something else. Take the line out. Nothing was planned and nothing was "
+        "spent."
+    )
 
 
 def _level(node: Node | AggregateNode, network: Network) -> str:

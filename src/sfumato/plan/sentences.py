@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
+from sfumato.lang.fair import fair_wish
 from sfumato.lang.spec import EVERYONE
+from sfumato.lang.term import show
 from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import template_of
 
-__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "part_sentences", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -30,6 +32,13 @@ NONNEGATIVE = (
     "Every table was moved to the nearest one without negative counts that has the same total, as the study asks "
     "(nonnegative): its numbers are biased, small ones upwards and large ones downwards, and different tables need not "
     "agree any more. standard_error, low and high are those of the unbiased numbers, the ends cut at 0."
+)
+
+
+#: Said of numbers that were rounded.
+WHOLE = (
+    "Its numbers are rounded to whole ones, as the study asks (whole): the ends of intervals outwards, so that these "
+    "hold as before, and standard_error counts what rounding adds."
 )
 
 
@@ -61,6 +70,27 @@ def history_sentences(plan: Plan) -> tuple[str, ...]:
     )
 
 
+def part_sentences(plan: Plan) -> tuple[str, ...]:
+    """Where datasets divide the same people: what each promise is about, and what holds for a whole person."""
+    found = []
+    for name, (whole, what, by_people) in plan.extras.get("parts", {}).items():
+        about = f"people with {what}, a public group" if by_people else f"{what} of each individual"
+        own = [promise for promise in plan.promises if all(one.endswith(f" ({name})") for one in promise.observers)]
+        for promise in own:
+            who = " and ".join(one.removesuffix(f" ({name})") for one in promise.observers)
+            found.append(
+                f"{name} is {about}. As far as only that changes, {promise.asked} holds for everything {who} sees, "
+                f"under whichever requirement. {_whole_of(plan, whole, by_people)}"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _whole_of(plan: Plan, whole: str, by_people: bool) -> str:
+    if by_people:
+        return "Who is in which group is public; a replaced person stays in theirs."
+    return f"For all data of one individual at once it is what everything costs together: {plan.cost(whole)}."
+
+
 def _known(planned: Planned, network: Network) -> tuple[str, ...]:
     """Where an observer knows some of the cells behind what it is shown: what the file holds, and what it is for."""
     names = [seen.node for seen in planned.seen] if planned.listed else []
@@ -81,4 +111,21 @@ def with_meaning(planned: Planned, network: Network) -> Planned:
     listed = (*((LISTED,) if planned.listed else ()), *_known(planned, network))
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
-    return dataclasses.replace(planned, about=(*listed, *meaning, *((NONNEGATIVE,) if moved else ())))
+    rounded = any(one.publication == planned.name for one in network.spec.whole)
+    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()), *_fair(planned, network))
+    return dataclasses.replace(planned, about=(*listed, *meaning, *said))
+
+
+def _fair(planned: Planned, network: Network) -> tuple[str, ...]:
+    """Between whom a rule has to be fair, how surely, and what that costs in general."""
+    wish = fair_wish(network.spec, planned.name)
+    if wish is None:
+        return ()
+    one, holds = wish.requirement, wish.holds
+    people = "in the population" if holds.where == "population" else "among the people it is measured on"
+    return (
+        f"It has to be fair ({one.name}): {one.measure.replace('_', ' ')} between values of {show(one.group)} within "
+        f"{one.gap:g} {people}, with confidence {100 * holds.confidence:g} %. It is learned on one portion of the "
+        "people and measured, with noise, on another; a part of its answers then becomes the same for everybody, as "
+        "large as fairness needs. Its error is that part of the error of a constant, and the rest of its own.",
+    )

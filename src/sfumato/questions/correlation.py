@@ -39,7 +39,7 @@ class Correlation(Spread):
 
     def refusal(self) -> str:
         if len(self.values) < 2:
-            return "A correlation is of two variables or more. Nothing was planned and nothing was spent."
+            return "A correlation is of two variables or more"
         return super().refusal()
 
     @property

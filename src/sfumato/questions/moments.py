@@ -47,7 +47,7 @@ class SecondMoments(Question):
         if any(size and not _SMALLEST <= size <= _LARGEST for size in sizes):
             return (
                 f"Second moments need values between {_SMALLEST:g} and {_LARGEST:g} in size. Measure them in another "
-                "unit. Nothing was planned and nothing was spent."
+                "unit"
             )
         return ""
 

@@ -101,7 +101,7 @@ class Spread(Question):
         if any(width(*ends) and not _SMALLEST <= width(*ends) <= _LARGEST for ends in self.ranges):
             return (
                 f"A {self.form.functor} needs ranges between {_SMALLEST:g} and {_LARGEST:g} wide. Measure them in "
-                "another unit. Nothing was planned and nothing was spent."
+                "another unit"
             )
         return ""
 

@@ -12,11 +12,13 @@ from sfumato.release.obfuscated import ObfuscatedRelease
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM
 from sfumato.release.synthetic import SyntheticRelease, SyntheticTable
+from sfumato.release.utility import MachineBound, machine_bound
 
 __all__ = [
     "BoxRelease",
     "GaussianRelease",
     "LaplaceRelease",
+    "MachineBound",
     "NoiseAwareLinearRegression",
     "NoiseAwareLogisticRegression",
     "NoiseAwareMoments",
@@ -29,4 +31,5 @@ __all__ = [
     "TableNoise",
     "TableRelease",
     "WeakGuaranteeWarning",
+    "machine_bound",
 ]

@@ -46,6 +46,7 @@ def seeded(mechanism: Any, *path: int | str) -> Any:
 
 
 def interval(schema: Schema, name: str) -> Interval:
+    """The range of a column of numbers."""
     domain = schema.columns[name]
     assert isinstance(domain, Interval)
     return domain
@@ -77,6 +78,10 @@ class ColumnAct(ABC):
         return {}
 
     def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
+        return {}
+
+    def shifts(self) -> dict[str, float]:
+        """Means of additive noise, where they are not 0."""
         return {}
 
 
@@ -160,6 +165,8 @@ class AdditiveColumn(ColumnAct):
 
     column: str
     mechanism: Laplace | Box
+    #: The mean of the noise, a public number that is added to every value: a lopsided box is a box that was moved.
+    shift: float = 0.0
 
     def events(self) -> list[Event]:
         return [self.mechanism.event()]
@@ -168,7 +175,10 @@ class AdditiveColumn(ColumnAct):
         domain = interval(schema, self.column)
         # From the low end: the grid then starts at a public point and the numbers stay small.
         values = domain.place(table[self.column], self.column) - domain.low
-        return {self.column: domain.low + _by_record(self.mechanism, self.column, batch)(values)}
+        return {self.column: (domain.low + self.shift) + _by_record(self.mechanism, self.column, batch)(values)}
+
+    def shifts(self) -> dict[str, float]:
+        return {self.column: self.shift} if self.shift else {}
 
     def laws(self, schema: Schema) -> dict[str, Noise]:
         mechanism = self.mechanism

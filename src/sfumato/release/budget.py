@@ -47,6 +47,7 @@ def response_loss(categories: int, epsilon: np.ndarray) -> np.ndarray:
 
 
 def responder(name: str, categories: int, cost: Curve) -> Share:
+    """A category that is answered at random, as a taker of the budget."""
     return Share(name, lambda epsilon: response_loss(categories, epsilon), cost)
 
 

@@ -39,6 +39,7 @@ def label_act(schema: Schema, label: str | None, epsilon: float | None, random_s
 
 
 def label_notes(label: str | None, epsilon: float | None, features: Guarantee) -> tuple[str, ...]:
+    """What is promised about the label, in words."""
     if label is None:
         return ()
     if epsilon is None:

@@ -126,6 +126,7 @@ class TableFile:
 
 
 def new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
+    """A writer of CSV or Parquet."""
     if kind == "csv":
         return csv.CSVWriter(path, schema)
     # Noisy numbers never repeat: dictionaries and statistics would cost time and say nothing.
@@ -141,6 +142,7 @@ def _read(cell: str, domain: Any) -> str:
 
 
 def file_mark(path: Path) -> tuple[int, int, int]:
+    """By what a changed file is noticed: size, time, place."""
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ino
 

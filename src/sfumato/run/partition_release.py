@@ -181,6 +181,7 @@ class ReleaseParts:
 
 
 def check_columns(table: PartitionedTable, prepared: PreparedTable | ObfuscatedRelease) -> None:
+    """Refuse a table whose columns are not those of the schema."""
     names, declared = table.column_names, list(prepared.schema.columns)
     missing = [name for name in declared if name not in names]
     extra = [name for name in names if name not in declared]
@@ -273,6 +274,7 @@ def _is_committed(ledger: Ledger, run: str) -> bool:
 
 
 def part_name(part: TablePart) -> str:
+    """The file of one part."""
     return f"part-{part.number:05d}.parquet"
 
 

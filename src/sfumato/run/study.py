@@ -45,7 +45,7 @@ from sfumato.run.staging import Staging, check_target, finish, is_waiting
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
-from sfumato.run.view import Draws, View
+from sfumato.run.view import Draws, View, whole_numbers
 
 if TYPE_CHECKING:
     from sfumato.core.guarantee import Guarantee
@@ -299,6 +299,10 @@ def assembled(
             planned, requests[planned.name, planned.observer]
         )
         for planned in plan.publications
+    )
+    rounded = {one.publication for one in network.spec.whole}
+    published = tuple(
+        replace(one, values=whole_numbers(one.values)) if one.name in rounded else one for one in published
     )
     if network.spec.forgotten:
         from sfumato.run.forget import unlisted

@@ -220,6 +220,7 @@ def _stream(
 
 
 def write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
+    """What stands beside a published table: the law of its noise and a README."""
     (folder / "noise.json").write_text(prepared.noise.to_json(), encoding="utf-8")
     lines = [
         f"This folder holds a published version of a private table of {rows} records.",

@@ -37,7 +37,7 @@ from sfumato.questions.question import Question
 from sfumato.run.study_files import Published
 from sfumato.run.view_rows import RowFigures, linear_rows, template_rows
 
-__all__ = ["COLUMNS", "Draws", "View", "tidy_rows", "tidy_table"]
+__all__ = ["COLUMNS", "Draws", "View", "tidy_rows", "tidy_table", "whole_numbers"]
 
 #: Of every table of aggregates; the variables of cells and groups stand before the value.
 COLUMNS = ("node", "part", "value", "standard_error", "low", "high")
@@ -61,6 +61,22 @@ def tidy_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """One column a variable, between the name and the number."""
     by = dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
     return pa.table({column: [row.get(column) for row in rows] for column in (*COLUMNS[:2], *by, *COLUMNS[2:])})
+
+
+def whole_numbers(table: pa.Table) -> pa.Table:
+    """A table of aggregates with every number rounded, the ends of intervals outwards.
+
+    >>> row = {"node": "m", "part": "", "value": 2.4, "standard_error": 1.0, "low": 0.4, "high": 4.4}
+    >>> whole_numbers(tidy_table([row])).to_pylist()[0]["value"], whole_numbers(tidy_table([row]))["high"][0].as_py()
+    (2, 5)
+    """
+    rounded = {"value": np.rint, "low": np.floor, "high": np.ceil}
+    for name, way in rounded.items():
+        numbers = way(table[name].to_numpy())
+        kind = pa.int64() if np.all(np.abs(numbers) < 2.0**62) else pa.float64()
+        table = table.set_column(table.column_names.index(name), name, pa.array(numbers.tolist()).cast(kind))
+    errors = np.sqrt(table["standard_error"].to_numpy() ** 2 + 1 / 12)
+    return table.set_column(table.column_names.index("standard_error"), "standard_error", pa.array(errors))
 
 
 @dataclass

@@ -27,7 +27,7 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, BuilderMethod, signature_of
+from sfumato.study.forms import FORMS, BuilderMethod, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
@@ -35,6 +35,7 @@ from sfumato.study.writing import (
     column_lines,
     dependence_text,
     domain_of,
+    fairness_lines,
     fresh,
     listing,
     metric_text,
@@ -43,6 +44,7 @@ from sfumato.study.writing import (
     parts_of,
     publications_of,
     said_of,
+    said_text,
     unsaid_place,
 )
 
@@ -230,7 +232,7 @@ class Study(Shown):
         if tied and known and known != [tied]:
             raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
         lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
-        lines += [f"decided_by({show(name)}, {show(Compound(_printable(decided_by)))})."] if decided_by else []
+        lines += [f"decided_by({show(name)}, {said_text(decided_by)})."] if decided_by else []
         return self._with(mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
@@ -241,6 +243,21 @@ class Study(Shown):
         if len(set(readers)) < 2:
             raise refused(mark, "it takes two readers to put something together.")
         return self._with(mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
+
+    def fair(
+        self, name: str, *, between: str, gap: float, on: str, confidence: float, measure: str = "demographic_parity"
+    ) -> Study:
+        """The classifier `name` treats the groups of a column alike: no gap above `gap`, this surely.
+
+        `measure` is "demographic_parity", "equal_opportunity" or "equalized_odds"; `on` is "population" or "rows" (the
+        people it is measured on). The plan tells the price, and so does what is published.
+        """
+        mark = here(f".fair({name!r})")
+        if name not in self._parts.questions:
+            raise refused(mark, f"no classifier called {name!r} was asked for: .classifier(…, name={name!r}) first.")
+        group = show(self._read(mark, lambda: self._find(between)).variable)
+        lines = self._read(mark, lambda: fairness_lines(name, group, measure, gap, on, confidence))
+        return self._with(mark, lines)
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -254,6 +271,7 @@ class Study(Shown):
         where: str | None = None,
         within: float | None = None,
         weight: float | None = None,
+        whole: bool = False,
         name: str | None = None,
         **options: Any,
     ) -> Study:
@@ -261,7 +279,8 @@ class Study(Shown):
 
         `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
         counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
-        takes); `weight` how much its error counts beside the others'; `name` the key of the answer.
+        takes); `weight` how much its error counts beside the others'; `whole` rounds its numbers; `name` the key of the
+        answer.
         """
         if method not in FORMS:
             close = nearest(method, FORMS)
@@ -280,7 +299,7 @@ class Study(Shown):
         if (groups and not form.grouped) or (where and not form.chosen):
             raise refused(mark, f"{'by=' if groups else 'where='} is no part of this question.")
         asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
-        wishes = {"weight": weight, "within": within}
+        wishes = {"weight": weight, "within": within, "whole": True if whole else None}
         return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
 
     def _asked(
@@ -302,7 +321,8 @@ class Study(Shown):
             if value is not None:
                 if known is not None:
                     raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
-                lines.append(f"{word}({show(Compound(name))}, {self._read(mark, lambda v=value: number_text(v))}).")
+                told = "" if value is True else f", {self._read(mark, lambda v=value: number_text(v))}"
+                lines.append(f"{word}({show(Compound(name))}{told}).")
         return self._with(
             mark,
             lines,
@@ -440,7 +460,7 @@ class Study(Shown):
 
     def _heading(self) -> list[str]:
         told = {"title": self.title, "purpose": self.purpose}
-        return [f"about({topic}, {show(Compound(_printable(text)))})." for topic, text in told.items() if text.strip()]
+        return [f"about({topic}, {said_text(text)})." for topic, text in told.items() if text.strip()]
 
     def _mark(self, line: int) -> Mark | None:
         lines = self._parts.lines
@@ -519,10 +539,6 @@ class Study(Shown):
         return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
 
 
-def _printable(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
 def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
     return {column.name: place for column in columns if (place := unsaid_place(column)) is not None}
 
@@ -530,22 +546,5 @@ def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _method(form: BuilderMethod) -> Callable[..., Study]:
-    """The method of a form: its own signature and help, and a call of `ask`."""
-    signature = signature_of(form)
-
-    def method(self: Study, *given: Any, **named: Any) -> Study:
-        bound = signature.bind(self, *given, **named)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
-        del arguments["self"]
-        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
-
-    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
-    method.__doc__ = form.help
-    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
-    return method
-
-
 for _form in FORMS.values():
-    setattr(Study, _form.method, _method(_form))
+    setattr(Study, _form.method, builder_method(_form))

@@ -20,6 +20,7 @@ __all__ = ["as_table", "column_names", "data_of_run", "file_name", "is_path"]
 
 
 def is_path(data: Any) -> bool:
+    """Whether data are given by where they lie."""
     return isinstance(data, str | os.PathLike)
 
 

@@ -170,6 +170,8 @@ class _Reading:
             value = ast.literal_eval(node)
         except ValueError:
             raise self._no(node, f"is no category of {column.name}") from None
+        if isinstance(value, bool) and set(domain.values) <= {"false", "true"}:
+            value = str(value).lower()
         known = [one for one in domain.values if one == value and type(one) is type(value)]
         if domain.scalar == "int" and operator not in ("=", "\\="):
             return self._number(node)

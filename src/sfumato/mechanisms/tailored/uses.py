@@ -155,6 +155,7 @@ def _by_name(name: str) -> Use:
 
 
 def as_uses(given: Any) -> tuple[Use, ...]:
+    """One or several uses, each with a name of its own."""
     if isinstance(given, str) or callable(given):
         given = [given]
     uses = tuple(as_use(item) for item in given)

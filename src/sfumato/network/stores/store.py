@@ -98,6 +98,7 @@ def read_stored(places: Mapping[str, Path | Located]) -> dict[str, Path | Stored
 
 
 def no_table(place: str, name: str, known: Sequence[str]) -> DataError:
+    """The error for a table that a store does not have."""
     return DataError(
         f"{place} has no table or view {name}{nearest(name, list(known))}. Nothing was read and nothing was spent."
     )

@@ -1,0 +1,177 @@
+"""What a unit consists of, held against what is published: instance_rv, and datasets that divide the same people.
+
+In:   a Network, the Requests of its study.
+Out:  a PlanError where something published rests on what its requirement does not protect.
+Not here: which datasets are parts of which (lang/divisions.py).
+Proof: docs/proofs/units.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.errors import PlanError
+from sfumato.lang.reader import goals
+from sfumato.lang.spec import Division
+from sfumato.lang.term import Term, Variable, indicator, match, show, substitute
+from sfumato.lang.vocabulary import AGGREGATES
+from sfumato.network.aggregate import AggregateNode
+from sfumato.network.network import Network, Node
+from sfumato.questions.registry import QUESTIONS
+
+if TYPE_CHECKING:
+    from sfumato.plan.request import Request
+
+__all__ = ["cells_behind", "check_units"]
+
+
+def check_units(network: Network, requests: Iterable[Request]) -> None:
+    """Every publication rests on cells of its own unit, and every cell belongs to one."""
+    asked = tuple(requests)
+    _check_observers(network)
+    whose = _owners(network)
+    _check_personal(network)
+    for request in asked:
+        part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
+        if part is not None and part.condition:
+            _check_group(network, request, part)
+        listed = {cell for dataset, cell in network.instances if dataset == (part.name if part else None)}
+        if part is None:
+            listed = {cell for dataset, cell in network.instances if dataset == request.requirement.dataset}
+        if listed:
+            _check_cells(network, request, part, frozenset(listed), whose)
+
+
+def _owners(network: Network) -> Mapping[str, str]:
+    """The part each cell belongs to; a cell of two parts would be under two promises at once."""
+    names = {part.name for part in network.spec.divisions}
+    found: dict[str, str] = {}
+    for dataset, cell in network.instances:
+        other = found.setdefault(cell, dataset) if dataset in names else dataset
+        if other != dataset:
+            raise PlanError(
+                f"{cell} belongs to {other} and to {dataset}: what rests on it would have to keep both promises at "
+                "once. Give it to one of them, or use one dataset for both. Nothing was planned and nothing was spent."
+            )
+    return found
+
+
+def _check_personal(network: Network) -> None:
+    """What belongs to a person is protected from everybody else: a list of what is protected must have it."""
+    listed = {cell for _, cell in network.instances}
+    for group in network.groups if listed else ():
+        for name in group.personal:
+            node = group.node(name)
+            if node is not None and node.reads_data and name not in listed:
+                raise PlanError(
+                    f"{name} is personal and belongs to no instance of a dataset: it would be unprotected. Write "
+                    f"instance_rv(Dataset, Instance, {name}). Nothing was planned and nothing was spent."
+                )
+
+
+def _check_observers(network: Network) -> None:
+    """Whoever colludes or knows something does so whatever the dataset is called; parts are not told apart for them."""
+    spec = network.spec
+    divided = {one.observer.rsplit(" (", 1)[0] for one in spec.requirements if one.division is not None}
+    named = {observer for one in spec.collusions for observer in one.observers} | {who for who, _ in network.exact}
+    if divided & named:
+        who = ", ".join(sorted(divided & named))
+        raise PlanError(
+            f"{who}: a collude, observe or reveal line speaks of an observer whose promises are about parts of the "
+            "same people. Use one dataset for these people, or take the line out. Nothing was planned and nothing was "
+            "spent."
+        )
+
+
+def _check_cells(
+    network: Network, request: Request, part: Division | None, listed: frozenset[str], whose: Mapping[str, str]
+) -> None:
+    unit = part.name if part else request.requirement.dataset
+    for cell in cells_behind(network, request.nodes):
+        if cell not in listed:
+            other = f"it belongs to {whose[cell]}" if cell in whose else "it belongs to no instance of it"
+            raise PlanError(
+                f"{request.position}{request.name} rests on {cell}, and {show(request.requirement.name)} is about "
+                f"{unit}: {other}, so nothing would be promised about it. Write instance_rv({unit}, Instance, {cell}), "
+                f"or publish {request.name} under a requirement on a dataset that has it. Nothing was planned and "
+                "nothing was spent."
+            )
+    tables = _tables_behind(network, request.nodes)
+    if part is not None and tables:
+        raise PlanError(
+            f"{request.position}{request.name} counts rows of {', '.join(sorted(tables))}, which belong to the whole "
+            f"person and to no part of it. Publish it under a requirement on all of the person's data. Nothing was "
+            "planned and nothing was spent."
+        )
+
+
+def _check_group(network: Network, request: Request, part: Division) -> None:
+    """A statistic of a group counts people of that group alone, by the study's own words."""
+    nodes = [node for node in network.aggregates if node.name in _behind(network, request.nodes)]
+    if not request.of_sums or not nodes:
+        raise PlanError(
+            f"{request.position}{request.name} is no statistic, and {show(request.requirement.name)} is about the "
+            f"group {part.name}. Publish statistics of the group, or use one dataset for everybody. Nothing was "
+            "planned and nothing was spent."
+        )
+    for node in nodes:
+        goal = _goal(network, node)
+        for wanted in part.condition:
+            if goal is None or not _contains(goal, wanted):
+                said = " and ".join(map(show, part.condition))
+                raise PlanError(
+                    f"{request.position}{request.name} counts people outside of {part.name}: the goal of {node.name} "
+                    f"does not say {said}. Write it into the goal. Nothing was planned and nothing was spent."
+                )
+
+
+def _goal(network: Network, node: AggregateNode) -> Term | None:
+    for clause in network.spec.clauses:
+        if indicator(clause.head) in AGGREGATES and match(clause.head.arguments[0], node.atom) is not None:
+            places = QUESTIONS[clause.head.functor].form.places(len(clause.head.arguments))
+            return dict(zip(places, clause.head.arguments, strict=True))["goal"]
+    return None
+
+
+def _contains(goal: Term, wanted: Term) -> bool:
+    """Whether a conjunction has this goal of its own individual, which its first goal names."""
+    first, *rest = goals(goal)
+    people = [part for part in getattr(first, "arguments", ()) if isinstance(part, Variable)]
+    variables = [part for part in getattr(wanted, "arguments", ()) if isinstance(part, Variable)]
+    if len(people) != 1 or len(variables) != 1:
+        return False
+    return substitute(wanted, {variables[0].name: people[0]}) in rest
+
+
+# ── what lies behind ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _forms(network: Network, name: str) -> list[Node | AggregateNode]:
+    return [*network.variants(name), *(node for node in network.aggregates if node.name == name)]
+
+
+def _behind(network: Network, names: Iterable[str]) -> dict[str, list[Node | AggregateNode]]:
+    found: dict[str, list[Node | AggregateNode]] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = _forms(network, name)
+            read = [form for form in found[name] if not (isinstance(form, Node) and form.source is not None)]
+            waiting += [parent for form in read for parent in form.parents]
+    return found
+
+
+def cells_behind(network: Network, names: Iterable[str]) -> Iterator[str]:
+    """The private cells that these nodes are computed from."""
+    for name, forms in _behind(network, names).items():
+        if any(isinstance(form, Node) and form.reads_data for form in forms):
+            yield name
+
+
+def _tables_behind(network: Network, names: Iterable[str]) -> set[str]:
+    """Private tables whose rows decide who counts."""
+    sums = [form for forms in _behind(network, names).values() for form in forms if isinstance(form, AggregateNode)]
+    tables = {member.table for node in sums for member in node.condition.members()}
+    return tables - network.spec.public_tables

@@ -1,0 +1,168 @@
+"""What a unit consists of: publications rest on their own part of a person, and each part has its own promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato import make_plan, run_plan
+from sfumato.core import compose
+from sfumato.errors import PlanError, StudyError
+from sfumato.evidence import verify
+from sfumato.evidence.explain import explain
+from sfumato.lang import load
+from sfumato.network.network import Network
+from sfumato.plan.plan import Plan
+
+NAMES = ("age", "income", "pulse", "dose")
+HEAD = "source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).\n" + "".join(
+    f"column(t, {name}, {name}(P)). random({name}(P)) :- p(P). range({name}(P), 0, {10 * (place + 1)}).\n"
+    for place, name in enumerate(NAMES)
+)
+
+
+def divided(parts: dict[str, list[str]], budgets: dict[str, str], reads: dict[str, list[str]] | None = None) -> str:
+    """A study whose datasets hold these variables; each publishes the sum of what it reads, its own unless said."""
+    text = HEAD
+    for part, names in parts.items():
+        text += f"dataset({part}, domain(P, p(P))). dataset_instance({part}, P) :- p(P).\n"
+        text += "".join(f"instance_rv({part}, P, {name}(P)) :- p(P).\n" for name in names)
+        text += f"privacy_requirement({part}(public), {part}, {budgets[part]}).\n"
+        read = (reads or parts)[part]
+        text += f"random(all_{part}(P)) :- p(P).\n"
+        text += (
+            f"depends(all_{part}(P), [{', '.join(f'{n}(P)' for n in read)}], {' + '.join(f'{n}(P)' for n in read)}).\n"
+        )
+        text += f"sum(s_{part}, all_{part}(P), p(P)). publish(out_{part}, s_{part}, {part}(public)).\n"
+    return text
+
+
+def rows(chance: np.random.Generator, size: int = 5) -> dict[str, pa.Table]:
+    columns = {name: chance.uniform(0, 10 * (place + 1), size) for place, name in enumerate(NAMES)}
+    return {"t": pa.table({"id": [f"u{place}" for place in range(size)], **columns})}
+
+
+def moved(chance: np.random.Generator, data: dict[str, pa.Table], names: list[str]) -> dict[str, pa.Table]:
+    """u2 with other values of these variables."""
+    table = data["t"].to_pylist()
+    table[2] |= {name: float(chance.uniform(0, 10 * (NAMES.index(name) + 1))) for name in names}
+    return {"t": pa.Table.from_pylist(table)}
+
+
+def sums(network: Network, data: dict[str, pa.Table]) -> dict[str, int]:
+    return {name: int(np.ravel(one.units[0])[0]) for name, one in network.evaluate(data).aggregates.items()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_of_one_part_moves_what_its_promise_pays_for(seed):
+    chance = np.random.default_rng(seed)
+    order = list(chance.permutation(NAMES))
+    cut = int(chance.integers(1, 4))
+    parts = {"first": order[:cut], "second": order[cut:]}
+    plan = make_plan(divided(parts, {"first": "gdp(0.5)", "second": "gdp(0.2)"}), sizes={"p": 5})
+    data = rows(chance)
+    before = sums(plan.network, data)
+    for part, names in parts.items():
+        after = sums(plan.network, moved(chance, data, names))
+        assert {name for name in before if before[name] != after[name]} == {f"s_{part}"}
+    asked = {promise.observers[0]: promise for promise in plan.promises}
+    for part, mu in (("first", 0.5), ("second", 0.2)):
+        (kept,) = [asked[f"public ({part})"].kept]
+        assert kept.implies(asked[f"public ({part})"].asked) is True
+        assert compose(plan.events("p", (f"public ({part})",))).delta(1.0) <= asked[f"public ({part})"].asked.delta(1.0)
+        assert mu == asked[f"public ({part})"].asked.mu
+    assert plan.cost("p").mu == pytest.approx(math.hypot(0.5, 0.2), rel=1e-6)  # a whole person: never the larger alone
+
+
+@pytest.mark.paper("002", "§3.3.2, budgets", "lang/divisions.py")
+def test_each_coordinate_has_its_own_budget():
+    """The example of the note: widths 1, age (1, 1e-6) and income (0.3, 1e-6), published as they are."""
+    text = HEAD.replace("0, 10)", "0, 1)").replace("0, 20)", "0, 1)")
+    for part, name, epsilon in (("ages", "age", 1.0), ("incomes", "income", 0.3)):
+        text += f"dataset({part}, domain(P, p(P))). dataset_instance({part}, P) :- p(P).\n"
+        text += f"instance_rv({part}, P, {name}(P)) :- p(P).\n"
+        text += f"privacy_requirement({part}(public), {part}, dp({epsilon}, 0.000001)).\n"
+        text += f"publish(out_{part}, {name}(P), {part}(public)) :- p(P). prefer(out_{part}, [gaussian]).\n"
+    plan = make_plan(text, sizes={"p": 10})
+    scales = {draw.node: draw.scale for draw in plan.draws}
+    assert scales == pytest.approx({"age(P)": 4.22, "income(P)": 12.99}, rel=2e-3)
+    assert plan.cost("p").mu == pytest.approx(0.249, abs=5e-4)
+    assert "ages is age(P) of each individual" in " ".join(explain(plan, "lawyer").split())
+
+
+@pytest.mark.paper("002", "§4.4, units", "plan/units.py")
+def test_what_rests_on_another_part_is_refused():
+    parts = {"first": ["age"], "second": ["income", "pulse"]}
+    budgets = {"first": "gdp(0.5)", "second": "gdp(0.2)"}
+    for reads, said in (
+        ({"first": ["age", "income"], "second": ["pulse"]}, r"income\(P\).*belongs to second"),
+        ({"first": ["age", "dose"], "second": ["pulse"]}, r"dose\(P\).*no instance"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            make_plan(divided(parts, budgets, reads))
+    with pytest.raises(PlanError, match="belongs to first and to second"):
+        make_plan(divided({"first": ["age"], "second": ["age", "income"]}, budgets))
+    one = divided({"people": ["age"]}, {"people": "gdp(1)"}, {"people": ["age", "dose"]})
+    with pytest.raises(PlanError, match=r"dose\(P\)"):
+        make_plan(one)
+    make_plan(one + "instance_rv(people, P, dose(P)) :- p(P).\n")
+    with pytest.raises(PlanError, match="personal"):
+        make_plan(one + "instance_rv(people, P, dose(P)) :- p(P).\npersonal_rv(P, pulse(P)) :- p(P).\n")
+
+
+def test_what_cannot_be_divided_is_refused():
+    parts, budgets = {"first": ["age"], "second": ["income"]}, {"first": "gdp(0.5)", "second": "gdp(0.2)"}
+    text = divided(parts, budgets)
+    with pytest.raises(StudyError, match="presence belongs to no part"):
+        load(text + "adjacency(first, add_remove). adjacency(second, add_remove).\n")
+    with pytest.raises(StudyError, match="holds all of them"):
+        load(text.replace("instance_rv(second, P, income(P)) :- p(P).", ""))
+    for line in ("observe(public, age(P)) :- p(P).\n",):
+        with pytest.raises(PlanError, match="parts of the same people"):
+            make_plan(text + line)
+
+
+GROUPS = (
+    HEAD
+    + """
+source(g, 'g.parquet'). column(g, id, p(P)). column(g, kind, kind(K)). relation(g, in(P, K)). public(g).
+kind(vip). kind(plain).
+dataset(vips, domain(P, (p(P), in(P, vip)))). dataset(others, domain(P, (p(P), in(P, plain)))).
+privacy_requirement(v(public), vips, dp(0.1, 0.000001)). privacy_requirement(o(public), others, dp(1, 0.000001)).
+sum(sv, age(P), (p(P), in(P, vip))). sum(so, age(P), (p(P), in(P, plain))).
+publish(vip, sv, v(public)). publish(other, so, o(public)).
+"""
+)
+KINDS = {"g": pa.table({"id": [f"u{place}" for place in range(5)], "kind": ["vip", "plain", "vip", "plain", "plain"]})}
+
+
+def test_each_public_group_has_its_own_promise(tmp_path):
+    plan = make_plan(load(GROUPS), KINDS, sizes={"p": 5})
+    scales = {draw.node: draw.scale for draw in plan.draws}
+    assert scales["sv"] == pytest.approx(10 * scales["so"], rel=1e-4)  # ε of 0.1 beside 1
+    chance = np.random.default_rng(3)
+    data = rows(chance) | KINDS
+    before, after = (sums(plan.network, one) for one in (data, moved(chance, data, ["age"]) | KINDS))
+    assert before["sv"] != after["sv"]  # u2 is one of the vips
+    assert before["so"] == after["so"]
+    run_plan(plan, data, None, out=tmp_path / "out")
+    assert all(verify(path).ok for path in (tmp_path / "out").glob("certificate*.json"))
+    assert Plan.read(tmp_path / "out" / "plan.json").hash == plan.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("public(g).", "rows_per_person(g, 1).", "private data"),
+        ("sum(sv, age(P), (p(P), in(P, vip)))", "sum(sv, age(P), p(P))", "outside of vips"),
+        ("sum(sv, age(P), (p(P), in(P, vip)))", "sum(sv, age(P), (p(P), in(P, plain)))", "outside of vips"),
+        ("publish(vip, sv, v(public)).", "publish(vip, age(P), v(public)) :- p(P), in(P, vip).", "is no statistic"),
+    ],
+)
+def test_private_groups_and_other_peoples_statistics_are_refused(old, new, said):
+    with pytest.raises((PlanError, StudyError)) as error:
+        make_plan(load(GROUPS.replace(old, new)), KINDS)
+    assert said in str(error.value)
