@@ -55,6 +55,7 @@ def about(topic: Term, text: Term, known: list[About], position: Position | None
 
 
 def decision(requirement: Term, who: Term, position: Position | None) -> Decision:
+    """Who decided which promise; an InputError where `who` is no text."""
     return Decision(requirement, _text(who, "who decided"), position)
 
 
