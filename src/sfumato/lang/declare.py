@@ -107,6 +107,7 @@ class Declared:
     absences: int = 0
     parts: list[HeldPart] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
+    same_people: list[tuple[str, str]] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
 
@@ -437,6 +438,17 @@ def _decided_by(declared: Declared, clause: Clause) -> None:
     declared.decisions.append(decision(*clause.head.arguments, clause.position))
 
 
+def _same_person(declared: Declared, clause: Clause) -> None:
+    first, second = (_name(one, "a dataset") for one in clause.head.arguments)
+    known = {dataset.name for dataset in declared.datasets}
+    for name, term in zip((first, second), clause.head.arguments, strict=True):
+        if name not in known:
+            raise _Wrong(
+                f"the dataset {name} is not declared", term, code="unknown-dataset", nearest=nearest(name, known)
+            )
+    declared.same_people.append((first, second))
+
+
 def _centre(declared: Declared, clause: Clause) -> None:
     declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
 
@@ -506,6 +518,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "collude": _collude,
     "about": _about,
     "decided_by": _decided_by,
+    "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,
@@ -513,7 +526,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "absences": _absences,
     "forget": _forget,
 }
-_ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
+_ORDER = {"adjacency": -1, "dataset": 0, "same_person": 2, "privacy_requirement": 2}
 
 
 def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
+    from sfumato.lang.whose import Division, Owner
 
 __all__ = [
     "DATABASE_ENDINGS",
@@ -44,7 +45,6 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
-    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -173,16 +173,6 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
-
-    name: str
-    whole: str
-    condition: tuple[Term, ...] = ()
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -198,6 +188,9 @@ class Requirement:
     shares: int = field(default=1, kw_only=True)
     #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
     division: str | None = field(default=None, kw_only=True)
+    #: The owners it protects, where it is about things of theirs (lang/owners.py), and what was promised to them.
+    owner: str | None = field(default=None, kw_only=True)
+    owned: str = field(default="", kw_only=True)
     position: Position | None = field(default=None, compare=False)
 
 
@@ -428,6 +421,9 @@ class Spec:
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     divisions: tuple[Division, ...] = ()
+    owners: tuple[Owner, ...] = ()
+    #: Pairs of datasets of owners that may hold the same person.
+    same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     peers: tuple[Peer, ...] = ()

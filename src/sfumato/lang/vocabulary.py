@@ -65,6 +65,7 @@ STATIC = {
     "nonnegative/1": "nonnegative(Publication)",
     "whole/1": "whole(Publication)",
     "within/2": "within(Publication, HalfWidth)",
+    "same_person/2": "same_person(Dataset, Dataset)",
     "collude/1": "collude([observer, observer])",
     "about/2": "about(title, 'Stays in hospital') or about(purpose, 'What it is for')",
     "decided_by/2": "decided_by(Requirement, 'who, when')",
