@@ -14,6 +14,7 @@ from typing import Any
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.about import About, Decision, about, decision
 from sfumato.lang.absent import unknown_missing
 from sfumato.lang.arguments import Wrong as _Wrong
 from sfumato.lang.arguments import atom_of as _atom
@@ -97,6 +98,8 @@ class Declared:
     whole: list[Whole] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
+    about: list[About] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
@@ -427,6 +430,14 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _about(declared: Declared, clause: Clause) -> None:
+    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+
+
+def _decided_by(declared: Declared, clause: Clause) -> None:
+    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+
+
 def _same_person(declared: Declared, clause: Clause) -> None:
     first, second = (_name(one, "a dataset") for one in clause.head.arguments)
     known = {dataset.name for dataset in declared.datasets}
@@ -505,6 +516,8 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "about": _about,
+    "decided_by": _decided_by,
     "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
