@@ -8,14 +8,15 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.absent import unknown_missing
+from sfumato.lang.centre_units import protect_centres
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.declared import Declared
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
@@ -32,7 +33,6 @@ from sfumato.lang.spec import (
     EachPerson,
     Forbidden,
     Forgotten,
-    HeldPart,
     Holds,
     Keep,
     Missing,
@@ -66,46 +66,6 @@ from sfumato.lang.vocabulary import METRICS, STATIC
 __all__ = ["Declared", "declare"]
 
 
-@dataclass
-class Declared:
-    """Declarations while they are collected; `fields()` are those of a Spec."""
-
-    sources: list[Source] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    public_tables: set[str] = field(default_factory=set)
-    ranges: list[Range] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    row_limits: list[RowLimit] = field(default_factory=list)
-    each_person: list[EachPerson] = field(default_factory=list)
-    datasets: list[Dataset] = field(default_factory=list)
-    correlations: list[Correlated] = field(default_factory=list)
-    requirements: list[Requirement] = field(default_factory=list)
-    preferences: list[Preference] = field(default_factory=list)
-    forbidden: list[Forbidden] = field(default_factory=list)
-    weights: list[Weight] = field(default_factory=list)
-    nonnegative: list[Nonnegative] = field(default_factory=list)
-    whole: list[Whole] = field(default_factory=list)
-    aims: list[Within] = field(default_factory=list)
-    collusions: list[Collusion] = field(default_factory=list)
-    centres: list[Centre] = field(default_factory=list)
-    holds: list[Holds] = field(default_factory=list)
-    trusted: list[str] = field(default_factory=list)
-    colluders: int = 0
-    absences: int = 0
-    parts: list[HeldPart] = field(default_factory=list)
-    forgotten: list[Forgotten] = field(default_factory=list)
-    #: adjacency/2, kept until the datasets are known.
-    relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
-
-    def fields(self) -> dict[str, Any]:
-        """Keyword arguments of Spec."""
-        made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
-        made["public_tables"] = frozenset(self.public_tables)
-        made |= {"colluders": self.colluders, "absences": self.absences}
-        return made
-
-
 class _Wrong(Exception):
     """A declaration that cannot be used."""
 
@@ -131,6 +91,7 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
     problems += _unknown_adjacencies(declared)
     problems += unknown_missing(declared)
     problems += read_as_one(declared)
+    problems += protect_centres(declared)
     return declared, problems
 
 
@@ -478,6 +439,18 @@ def _trusted(declared: Declared, clause: Clause) -> None:
     declared.trusted.append(_name(clause.head.arguments[0], "a party"))
 
 
+def _persons_per_centre(declared: Declared, clause: Clause) -> None:
+    dataset, number = clause.head.arguments
+    most = _centres(number, "how many individuals a centre has at most")
+    if most < 1:
+        raise _Wrong("a centre has at least one individual", number)
+    declared.persons_per_centre[_name(dataset, "a dataset")] = most
+
+
+def _inside(declared: Declared, clause: Clause) -> None:
+    declared.inside.append(_name(clause.head.arguments[0], "an observer"))
+
+
 def _colluders(declared: Declared, clause: Clause) -> None:
     declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
 
@@ -533,6 +506,8 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "holds": _holds,
     "trusted": _trusted,
     "colluders": _colluders,
+    "persons_per_centre": _persons_per_centre,
+    "inside": _inside,
     "absences": _absences,
     "forget": _forget,
 }

@@ -38,6 +38,7 @@ __all__ = [
     "TABLE_ENDINGS",
     "AggregateDeclaration",
     "Centre",
+    "CentrePromise",
     "Collusion",
     "Column",
     "Dataset",
@@ -276,6 +277,16 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
+class CentrePromise:
+    """A requirement on whole centres, of at most `most` individuals each: what the one on individuals stands for."""
+
+    name: Term
+    guarantee: Guarantee
+    dataset: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class HeldPart:
     """One centre's part of a table that several centres hold."""
 
@@ -425,6 +436,12 @@ class Spec:
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
     parts: tuple[HeldPart, ...] = ()
+    #: Promises to whole centres (lang/centre_units.py).
+    centre_promises: tuple[CentrePromise, ...] = ()
+    #: Observers within a centre: they see what it publishes from its own rows alone (lang/inside.py).
+    inside: tuple[str, ...] = ()
+    #: The centre whose own study this is; None for that of all centres.
+    at_home: str | None = None
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.
