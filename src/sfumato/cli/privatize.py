@@ -7,8 +7,6 @@ Not here: the channel (mechanisms/tailored/), budgets: what a party says about i
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +20,7 @@ from sfumato.core.domain import told_to, warn_of
 from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
+from sfumato.core.whole_file import draft_of
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 
 __all__ = ["privatize", "privatize_file"]
@@ -79,17 +78,13 @@ def privatize_file(
         law.domain.check_type(kind, name)
     schema = Schema({name: law.domain})
     heard: set[str] = set()
-    draft = out.with_name(f".{out.name}.{secrets.token_hex(8)}.tmp{out.suffix}")
-    try:
+    with draft_of(out) as draft:
         with told_to(heard), table.writer(draft) as append:
             for batch in table.batches(schema, [name], _ROWS):
                 values = law.domain.place(batch.column(name), name)
                 append(pa.table({name: law(values) if len(values) else np.empty(0)}))
         table.check_unchanged()
         law.certificate(f"column {name!r} of {out.name}, each record sent through a channel").write(certificate)
-        os.replace(draft, out)
-    finally:
-        draft.unlink(missing_ok=True)
     warn_of(heard)
     return str(law.guarantee()), law.note, certificate
 

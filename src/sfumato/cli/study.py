@@ -7,7 +7,6 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import history_sentences, part_sentences
@@ -121,9 +121,4 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def write_new(path: Path, text: str) -> None:
     """The whole file or none of it."""
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole_file(path, text)

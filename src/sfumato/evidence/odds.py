@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, Reach
 from sfumato.core.odds import loss_tail
 
 __all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "stated_point"]
@@ -97,7 +98,7 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
         f"{unit}s are independent given what that somebody knows; who can infer one {unit} from others, as in a "
         "family, learns from each of them."
     )
-    if isinstance(asked, Pufferfish):
+    if _counts_others(asked):
         tie = (
             f"This counts what others tell of that one {unit} as well, for {asked.dependence.words}. Assumed: "
             f"{asked.dependence.assumed[0].lower()}{asked.dependence.assumed[1:]}."
@@ -120,8 +121,13 @@ def _to_a_subject(odds: Odds, asked: Guarantee) -> str:
     )
 
 
+def _counts_others(asked: Guarantee) -> TypeGuard[Pufferfish]:
+    """Whether a promise is about what others tell as well; one's own data in several rows are one's own."""
+    return isinstance(asked, Pufferfish) and not isinstance(asked.dependence, Reach)
+
+
 def _others(asked: Guarantee) -> str:
-    if isinstance(asked, Pufferfish):
+    if _counts_others(asked):
         return f"This counts what other entries tell about yours as well, if this is so: {asked.dependence.assumed}."
     return (
         "This counts what your own entry adds: who can tell about you from other people's entries, such as your "

@@ -11,13 +11,16 @@ seen.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sfumato.core.certificate import Certificate
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
+from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.lang import load
@@ -52,6 +55,7 @@ def verify_folder(
     for path in files:
         checks.extend(_certificate(path, plan))
     checks.extend(_publishable(files))
+    checks.extend(_fair(folder, files))
     if rest := uncovered(folder):
         sentence = "No certificate covers these files: anybody could have written or changed them."
         checks.append(Check(", ".join(rest), True, sentence))
@@ -77,6 +81,21 @@ def _publishable(files: Sequence[Path]) -> Iterator[Check]:
             continue  # said already
         if not publishable:
             yield Check(path.name, False, "A dry run, not for publication: its noise can be repeated.")
+
+
+def _fair(folder: Path, files: Sequence[Path]) -> Iterator[Check]:
+    """The gap of every rule that has to be fair, from its noisy numbers and the noise that a certificate paid for."""
+    events: list[Any] = []
+    for path in files:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            events += json.loads(path.read_text(encoding="utf-8"))["events"]
+    for name, record in fairness_records(folder).items():
+        checks = verify_fairness(record, events)
+        wrong = [check for check in checks if not check.ok]
+        if wrong:
+            yield from (Check(f"{name}: {field}", False, sentence) for field, _, sentence in wrong)
+        else:
+            yield Check(name, True, fairness_words(record))
 
 
 def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:

@@ -8,15 +8,21 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.absent import unknown_missing
+from sfumato.lang.arguments import Wrong as _Wrong
+from sfumato.lang.arguments import atom_of as _atom
+from sfumato.lang.arguments import name_of as _name
+from sfumato.lang.arguments import names_of as _names
+from sfumato.lang.arguments import number_of as _number
+from sfumato.lang.arguments import scalar_of as _scalar
 from sfumato.lang.centre_units import protect_centres
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
 from sfumato.lang.declared import Declared
+from sfumato.lang.fair import fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
@@ -54,7 +60,6 @@ from sfumato.lang.term import (
     ListTerm,
     Number,
     Term,
-    Text,
     Variable,
     called,
     indicator,
@@ -64,15 +69,6 @@ from sfumato.lang.term import (
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
-
-
-class _Wrong(Exception):
-    """A declaration that cannot be used."""
-
-    def __init__(self, message: str, at: Term | None = None, **more: Any) -> None:
-        super().__init__(message)
-        self.at = at
-        self.more = more
 
 
 def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
@@ -99,45 +95,6 @@ def _problem(clause: Clause, wrong: _Wrong) -> Problem:
     more = {"expected": STATIC[indicator(clause.head)], "code": "declaration", **wrong.more}
     place = clause.at(wrong.at) if wrong.at is not None else clause.position
     return Problem("error", message=str(wrong), position=place, clause=clause.text, **more)
-
-
-# --- reading arguments -------------------------------------------------------------------------------------------
-
-
-def _name(term: Term, what: str) -> str:
-    if isinstance(term, Compound) and not term.arguments:
-        return term.functor
-    if isinstance(term, Text):
-        return term.value
-    raise _Wrong(
-        f"{what} must be a name, not {show(term)[:60]}", term, way_out="Write a small-letter name or a 'quoted' one."
-    )
-
-
-def _atom(term: Term, what: str) -> Compound:
-    if isinstance(term, Compound):
-        return term
-    raise _Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
-
-
-def _number(term: Term, what: str) -> float | int:
-    if isinstance(term, Number):
-        return term.value
-    raise _Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
-
-
-def _names(term: Term, what: str) -> tuple[str, ...]:
-    if isinstance(term, ListTerm):
-        return tuple(_name(item, what) for item in term.items)
-    return (_name(term, what),)
-
-
-def _scalar(term: Term) -> str | int:
-    if isinstance(term, Number):
-        if isinstance(term.value, int):
-            return term.value
-        raise _Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
-    return _name(term, "a category")
 
 
 # --- one reader for each declaration -----------------------------------------------------------------------------
@@ -426,6 +383,17 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _same_person(declared: Declared, clause: Clause) -> None:
+    first, second = (_name(one, "a dataset") for one in clause.head.arguments)
+    known = {dataset.name for dataset in declared.datasets}
+    for name, term in zip((first, second), clause.head.arguments, strict=True):
+        if name not in known:
+            raise _Wrong(
+                f"the dataset {name} is not declared", term, code="unknown-dataset", nearest=nearest(name, known)
+            )
+    declared.same_people.append((first, second))
+
+
 def _centre(declared: Declared, clause: Clause) -> None:
     declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
 
@@ -495,6 +463,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "dataset": _dataset,
     "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
+    "fairness_requirement": lambda d, c: d.fairness.append(fairness_requirement(c.head.arguments, c.position)),
+    "fair_rv": lambda d, c: d.fair_rvs.append(fair_rv(c.head.arguments, c.position)),
+    "fairness_holds": lambda d, c: d.fairness_holds.append(fairness_holds(c.head.arguments, c.position)),
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
@@ -502,6 +473,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,
@@ -511,7 +483,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "absences": _absences,
     "forget": _forget,
 }
-_ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
+_ORDER = {"adjacency": -1, "dataset": 0, "same_person": 2, "privacy_requirement": 2}
 
 
 def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import (
     Centre,
@@ -54,6 +55,9 @@ class Declared:
     datasets: list[Dataset] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
+    fairness: list[FairnessRequirement] = field(default_factory=list)
+    fair_rvs: list[FairRv] = field(default_factory=list)
+    fairness_holds: list[FairnessHolds] = field(default_factory=list)
     preferences: list[Preference] = field(default_factory=list)
     forbidden: list[Forbidden] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
@@ -71,6 +75,7 @@ class Declared:
     centre_promises: list[CentrePromise] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
+    same_people: list[tuple[str, str]] = field(default_factory=list)
     #: adjacency/2, kept until the datasets are known.
     relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
 

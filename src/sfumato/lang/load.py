@@ -19,6 +19,7 @@ from sfumato.lang.declare import declare
 from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
 from sfumato.lang.limits import Limits
+from sfumato.lang.owners import owned
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
@@ -81,6 +82,8 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    clauses, owners, complaints = owned(clauses, declared)
+    found += complaints
     parted = divided(declared.datasets, declared.requirements, clauses)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
@@ -94,6 +97,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         _digest(text, at),
         **declared.fields(),
         divisions=parted.divisions,
+        owners=owners,
         steps=steps,
         step=at,
         clauses=clauses,

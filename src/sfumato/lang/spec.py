@@ -21,6 +21,7 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
+    from sfumato.lang.whose import Division, Owner
 
 __all__ = [
     "DATABASE_ENDINGS",
@@ -43,7 +45,6 @@ __all__ = [
     "Column",
     "Dataset",
     "Dependency",
-    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -56,6 +57,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -171,16 +173,6 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
-
-    name: str
-    whole: str
-    condition: tuple[Term, ...] = ()
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -196,7 +188,28 @@ class Requirement:
     shares: int = field(default=1, kw_only=True)
     #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
     division: str | None = field(default=None, kw_only=True)
+    #: The owners it protects, where it is about things of theirs (lang/owners.py), and what was promised to them.
+    owner: str | None = field(default=None, kw_only=True)
+    owned: str = field(default="", kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    whose: str
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,8 +431,15 @@ class Spec:
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     divisions: tuple[Division, ...] = ()
+    owners: tuple[Owner, ...] = ()
+    #: Pairs of datasets of owners that may hold the same person.
+    same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()

@@ -6,6 +6,7 @@ from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.fair import FairClassifier
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -26,6 +27,7 @@ from sfumato.learn.svdd import PrivateSVDD
 __all__ = [
     "ConvexLoss",
     "EquilibriumClassifier",
+    "FairClassifier",
     "KernelClassifier",
     "KernelMeanClassifier",
     "KernelMomentClassifier",

@@ -186,7 +186,15 @@ def _statements(network: Network) -> dict[str, Any]:
     }
     found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
     found |= {"inside": network.spec.at_home} if network.spec.at_home is not None else {}
-    return found | _history(network.spec) | _parts(network)
+    return found | _history(network.spec) | _parts(network) | _owners(network.spec)
+
+
+def _owners(spec: Spec) -> dict[str, Any]:
+    """Whose things are published: how many one owner may have, and what was promised to them."""
+    most = {owner.dataset: [owner.unit, owner.most] for owner in spec.owners}
+    asked = [one for one in spec.requirements if one.owner is not None]
+    found = [[one.observer, one.owner, *most[str(one.owner)], one.dataset, one.owned] for one in asked]
+    return {"owners": found} if found else {}
 
 
 def _parts(network: Network) -> dict[str, Any]:

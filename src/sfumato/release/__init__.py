@@ -9,6 +9,7 @@ from sfumato.release.gaussian import GaussianRelease
 from sfumato.release.laplace import LaplaceRelease
 from sfumato.release.noise import TableNoise
 from sfumato.release.obfuscated import ObfuscatedRelease
+from sfumato.release.owned import OwnedResult, OwnedTotal
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM
 from sfumato.release.synthetic import SyntheticRelease, SyntheticTable
@@ -24,6 +25,8 @@ __all__ = [
     "NoiseAwareMoments",
     "NoiseAwareSVC",
     "ObfuscatedRelease",
+    "OwnedResult",
+    "OwnedTotal",
     "RegularisedSVM",
     "SwampedWarning",
     "SyntheticRelease",

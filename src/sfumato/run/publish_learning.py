@@ -26,10 +26,11 @@ for random features, which are drawn anew in every run.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, final
 
@@ -57,6 +58,7 @@ from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
 __all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Points", "Regression", "Svm"]
 
@@ -127,6 +129,8 @@ class LearningPublisher(Publisher):
         schema = Schema.from_toml(act.parameters["schema"])
         labels = None if target is None else table[target].to_numpy(zero_copy_only=False)
         model = self._estimator(schema.select(columns), act, random_state)
+        if "fairness" in act.parameters:
+            return perform_fair(act, model, table, identifiers, _weights)
         with warnings.catch_warnings(record=True) as caught:
             # Whether next to nothing can be learned follows from n, d, ε and δ: a public fact, kept as a note.
             warnings.simplefilter("always", NothingLearnedWarning)
@@ -162,6 +166,12 @@ def _weights(model: Any) -> pa.Table:
     return pa.table({"part": pa.array(names, pa.string()), "value": pa.array(values, pa.float64())})
 
 
+def _overturned(loss: float) -> float:
+    """The share of decisions that noise turns round."""
+    ratio = math.sqrt(loss)
+    return min(0.5, 0.4 * ratio / (1 + 0.8 * ratio))
+
+
 # ── classifiers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -176,7 +186,7 @@ class ClassifierPublisher(LearningPublisher):
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if not wanted.classes:
             return f"{wanted.target} is a number: use regression(…), or declare categories"
-        return None
+        return fair_refusal(wanted, guarantee)
 
     def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
         domain = Schema.from_toml(act.parameters["schema"]).columns[act.parameters["target"]]
@@ -202,15 +212,44 @@ class ClassifierPublisher(LearningPublisher):
         given = {"epsilon": epsilon, "delta": delta}
         classes = list(range(wanted.classes))
         model = self._made(wanted.schema, classes, guarantee, given, None)
-        shape = np.broadcast_to(np.zeros(1), (max(1, round(size)), wanted.schema.width))
-        loss = self._loss(model, shape, classes)
-        ratio = math.sqrt(loss)
-        overturned = 100 * min(0.5, 0.4 * ratio / (1 + 0.8 * ratio))
+
+        def loss_for(people: float) -> float:
+            shape = np.broadcast_to(np.zeros(1), (max(1, round(people)), wanted.schema.width))
+            return self._loss(model, shape, classes)
+
+        fair = self._fair(wanted, guarantee, size, loss_for)
+        loss = loss_for(size if fair is None else size * (1 - fair.portion))
+        ratio, overturned = math.sqrt(loss), 100 * _overturned(loss)
         note = (
             f"The error is that of a score, in units of the spread of scores; noise overturns about {overturned:.2g} %."
         )
         seen = Seen(str(wanted.target), loss, _NORMAL_95 * ratio, 1, note)
-        return Prediction(loss, (seen,), self.seconds * size / 1000)
+        if fair is None or wanted.fairness is None:
+            return Prediction(loss, (seen,), self.seconds * size / 1000)
+        # A constant answer is as far from a score as the spread of scores.
+        return Prediction(
+            loss + (1 - fair.share), (seen,), self.seconds * size / 1000, note=fair.sentence(wanted.fairness)
+        )
+
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        act = super().settle(wanted, guarantee, size)
+        if wanted.fairness is None:
+            return act
+        epsilon, delta = point_of(guarantee)
+        model = self._made(wanted.schema, [0, 1], guarantee, {"epsilon": epsilon, "delta": delta}, None)
+
+        def loss_for(people: float) -> float:
+            return self._loss(model, np.broadcast_to(np.zeros(1), (max(1, round(people)), wanted.schema.width)), [0, 1])
+
+        fair = self._fair(wanted, guarantee, size, loss_for)
+        assert fair is not None
+        return dataclasses.replace(act, parameters={**act.parameters, "portion": fair.portion})
+
+    @staticmethod
+    def _fair(wanted: Wanted, guarantee: Guarantee, size: float, loss_for: Callable[[float], float]) -> Expected | None:
+        if wanted.fairness is None:
+            return None
+        return expected_fairness(wanted.fairness, guarantee, size, lambda people: _overturned(loss_for(people)))
 
     @abstractmethod
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:

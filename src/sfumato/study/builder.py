@@ -27,7 +27,7 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, BuilderMethod, signature_of
+from sfumato.study.forms import FORMS, BuilderMethod, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
@@ -35,6 +35,7 @@ from sfumato.study.writing import (
     column_lines,
     dependence_text,
     domain_of,
+    fairness_lines,
     fresh,
     listing,
     metric_text,
@@ -237,6 +238,21 @@ class Study(Shown):
         if len(set(readers)) < 2:
             raise refused(mark, "it takes two readers to put something together.")
         return self._with(mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
+
+    def fair(
+        self, name: str, *, between: str, gap: float, on: str, confidence: float, measure: str = "demographic_parity"
+    ) -> Study:
+        """The classifier `name` treats the groups of a column alike: no gap above `gap`, this surely.
+
+        `measure` is "demographic_parity", "equal_opportunity" or "equalized_odds"; `on` is "population" or "rows" (the
+        people it is measured on). The plan tells the price, and so does what is published.
+        """
+        mark = here(f".fair({name!r})")
+        if name not in self._parts.questions:
+            raise refused(mark, f"no classifier called {name!r} was asked for: .classifier(…, name={name!r}) first.")
+        group = show(self._read(mark, lambda: self._find(between)).variable)
+        lines = self._read(mark, lambda: fairness_lines(name, group, measure, gap, on, confidence))
+        return self._with(mark, lines)
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -522,22 +538,5 @@ def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _method(form: BuilderMethod) -> Callable[..., Study]:
-    """The method of a form: its own signature and help, and a call of `ask`."""
-    signature = signature_of(form)
-
-    def method(self: Study, *given: Any, **named: Any) -> Study:
-        bound = signature.bind(self, *given, **named)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
-        del arguments["self"]
-        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
-
-    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
-    method.__doc__ = form.help
-    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
-    return method
-
-
 for _form in FORMS.values():
-    setattr(Study, _form.method, _method(_form))
+    setattr(Study, _form.method, builder_method(_form))
