@@ -22,6 +22,7 @@ from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
+from sfumato.lang.institutions import Centre, CentrePromise, HeldPart, Holds
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
@@ -270,42 +271,6 @@ class Collusion:
 
     observers: frozenset[str]
     position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Centre:
-    """centre(Name): an institution that keeps its own rows."""
-
-    name: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """holds(Centre, Table): whose rows they are."""
-
-    centre: str
-    table: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CentrePromise:
-    """A requirement on whole centres, of at most `most` individuals each: what the one on individuals stands for."""
-
-    name: Term
-    guarantee: Guarantee
-    dataset: str
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPart:
-    """One centre's part of a table that several centres hold."""
-
-    table: str
-    centre: str
-    source: Source
 
 
 @dataclass(frozen=True, slots=True)
