@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.about import about, decision
 from sfumato.lang.absent import unknown_missing
 from sfumato.lang.arguments import Wrong as _Wrong
 from sfumato.lang.arguments import atom_of as _atom
@@ -383,6 +384,14 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _about(declared: Declared, clause: Clause) -> None:
+    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+
+
+def _decided_by(declared: Declared, clause: Clause) -> None:
+    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+
+
 def _same_person(declared: Declared, clause: Clause) -> None:
     first, second = (_name(one, "a dataset") for one in clause.head.arguments)
     known = {dataset.name for dataset in declared.datasets}
@@ -473,6 +482,8 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "about": _about,
+    "decided_by": _decided_by,
     "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.lang.about import About, Decision
 from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.reader import Clause
@@ -65,6 +66,8 @@ class Declared:
     whole: list[Whole] = field(default_factory=list)
     aims: list[Within] = field(default_factory=list)
     collusions: list[Collusion] = field(default_factory=list)
+    about: list[About] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     centres: list[Centre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)

@@ -29,6 +29,7 @@ from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
+    from sfumato.lang.about import About, Decision
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
@@ -412,6 +413,8 @@ class Spec:
     whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
+    about: tuple[About, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
     #: Parties that may see the rows of every centre.

@@ -67,6 +67,8 @@ STATIC = {
     "within/2": "within(Publication, HalfWidth)",
     "same_person/2": "same_person(Dataset, Dataset)",
     "collude/1": "collude([observer, observer])",
+    "about/2": "about(title, 'Stays in hospital') or about(purpose, 'What it is for')",
+    "decided_by/2": "decided_by(Requirement, 'who, when')",
     "centre/1": "centre(Name)",
     "holds/2": "holds(Centre, Table)",
     "trusted/1": "trusted(Party)",
