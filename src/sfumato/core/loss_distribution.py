@@ -121,7 +121,7 @@ def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) ->
 
 
 def _laplace_place(losses: np.ndarray, scale: float) -> np.ndarray:
-    """Where a Laplace law and its copy moved by one lose so much: nowhere beyond 1/scale, everywhere below its minus."""
+    """Where a Laplace law and its copy moved by one lose so much: nowhere above 1/scale, everywhere below -1/scale."""
     shares = losses * scale
     return np.where(shares > 1, -np.inf, np.where(shares <= -1, np.inf, 0.5 * (-1 - shares)))
 
