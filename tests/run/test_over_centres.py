@@ -84,7 +84,8 @@ def test_the_folder_is_that_of_any_release(tmp_path):
 
 
 def test_whoever_leaves_is_not_in_the_sum_and_the_error_says_so():
-    plan = make_plan(study(FEW, head=study_head() + "absences(1).\n"), sizes=PEOPLE)
+    few = FEW + "forbid(average, laplace).\n"
+    plan = make_plan(study(few, head=study_head() + "absences(1).\n"), sizes=PEOPLE)
     found, summed = released(plan, dealt(), leaves={"south": "masked"})
     everybody, _ = released(plan, dealt())
     assert summed.included == ("east", "north")
