@@ -129,12 +129,14 @@ def _draw_second(figure: Figure, *, rows: tuple[tuple[float, ...], ...]) -> None
     figure.set_size_inches(9, 4)
     shape = (len(_EPSILONS), len(_DELTAS))
     levels = np.geomspace(1, 3000, 20)
+    drawn = None
     for axes, place, title in zip(figure.subplots(1, 2, sharey=True), (2, 3), ("printed", "exact"), strict=True):
         found = np.array([row[place] for row in rows]).reshape(shape)
         drawn = axes.contourf(
             _EPSILONS, _DELTAS, np.log10(found.T), levels=np.log10(levels), cmap="viridis", extend="both"
         )
         axes.set(xlabel="ε", yscale="log", title=title)
+    assert drawn is not None
     figure.colorbar(drawn, ax=figure.axes, label="log₁₀ of the bound on E‖Π(x - x̂)‖²")
     figure.axes[0].set_ylabel("δ")
     figure.suptitle("How wrong an unbiased attacker must be (Farokhi, Fig. 2)")

@@ -207,6 +207,9 @@ def run(
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
     at: Annotated[int | None, typer.Option("--at", help="The step to publish, of a study with steps.")] = None,
+    inside: Annotated[
+        str | None, typer.Option(metavar="CENTRE", help="Publish at this centre, from its own rows, to those inside.")
+    ] = None,
     forgotten: Annotated[
         Path | None, typer.Option(help="A list of forget lines that stays with the data and in no published file.")
     ] = None,
@@ -246,6 +249,7 @@ def run(
             resume=resume,
             sizes=read_sizes(size),
             at=at,
+            inside=inside,
             forgotten=forgotten,
             engine=engine,
             tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),

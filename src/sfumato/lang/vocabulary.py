@@ -73,6 +73,8 @@ STATIC = {
     "holds/2": "holds(Centre, Table)",
     "trusted/1": "trusted(Party)",
     "colluders/1": "colluders(N)",
+    "persons_per_centre/2": "persons_per_centre(Dataset, N)",
+    "inside/1": "inside(Observer)",
     "absences/1": "absences(N)",
     "forget/1": "forget(Individual)",
     "forget/2": "forget(Individual, rv(Individual))",

@@ -186,6 +186,7 @@ def _statements(network: Network) -> dict[str, Any]:
         "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
     }
     found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
+    found |= {"inside": network.spec.at_home} if network.spec.at_home is not None else {}
     return found | _history(network.spec) | _parts(network) | _owners(network.spec)
 
 
