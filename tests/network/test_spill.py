@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.network.database import close_idle
 from sfumato.network.spill import SpillFolder, remove_abandoned
 from sfumato.network.tables import TableRoom
 
@@ -23,6 +24,9 @@ def own_place(tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.chdir(tmp_path)
+    close_idle()  # its folder is elsewhere
+    yield
+    close_idle()
 
 
 def test_the_engine_spills_into_a_private_folder_and_nowhere_else(tmp_path):
@@ -33,7 +37,10 @@ def test_the_engine_spills_into_a_private_folder_and_nowhere_else(tmp_path):
         room.connection.execute("SET threads = 1")
         room.connection.execute("SET memory_limit = '60MB'")
         room.run("CREATE TEMP TABLE big AS SELECT range AS x, hash(range)::VARCHAR AS y FROM range(1500000) ORDER BY y")
+        assert any(path.stat().st_size > 1_000_000 for path in Path(place).iterdir())
         assert not (tmp_path / ".tmp").exists()
+    assert not Path(place).exists() or [path.name for path in Path(place).iterdir()] == ["in-use"]
+    close_idle()
     assert not Path(place).exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary"]
 

@@ -52,6 +52,10 @@ class SpillFolder:
         # Under its name the lock is never seen free while its process lives.
         fresh.rename(self.path / _LOCK)
 
+    def is_empty(self) -> bool:
+        """Whether nothing was written into it, or all of that was removed."""
+        return [path.name for path in self.path.iterdir()] == [_LOCK]
+
     def close(self) -> None:
         """Remove the folder with everything in it; a second time nothing happens, nor in a forked child."""
         if os.getpid() != self._process:

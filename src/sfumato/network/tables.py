@@ -23,9 +23,9 @@ from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
+from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
-from sfumato.network.spill import SpillFolder
 from sfumato.network.stores.folder import read_folder
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
@@ -115,7 +115,7 @@ def plain_type(kind: str) -> str:
 
 
 class TableRoom:
-    """One in-memory DuckDB that holds the named tables. Use as a context manager."""
+    """An in-memory DuckDB that holds the named tables and no others. Use as a context manager."""
 
     def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str], numbered: Collection[str] = ()) -> None:
         #: Tables without an identity column get one: the number of the row.
@@ -138,24 +138,13 @@ class TableRoom:
             raise
 
     @cached_property
-    def _spill(self) -> SpillFolder:
-        return SpillFolder()
+    def _database(self) -> Database:
+        return borrowed()
 
-    @cached_property
+    @property
     def connection(self) -> DuckDBPyConnection:
         """The database, opened when it is first asked: a study without public tables is planned without one."""
-        import duckdb
-
-        opened = duckdb.connect(
-            config={
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "temp_directory": str(self._spill.path),
-            }
-        )
-        opened.execute("SET ieee_floating_point_ops = true")
-        opened.execute("SET enable_external_access = false")
-        return opened
+        return self._database.connection
 
     def __enter__(self) -> TableRoom:
         return self
@@ -164,11 +153,9 @@ class TableRoom:
         self.close()
 
     def close(self) -> None:
-        """Forget the tables and remove what was written aside."""
-        if "connection" in self.__dict__:
-            self.connection.close()
-        if "_spill" in self.__dict__:
-            self._spill.close()
+        """Forget the tables and what was written aside; a second time nothing happens."""
+        if "_database" in self.__dict__:
+            self.__dict__.pop("_database").hand_back()
 
     def _add(self, name: str, given: Any) -> None:
         plain, raw = _plain(name, given), f"{self.names[name]}_raw"

@@ -1,0 +1,107 @@
+"""One in-memory DuckDB at a time for whoever asks: opening one takes longer than most studies' queries.
+
+In:   nothing.
+Out:  Database, lent to one room at a time and handed back empty.
+Not here: what is asked of it (network/tables.py), the folder for what does not fit into memory (network/spill.py).
+
+What a room makes is in a catalogue of its own and on a connection of its own, both of which end with the room. A
+database is kept for the next room only if both went away cleanly and nothing lies in its folder; if not it is closed.
+It is closed before a fork, since its threads do not follow into the child, and when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, final
+
+from sfumato.network.spill import SpillFolder
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["Database", "borrowed", "close_idle"]
+
+#: The one that nobody uses, if there is one. Whoever takes it out has it alone.
+_idle: list[Database] = []
+_numbers = itertools.count()
+
+
+@final
+class Database:
+    """A database and its folder; `connection` is the present room's.
+
+    >>> with_rows = borrowed()
+    >>> _ = with_rows.connection.execute("CREATE TABLE seen AS SELECT 41 AS age")
+    >>> with_rows.hand_back()
+    >>> borrowed().connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    []
+    """
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self.spill = SpillFolder()
+        self._whole = duckdb.connect(
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "temp_directory": str(self.spill.path),
+            }
+        )
+        self._whole.execute("SET enable_external_access = false")
+        self.connection: DuckDBPyConnection = self._whole
+        self._catalogue = ""
+
+    def open(self) -> None:
+        """A connection and a catalogue for one room."""
+        self._catalogue = f"room{next(_numbers)}"
+        self._whole.execute(f"ATTACH ':memory:' AS {self._catalogue}")
+        self.connection = self._whole.cursor()
+        self.connection.execute("SET ieee_floating_point_ops = true")
+        self.connection.execute(f"USE {self._catalogue}")
+
+    def hand_back(self) -> None:
+        """Forget what the room made; the next one may have the database, unless something of it may be left."""
+        if self._forgotten() and not _idle:
+            _idle.append(self)
+        else:
+            self.close()
+
+    def _forgotten(self) -> bool:
+        import duckdb
+
+        with suppress(duckdb.Error):
+            self.connection.close()
+            self._whole.execute(f"DETACH {self._catalogue}")
+            return self.spill.is_empty()
+        return False
+
+    def close(self) -> None:
+        """End it, and remove its folder."""
+        self.connection.close()
+        self._whole.close()
+        self.spill.close()
+
+
+def borrowed() -> Database:
+    """A database that nobody else uses, with nothing in it. Hand it back."""
+    try:
+        found = _idle.pop()
+    except IndexError:
+        found = Database()
+    found.open()
+    return found
+
+
+def close_idle() -> None:
+    """Close the database that nobody uses, and remove its folder."""
+    while _idle:
+        _idle.pop().close()
+
+
+atexit.register(close_idle)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=close_idle)
