@@ -214,9 +214,7 @@ def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
                 yield {
                     "publication": planned.name,
                     "reader": planned.observer,
-                    "group": _group_text(
-                        key, seen, keys, seen.node.removesuffix("(P)") if len(planned.seen) > 1 else ""
-                    ),
+                    "group": _group_text(key, seen, keys, own),
                     "standard_error": _rounded(error),
                     "half_width": _rounded(width),
                     "strategy": planned.strategy,
