@@ -28,7 +28,7 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
-from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, Objective, SumsAsked, SumsGiven, minimise_together
@@ -307,7 +307,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
 
         notes = [
             f"{self.plan_.budget.size} records and {self.plan_.budget.width} features are public",
-            "the list of labels is public",
+            self.labels_note(),
         ]
         return Certificate.issue(
             subject=f"{type(self).__name__} with {self.plan_.method} perturbation",
@@ -373,6 +373,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             lines.append(f"All {plan.loss.classes} classes were trained together.")
         elif budget.models > 1:
             lines.append(f"{budget.models} one-against-the-rest models share the budget.")
+        lines.append(sentence(self.labels_note()))
         lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
