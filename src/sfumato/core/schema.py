@@ -333,7 +333,7 @@ def _toml_table(name: str, domain: Domain) -> str:
     lines = [f"[columns.{_toml_key(name)}]", f"kind = {_toml_text(domain.kind)}"]
     for part in dataclasses.fields(_KINDS[domain.kind]):
         value = getattr(domain, part.name)
-        if part.init and value is not None:
+        if part.init and value is not None and (part.name, value) != ("calendar", ""):
             lines.append(f"{part.name} = {_toml_value(value)}")
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,7 @@ Not here: errors in words (evidence/figures.py), what a number is (network/meani
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sfumato.lang.fair import fair_wish
 from sfumato.lang.spec import EVERYONE
@@ -82,7 +82,17 @@ def part_sentences(plan: Plan) -> tuple[str, ...]:
                 f"{name} is {about}. As far as only that changes, {promise.asked} holds for everything {who} sees, "
                 f"under whichever requirement. {_whole_of(plan, whole, by_people)}"
             )
-    return tuple(dict.fromkeys(found))
+    return (*dict.fromkeys(found), *_owner_sentences(plan))
+
+
+def _owner_sentences(plan: Plan) -> Iterator[str]:
+    """Of things with owners: why what holds for one thing holds for all things of one owner."""
+    for observer, owners, unit, most, things, asked in plan.extras.get("owners", ()):
+        yield (
+            f"Each {things} belongs to one of {owners} by a public table, in which no {unit} has more than {most}. The "
+            f"noise is so wide that everything of {most} of them may change at once and {asked} still holds towards "
+            f"{observer}."
+        )
 
 
 def _whole_of(plan: Plan, whole: str, by_people: bool) -> str:

@@ -1,5 +1,6 @@
 """Publish a whole table, and learn from one that was published."""
 
+from sfumato.release.aware_kernel import NoiseAwareKernelClassifier
 from sfumato.release.aware_linear import NoiseAwareLinearRegression, SwampedWarning
 from sfumato.release.aware_logistic import NoiseAwareLogisticRegression
 from sfumato.release.aware_moments import NoiseAwareMoments
@@ -9,6 +10,7 @@ from sfumato.release.gaussian import GaussianRelease
 from sfumato.release.laplace import LaplaceRelease
 from sfumato.release.noise import TableNoise
 from sfumato.release.obfuscated import ObfuscatedRelease
+from sfumato.release.owned import OwnedResult, OwnedTotal
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM
 from sfumato.release.synthetic import SyntheticRelease, SyntheticTable
@@ -19,11 +21,14 @@ __all__ = [
     "GaussianRelease",
     "LaplaceRelease",
     "MachineBound",
+    "NoiseAwareKernelClassifier",
     "NoiseAwareLinearRegression",
     "NoiseAwareLogisticRegression",
     "NoiseAwareMoments",
     "NoiseAwareSVC",
     "ObfuscatedRelease",
+    "OwnedResult",
+    "OwnedTotal",
     "RegularisedSVM",
     "SwampedWarning",
     "SyntheticRelease",
