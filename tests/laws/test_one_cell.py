@@ -66,7 +66,8 @@ TEXTS = (
 )
 OBJECTS: tuple[Any, ...] = (
     *(1, 2.5, "x", "abc", b"x", b"\xff", "\ud800", None, {}, [1], 2**70, -(2**2000), True, float("nan"), 1j),
-    *(object, np.float32(3), np.datetime64("NaT", "s"), pd.Timestamp("2020-01-01"), Exception("no"), "9" * 4000, np.ones(2)),
+    *(object, np.float32(3), np.datetime64("NaT", "s"), pd.Timestamp("2020-01-01"), Exception("no"), "9" * 4000),
+    np.ones(2),
 )
 
 
