@@ -214,8 +214,10 @@ def test_many_columns_are_charged_each_residuals_own_worst_neighbour():
     strategy = optimal_strategy(workload, replaces=True, everybody=True)
     chance = random.Random(3)
     moves = [0.0]
-    for _ in range(200):
-        one, other = ([chance.randrange(2) for _ in range(24)] for _ in range(2))
+    for differing in (24, *(chance.randrange(1, 25) for _ in range(60))):  # all columns, and any number of them
+        one = [chance.randrange(2) for _ in range(24)]
+        moved = set(chance.sample(range(24), differing))
+        other = [1 - level if column in moved else level for column, level in enumerate(one)]
         moves.append(float(np.linalg.norm((encoded(strategy, [one]) - encoded(strategy, [other])).astype(float))))
     assert 0.5 * strategy.l2 < max(moves) <= strategy.l2
 

@@ -136,10 +136,10 @@ class Workload:
 
     def added_up(self, counts: Mapping[Subset, Whole], wanted: Sequence[Subset]) -> dict[Subset, Whole]:
         """Tables of other columns, each from the smallest given one that holds them. Whole numbers stay whole."""
-        by_size = sorted(counts, key=self.cells)
+        by_size = [(table, frozenset(table)) for table in sorted(counts, key=self.cells)]
         found: dict[Subset, Whole] = {}
         for columns in wanted:
-            source = next(table for table in by_size if set(columns) <= set(table))
+            source = columns if columns in counts else next(table for table, own in by_size if own.issuperset(columns))
             others = tuple(axis for axis, column in enumerate(source) if column not in columns)
             found[columns] = np.asarray(counts[source].sum(axis=others)).reshape(self.shape(columns))
         return found
