@@ -19,7 +19,7 @@ from sfumato.lang.term import show
 from sfumato.network.cells import placed
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.network import Network, Node
-from sfumato.network.tables import TableRoom
+from sfumato.network.tables import NUMBERS, TableRoom, plain_type
 
 __all__ = ["tell_curator"]
 
@@ -55,16 +55,23 @@ def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
     raw = sql_name(column)
     if not isinstance(node.domain, Categories | Interval):
         return (f"count(*) FILTER (WHERE {raw} IS NULL)", "0", "0")
-    if isinstance(node.domain, Categories) and node.domain.unknown is not None:
-        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in node.domain.values)})"
-        lost = f"{raw} IS NOT NULL AND NOT {listed}"
-    else:
-        lost = f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
+    lost = _lost(node, node.domain, column, kind)
     near = "0"
     if isinstance(node.domain, Categories) and node.domain.scalar == "str":
         folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
         near = f"count(*) FILTER (WHERE {lost} AND lower(trim({raw}::VARCHAR)) IN ({folded}))"
-    return (f"count(*) FILTER (WHERE {raw} IS NULL)", f"count(*) FILTER (WHERE {lost})", near)
+    return (f"count(*) - count({raw})", f"count(*) FILTER (WHERE {lost})" if lost != "FALSE" else "0", near)
+
+
+def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> str:
+    """SQL that is true of a cell that is there and has no place; typed numbers need not be placed to know it."""
+    raw, typed = sql_name(column), plain_type(kind)
+    if isinstance(domain, Interval) and not domain.calendar and typed in NUMBERS:
+        return f"isnan({raw})" if typed in ("FLOAT", "DOUBLE") else "FALSE"
+    if isinstance(domain, Categories) and domain.unknown is not None:
+        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in domain.values)})"
+        return f"{raw} IS NOT NULL AND NOT {listed}"
+    return f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
 
 
 def _told(node: Node, rows: int, absent: int, unknown: int, nearly: int) -> str:

@@ -39,6 +39,7 @@ def evaluate_on(
     tables: Mapping[str, Any],
     tasks: int | None = None,
     row_keys: Mapping[str, bytes] | None = None,
+    sums_only: bool = False,
 ) -> Values:
     """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares of the individuals (or four)."""
     spec = network.spec
@@ -55,7 +56,7 @@ def evaluate_on(
         tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}))
+        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}), sums_only)
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -73,13 +74,15 @@ class _Share:
     tables: dict[str, Any]
     shares: int
     row_keys: dict[str, bytes]
+    sums_only: bool
 
     def __call__(self, place: int) -> Values:
         spec = replace(load(self.study, self.step), forgotten=self.forgotten)
         network = Network.from_spec(spec, self.tables)
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
         with told_to(set()):  # the curator is told once, of all shares together
-            return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
+            kept = without_forgotten(spec, mine) if spec.forgotten else mine
+            return network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
