@@ -103,7 +103,7 @@ def equals(column: str, level: Level) -> str:
 
 
 def placed(node: Node, column: str, kind: str) -> str:
-    """SQL for a raw cell put into its domain: a number, or the position of a category; NULL when absent."""
+    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL."""
     raw = sql_name(column)
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
@@ -173,6 +173,9 @@ def final_value(node: Node, column: str) -> str:
     if not isinstance(node.domain, Categories):
         absent = "'nan'::DOUBLE" if node.missing is None else sql_number(float(node.missing))
         return f"coalesce({column}, {absent})"
+    if node.domain.scalar == "str":
+        word = node.missing if node.missing in node.domain.values else node.domain.values[0]
+        return f"coalesce({column}, {sql_level(word)}::{_words_of(node.domain)})"  # type: ignore[arg-type]
     levels = node.domain.values
     first = levels.index(node.missing) if node.missing in levels else 0  # type: ignore[arg-type]
     listed = ", ".join(sql_level(level) for level in levels)
@@ -212,17 +215,23 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
-    unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
-    place = _place(domain, compared)
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({place}, {unlisted}) END)"
-
-
-def _place(domain: Categories, compared: str) -> str:
-    """SQL for the place of a cell among the levels; words are looked up at once, whatever their number."""
     if domain.scalar == "str":
-        return f"enum_code(TRY_CAST({compared} AS ENUM({', '.join(map(sql_level, domain.values))})))::INTEGER"
+        return _placed_word(domain, raw, compared)
+    unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
     cases = " ".join(f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values))
-    return f"CASE {compared} {cases} END"
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {cases} ELSE {unlisted} END END)"
+
+
+def _placed_word(domain: Categories, raw: str, compared: str) -> str:
+    """A word as one of the listed words: looked up at once, whatever their number, and ordered by their places."""
+    word = f"TRY_CAST({compared} AS {_words_of(domain)})"
+    if domain.unknown is None:
+        return word
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({word}, {sql_level(domain.unknown)}) END)"
+
+
+def _words_of(domain: Categories) -> str:
+    return f"ENUM({', '.join(map(sql_level, domain.values))})"
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:

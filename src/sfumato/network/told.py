@@ -38,11 +38,13 @@ def tell_curator(room: TableRoom, network: Network) -> None:
 
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
-    kinds = room.types(table, list(nodes))
+    kinds, shown = room.types(table, list(nodes)), room.names[table]
     counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
-    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {room.names[table]}")[0]
+    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}")[0]
     for place, (name, node) in enumerate(nodes.items()):
-        absent, unknown, nearly = found[3 * place : 3 * place + 3]
+        absent, unknown = rows - found[2 * place], found[2 * place + 1]
+        near = _nearly(node, name, kinds[name]) if unknown else "0"
+        ((nearly,),) = room.run(f"SELECT {near} FROM {shown}") if near != "0" else ((0,),)
         said = spec.missing_of(node.atom)
         never = said is not None and said.rule == "never"
         if nearly or (never and absent + unknown):
@@ -51,16 +53,20 @@ def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) 
 
 
 def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
-    """SQL: how many cells are absent, how many are there and have no place, how many of these all but have one."""
-    raw = sql_name(column)
+    """SQL: how many cells are there, and how many of these have no place."""
     if not isinstance(node.domain, Categories | Interval):
-        return (f"count(*) FILTER (WHERE {raw} IS NULL)", "0", "0")
+        return (f"count({sql_name(column)})", "0")
     lost = _lost(node, node.domain, column, kind)
-    near = "0"
-    if isinstance(node.domain, Categories) and node.domain.scalar == "str":
-        folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
-        near = f"count(*) FILTER (WHERE {lost} AND lower(trim({raw}::VARCHAR)) IN ({folded}))"
-    return (f"count(*) - count({raw})", f"count(*) FILTER (WHERE {lost})" if lost != "FALSE" else "0", near)
+    return (f"count({sql_name(column)})", "0" if lost == "FALSE" else f"count(*) FILTER (WHERE {lost})")
+
+
+def _nearly(node: Node, column: str, kind: str) -> str:
+    """SQL: how many cells without a place all but have one."""
+    if not isinstance(node.domain, Categories) or node.domain.scalar != "str":
+        return "0"
+    folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
+    lost = _lost(node, node.domain, column, kind)
+    return f"count(*) FILTER (WHERE {lost} AND lower(trim({sql_name(column)}::VARCHAR)) IN ({folded}))"
 
 
 def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> str:

@@ -31,8 +31,9 @@ __all__ = ["number_of", "totals"]
 
 #: Rows that are in no cell of some axis, because a value is none of its levels.
 _NOWHERE = -1
-#: Questions share a pass over the rows while their axes together have at most so many cells.
-_CELLS = 1 << 14
+#: Questions share a pass over the rows while their axes together have at most so many cells: sums that do not fit into a
+#: processor's cache cost more than a second pass over other columns.
+_CELLS = 1 << 8
 
 #: An entry of a question by its name and place; its sums and how many rows are in them; what one pass may answer.
 _Asked = tuple[str, int]
@@ -111,16 +112,21 @@ def _grouped(
 ) -> dict[_Asked, _Found]:
     """One query: every entry over these axes, and how many rows there are of it, in every cell; alike ones once."""
     added: dict[str, int] = {}
+    #: What is added up before it is rounded, by its SQL: computed once and not wherever it is compared.
+    values: dict[str, str] = {}
     wanted: list[tuple[int, int]] = []
     for name, place in asked:
         node = nodes[name]
         counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(columns)})"
-        texts = (f"{_added(node, node.question.entries()[place], columns)}{counted}", f"count(*){counted}")
+        texts = (f"{_added(node, node.question.entries()[place], columns, values)}{counted}", f"count(*){counted}")
         wanted.append(tuple(added.setdefault(text, len(added)) for text in texts))  # type: ignore[arg-type]
     keys = [_key(axis, columns) for axis in axes]
     grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
-    rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM {table}{grouping}")
+    scaled = "".join(f", {value} AS {name}" for value, name in values.items())
+    below = f"(SELECT *{scaled} FROM {table})" if scaled else table
+    rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM {below}{grouping}")
     places = {axis: _places([row[len(added) + at] for row in rows], axis) for at, axis in enumerate(axes)}
+    given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
     found: dict[_Asked, _Found] = {}
     for (name, place), (sums, counts) in zip(asked, wanted, strict=True):
         question = nodes[name].question
@@ -130,9 +136,8 @@ def _grouped(
         inside = np.flatnonzero(cells != _NOWHERE)
         units = np.zeros(_size(own), dtype=float if entry.grid is None else object)
         numbers = np.zeros(_size(own), dtype=object)
-        for row in inside:
-            units[cells[row]] += rows[row][sums] or 0
-            numbers[cells[row]] += rows[row][counts]
+        np.add.at(units, cells[inside], given[sums][inside])
+        np.add.at(numbers, cells[inside], given[counts][inside])
         found[name, place] = units, numbers
     return found
 
@@ -204,23 +209,23 @@ def _counts(entry: Entry) -> bool:
     return bool(entry.axes) and not entry.factors and entry.grid is not None and entry.grid.step == 1.0
 
 
-def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
-    """SQL for the sum of an entry's whole numbers."""
+def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str]) -> str:
+    """SQL for the sum of an entry's whole numbers; what they are rounded from gets a name among `values`."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
         return "count(*)"
     parts = []
     for factor, centre in entry.centred:
         value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
         parts.append(f"({value} - {sql_number(centre)})" if centre else value)
-    return f"sum({_units(entry.grid, '(' + ' * '.join(parts or ['1.0e0']) + ')')})"
+    product = f"({' * '.join(parts or ['1.0e0'])})"
+    return f"sum({product})" if entry.grid is None else f"sum({_units(entry.grid, product, values)})"
 
 
-def _units(grid: Grid | None, value: str) -> str:
+def _units(grid: Grid, value: str, values: dict[str, str]) -> str:
     """A contribution as a whole number of grid steps, clipped to its public bounds whatever the value is."""
-    if grid is None:
-        return value
     moved = f"({value} - {sql_number(grid.offset)})" if grid.offset else value
-    steps, low, high = f"({moved} / {sql_number(grid.step)})", sql_number(grid.low), sql_number(grid.high)
-    outside = f"CASE WHEN isnan({value}) THEN {grid.low} ELSE least(greatest({steps}, {low}), {high})::BIGINT END"
+    steps = values.setdefault(f"{moved} / {sql_number(grid.step)}", f"steps{len(values)}")
+    low, high = sql_number(grid.low), sql_number(grid.high)
+    outside = f"CASE WHEN isnan({steps}) THEN {grid.low} ELSE least(greatest({steps}, {low}), {high})::BIGINT END"
     # Almost all are inside, and least and greatest cost three times the comparison; NaN is not inside.
     return f"(CASE WHEN {steps} BETWEEN {low} AND {high} THEN {steps}::BIGINT ELSE {outside} END)"

@@ -109,7 +109,7 @@ def run_plan(
     key = row_key or _ledger_key(ledger if random_state is None else None)
     charged = _book(ledger) if random_state is None else None
     stage("reading the tables")
-    sources = sources_of(network, tables)
+    sources = sources_of(network, tables, charged)
     if charged is not None and not is_waiting(out):
         check_order(plan, charged, sources)
         check_balance(plan, charged, sources)
