@@ -48,6 +48,8 @@ class Plain:
     #: Parquet files whose columns the engine reads itself as they are: several times as fast, and it fails where bytes
     #: that claim to be text are none. Then `source` is read instead, to the same end.
     files: tuple[Path, ...] = ()
+    #: What must not go away while this is read.
+    held: Any = None
 
 
 def plain_file(path: Path) -> Plain:

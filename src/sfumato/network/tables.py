@@ -28,6 +28,7 @@ from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
 from sfumato.network.spill import SpillFolder
 from sfumato.network.stores.folder import read_folder
+from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
 
@@ -380,6 +381,8 @@ def _plain(name: str, given: Any) -> Plain:
         path = _checked_path(name, given)
         given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)
     if isinstance(given, TextTable):
-        text = given.table.column_names if given.columns is None else given.columns
-        return replace(plain_table(given.table, name), text=frozenset(text))
+        whole = _plain(name, given.table)
+        return replace(whole, text=frozenset(whole.shown if given.columns is None else given.columns))
+    if isinstance(given, SpooledRows):
+        return replace(plain_file(given.path), held=given)
     return given if isinstance(given, Plain) else plain_table(given, name)

@@ -31,8 +31,8 @@ __all__ = ["number_of", "totals"]
 
 #: Rows that are in no cell of some axis, because a value is none of its levels.
 _NOWHERE = -1
-#: Questions share a pass over the rows while their axes together have at most so many cells: sums that do not fit into a
-#: processor's cache cost more than a second pass over other columns.
+#: Questions share a pass over the rows while their axes together have at most so many cells: sums that do not fit into
+#: a processor's cache cost more than a second pass over other columns.
 _CELLS = 1 << 8
 
 #: An entry of a question by its name and place; its sums and how many rows are in them; what one pass may answer.
