@@ -20,6 +20,7 @@ PEOPLE = 100
 CITIZENS = 3000
 LOANS = 3000
 HOUSEHOLDS = 2000
+APPLICANTS = 8000
 
 
 def oncology() -> dict[str, pa.Table]:
@@ -150,9 +151,22 @@ def ward() -> dict[str, pa.Table]:
     return {"patients": pa.table({"id": [f"p{number:04d}" for number in range(PATIENTS)], **columns})}
 
 
+def fair_hiring() -> dict[str, pa.Table]:
+    """Applicants; women of this invented town had a harder test."""
+    chance = np.random.default_rng(35)
+    sex = np.where(chance.random(APPLICANTS) < 0.5, "female", "male")
+    years = np.clip(chance.gamma(2.0, 5.0, APPLICANTS), 0, 40).round(1)
+    skill = chance.normal(0, 1, APPLICANTS) + 0.03 * (years - 10)
+    test = np.clip(60 + 14 * skill - 8 * (sex == "female") + chance.normal(0, 6, APPLICANTS), 0, 100).round(1)
+    suitable = np.where(skill + chance.normal(0, 0.3, APPLICANTS) > 0, "yes", "no")
+    columns = {"test": test, "years": years, "sex": sex, "suitable": suitable}
+    return {"applicants": pa.table({"id": [f"a{number:05d}" for number in range(APPLICANTS)], **columns})}
+
+
 def main() -> None:
     """Write every table beside its study."""
     kinds = (oncology, university, linear_query, census, lending, sensors, hospitals, ward, households, smart_meter)
+    kinds = (*kinds, fair_hiring)
     for make in kinds:
         folder, tables = make.__name__, make()
         for name, table in tables.items():

@@ -150,7 +150,9 @@ def leak(settings: StudySettings, *, as_published: bool, runs: int) -> Leak:
         found = 0
         for run in settings.track(range(runs), label):
             seed = (settings.seed * 2 + offset) * 100_003 + run
-            model = EquilibriumClassifier(_EPSILON, as_published=as_published, random_state=seed, **_LEAK)
+            model = EquilibriumClassifier(
+                _EPSILON, as_published=as_published, random_state=seed, support="all", **_LEAK
+            )
             model.fit(table, labels)
             found += bool((np.linalg.norm(model.points_ - _FAR, axis=1) <= _NEAR).any())
         counts.append(found)

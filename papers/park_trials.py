@@ -131,11 +131,15 @@ def _published_default(split: Split, epsilon: float, seed: int) -> Any:
 
 
 def _corrected(split: Split, epsilon: float, seed: int) -> Any:
+    return EquilibriumClassifier(epsilon, DELTA, random_state=seed, support="all", **split.common)
+
+
+def _by_class(split: Split, epsilon: float, seed: int) -> Any:
     return EquilibriumClassifier(epsilon, DELTA, random_state=seed, **split.common)
 
 
 def _corrected_honest(split: Split, epsilon: float, seed: int) -> Any:
-    return EquilibriumClassifier(HONEST_FACTOR * epsilon, DELTA, random_state=seed, **split.common)
+    return EquilibriumClassifier(HONEST_FACTOR * epsilon, DELTA, random_state=seed, support="all", **split.common)
 
 
 def _kernel(split: Split, epsilon: float, seed: int) -> Any:
@@ -163,6 +167,7 @@ SERIES: dict[str, Style] = {
     ),
     "corrected": Style(f"proposed, corrected, δ = {DELTA:g}", _corrected, "#0072B2", "o", "-"),
     "corrected, 3ε": Style(f"proposed, corrected, 3ε, δ = {DELTA:g}", _corrected_honest, "#56B4E9", "D", "-."),
+    "by class": Style(f"a support for each class, δ = {DELTA:g}", _by_class, "#000000", "*", "-"),
     "kernel": Style(f"KernelClassifier, δ = {DELTA:g}", _kernel, "#009E73", "^", "-"),
 }
 #: The rows of Table 7.3.

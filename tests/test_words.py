@@ -80,3 +80,24 @@ def test_what_is_exported_says_what_it_is():
 
 def test_silence_is_found():
     assert undocumented('__all__ = ["load"]\ndef load(): ...\ndef _own(): ...') == ["load"]
+
+
+#: Where something other than a text takes a place in one step: parts of tables, keys, locked markers, folders.
+OWN_STEP = {
+    "core/whole_file.py",
+    "ledger/store.py",
+    "run/partition_obfuscated.py",
+    "run/partition_release.py",
+    "run/row_key.py",
+    "run/staging.py",
+}
+
+
+def test_a_file_is_written_whole_in_one_place():
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "os.replace(" in path.read_text(encoding="utf-8") and path.relative_to(SOURCE).parts[0] != "centres"
+    }
+    assert "core/whole_file.py" in found
+    assert found <= OWN_STEP

@@ -39,7 +39,7 @@ def never_join(task: CentreTask) -> None:
 
 async def _misbehave(task: CentreTask, step: str, fault: str) -> None:
     reader, writer = await asyncio.open_connection(task.host, task.port)
-    await say_hello(reader, writer, task.round, task.name, Ed25519PrivateKey.from_private_bytes(task.key))
+    await say_hello(reader, writer, task.name, Ed25519PrivateKey.from_private_bytes(task.key))
     offer = read_json((await read_frame(reader, 1 << 26)).body, dict)
     member = Participant(
         Round.from_dict(offer["round"]), task.name, Ed25519PrivateKey.from_private_bytes(task.key), task.cells

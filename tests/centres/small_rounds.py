@@ -88,7 +88,7 @@ def gather(
     async def everybody():
         here = []
 
-        def watching(agreed, *, join_seconds, tell):
+        def watching(agreed, *, join_seconds, **options):
             here.append(Watching(agreed, join_seconds=join_seconds))
             return here[0]
 

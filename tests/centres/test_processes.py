@@ -264,7 +264,7 @@ def test_a_stranger_is_told_nothing_of_the_round_and_refused_in_time():
     async def stranger(host, port):
         start = time.monotonic()
         reader, writer = await asyncio.open_connection(host, port)
-        await network.say_hello(reader, writer, agreed, "centre 0", Ed25519PrivateKey.generate())
+        await network.say_hello(reader, writer, "centre 0", Ed25519PrivateKey.generate())
         heard.append((await read_frame(reader, 1 << 20)).head)
         heard.append(time.monotonic() - start)
         return [writer]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import json
 import os
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.centres.card import Card
+from sfumato.centres.card import Card, client_tls, server_tls
 from sfumato.cli.app import app
 from sfumato.errors import InputError, LedgerError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.evidence.verify import verify
@@ -24,6 +28,7 @@ from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
 from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
 from sfumato.run.centre_part import coordinate_study, join_study
+from sfumato.run.over_centres import study_round
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("east", "north", "south", "west")
@@ -124,7 +129,22 @@ def test_a_round_that_is_not_its_study_is_refused(here):
     path.write_text(json.dumps(record))
     study = here / "round" / "study.pl"
     study.write_text(study.read_text().replace("dp(1, 0.000001)", "dp(3, 0.000001)"))
-    with pytest.raises(RefusedError, match="differs in"):
+    with pytest.raises(RefusedError, match="made for another study"):
+        RoundFolder.read(here / "round").plan()
+
+
+def test_a_plan_with_less_noise_than_the_study_asks_for_is_refused(here):
+    """Changed in both files, hashes and all: the centre derives the promises from the study's own words."""
+    shared = RoundFolder.read(here / "round")
+    honest = shared.plan()
+    louder = dataclasses.replace(
+        honest, draws=tuple(dataclasses.replace(draw, scale=draw.scale * 0.5) for draw in honest.draws)
+    )
+    (here / "round" / "plan.json").write_text(louder.to_json())
+    agreed = study_round(louder, shared.round.centres)
+    record = json.loads((here / "round" / "round.json").read_text())
+    (here / "round" / "round.json").write_text(json.dumps({**record, "round": agreed.to_dict()}))
+    with pytest.raises(RefusedError, match="does not follow from the study"):
         RoundFolder.read(here / "round").plan()
 
 
@@ -140,6 +160,37 @@ def test_another_key_or_another_name_is_refused(here):
             Home.open(here / "north", "north").card().identity,
             Home.open(here / "west", "west").card().certificate,
         )
+
+
+def test_a_stranger_without_a_card_hears_nothing(here):
+    """Not even the challenge: TLS ends before a word of the protocol, and the round goes on without noticing."""
+    shared = RoundFolder.read(here / "round")
+    stranger = Home.make(here / "oslo", "oslo")
+    server = server_tls(here / COORDINATOR / "key.pem", Home.open(here / COORDINATOR, COORDINATOR).card(), shared.cards)
+    heard = []
+
+    async def knock(tls):
+        async def welcome(reader, writer):
+            writer.write(b"a challenge")
+            writer.close()
+
+        listening = await asyncio.start_server(welcome, "127.0.0.1", 0, ssl=server)
+        port = listening.sockets[0].getsockname()[1]
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+            heard.append(await reader.read())
+            writer.close()
+        finally:
+            listening.close()
+
+    for own, who in ((stranger, shared.coordinator), (Home.open(here / "north", "north"), stranger.card())):
+        with suppress(ssl.SSLError, ConnectionError):
+            asyncio.run(knock(client_tls(own.key_file, own.card(), who)))
+    assert not any(heard)
+    heard.clear()
+    north = Home.open(here / "north", "north")
+    asyncio.run(knock(client_tls(north.key_file, north.card(), shared.coordinator)))
+    assert heard == [b"a challenge"]
 
 
 def test_every_first_mistake_names_the_next_command(here):

@@ -37,6 +37,7 @@ from sfumato.core.certificate import Certificate, Claims
 from sfumato.core.compose import ComposedDP
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.events.groups import GroupCountsEvent
 from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
@@ -112,6 +113,12 @@ def _box(rng: random.Random, who: Adjacency) -> Event:
     return BoxEvent(1.0, rng.uniform(1.0, 30.0), rng.choice([0.0, 0.0, 1.0, 30.0]), 2.0**-12, adjacency=who)
 
 
+def _disjoint(rng: random.Random, who: Adjacency) -> Event:
+    portions = [[LaplaceEvent(1.0, _scale(rng), adjacency=who)], [GaussianEvent(1.0, 4 * _scale(rng), adjacency=who)]]
+    eps = max(portions[0][0].guarantee().epsilon(0.0), portions[1][0].guarantee().epsilon(1e-6), 1e-3)
+    return DisjointEvent(eps * (1 + 1e-6), 1e-6, portions, adjacency=who)
+
+
 def _quantiles(rng: random.Random, who: Adjacency) -> Event:
     wanted = tuple(sorted({rng.randint(1, 99) / 100 for _ in range(rng.randint(1, 5))}))
     return QuantilesEvent(wanted, rng.randint(1, 3), _scale(rng), adjacency=who)
@@ -149,6 +156,7 @@ MAKERS: dict[type[Event], Make] = {
     JointObjectiveEvent: _joint,
     GroupCountsEvent: _groups,
     LinearGaussianEvent: _linear,
+    DisjointEvent: _disjoint,
     QuantilesEvent: _quantiles,
     TogetherEvent: _together,
     SharedGaussianEvent: _shared(SharedGaussianEvent),

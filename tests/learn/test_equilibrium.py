@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from sfumato.core import ADD_REMOVE, ApproxDP, Interval, NoGuarantee, PureDP, Sc
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence.audit import audit
 from sfumato.evidence.verify import verify
-from sfumato.learn.basins import follow
+from sfumato.learn import KernelMeanClassifier, load
+from sfumato.learn.basins import follow, public_starts
+from sfumato.learn.class_points import ClassScores, class_points
 from sfumato.learn.equilibrium import EquilibriumClassifier, automatic_cells
 
 
@@ -22,29 +25,30 @@ def data(rows=1500, seed=0):
     return centres[y] + generator.normal(scale=0.12, size=(rows, 2)), y
 
 
-@pytest.mark.paper(
-    "004", "§6.2", "learn/equilibrium.py", missing="points are not exported alone and no study reaches them"
-)
 @pytest.mark.paper("004", "§6.1", "learn/equilibrium.py")
 @pytest.mark.paper("004", "§5.1–5.3", "learn/equilibrium.py")
 @pytest.mark.parametrize("publish", ["support", "points"])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_it_learns_and_certifies(publish, delta):
+@pytest.mark.parametrize("support", ["classes", "all"])
+def test_it_learns_and_certifies(publish, delta, support):
     X, y = data()
     epsilon, components = (2.0, 200) if delta else (60.0, 40)
-    model = EquilibriumClassifier(epsilon, delta, publish, cells=128, n_components=components, random_state=0).fit(X, y)
+    given = {"cells": 128, "n_components": components, "random_state": 0, "support": support}
+    model = EquilibriumClassifier(epsilon, delta, publish, **given).fit(X, y)
     assert model.score(X, y) > 0.85
     promise = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     assert model.guarantee_ == promise.under(model.adjacency)
     verify(model.certificate_)
-    assert {"svdd", "equilibrium"} <= set(model.certificate_.proofs)
+    assert {"svdd" if support == "all" else "kernel_mean", "equilibrium"} <= set(model.certificate_.proofs)
     assert "public starting points" in model.explain()
 
 
 def test_basins_without_records_are_published_too():
     """The list of points and the shape of the counts depend on the released support alone; noise labels empty ones."""
     X, y = data(40)
-    model = EquilibriumClassifier(1.0, 1e-6, cells=200, gamma=30.0, n_components=100, random_state=0).fit(X, y)
+    model = EquilibriumClassifier(
+        1.0, 1e-6, cells=200, gamma=30.0, n_components=100, random_state=0, support="all"
+    ).fit(X, y)
     true = model._count(model._rows(X, reset=False), y)
     empty = true.sum(axis=1) == 0
     assert empty.any()
@@ -59,7 +63,7 @@ def test_basins_without_records_are_published_too():
 def test_points_come_from_public_numbers_and_the_release_alone():
     """With the same released support, other records find the same points; `cells` bounds them, by a public rule."""
     X, y = data(400)
-    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0).fit(X, y)
+    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0, support="all").fit(X, y)
     points = model.points_.copy()
     assert len(points) <= automatic_cells(400, 3, model.votes_.error() ** 0.5)
     model._find_basins(np.zeros_like(X))
@@ -69,7 +73,7 @@ def test_points_come_from_public_numbers_and_the_release_alone():
 def test_where_a_row_ends_does_not_depend_on_the_others():
     """One hard row among the others must not cost them a step or a bit: it would move more than one vote."""
     X, y = data(900)
-    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0).fit(X, y)
+    model = EquilibriumClassifier(1.0, 1e-6, n_components=60, random_state=0, support="all").fit(X, y)
     rows = model._rows(X, reset=False)
     other = rows.copy()
     other[450] = [1.0, -1.0]
@@ -96,7 +100,15 @@ class Votes:
     def __init__(self, as_published):
         X, y = data(200)
         self.model = EquilibriumClassifier(
-            2.0, cells=6, n_components=20, gamma=6.0, C=1.0, split=0.5, random_state=1, as_published=as_published
+            2.0,
+            cells=6,
+            n_components=20,
+            gamma=6.0,
+            C=1.0,
+            split=0.5,
+            random_state=1,
+            as_published=as_published,
+            support="all",
         ).fit(X, y)
         self.rows, self.labels = X[1:12], y[1:12]
         self.noise = dataclasses.replace(self.model.votes_, random_state=None)
@@ -156,7 +168,7 @@ class FarRecord:
                 random_state=self.trial,
             )
             points = model.fit(X, np.append(self.y, 0)).points_
-            seen.append(np.linalg.norm(points - model.support_._rows([[0.9, 0.9]], reset=True), axis=1).min())
+            seen.append(np.linalg.norm(points - [[0.9, 0.9]], axis=1).min())
         return np.asarray(seen)
 
     def log_likelihood(self, outputs, value):
@@ -196,17 +208,23 @@ BAD = [
     (lambda X, y: EquilibriumClassifier(1.0, starts="records").fit(X, y), InputError, "starts"),
     (lambda X, y: EquilibriumClassifier(1.0, publish="all").fit(X, y), InputError, "publish"),
     (lambda X, y: EquilibriumClassifier(1.0, cells=0).fit(X, y), InputError, "cells"),
-    (lambda X, y: EquilibriumClassifier(1.0, split=1.0).fit(X, y), InputError, "split"),
+    (lambda X, y: EquilibriumClassifier(1.0, split=1.0, support="all").fit(X, y), InputError, "split"),
     (lambda X, y: EquilibriumClassifier(1.0, n_neighbors=0).fit(X, y), InputError, "n_neighbors"),
     (lambda X, y: EquilibriumClassifier(1.0, merge_radius=-1).fit(X, y), InputError, "merge_radius"),
     (lambda X, y: EquilibriumClassifier(1.0, gamma=-1).fit(X, y), PrivacyParameterError, "gamma"),
-    (lambda X, y: EquilibriumClassifier(1.0, C=0.1).fit(X, y), DataError, "fewer points"),
+    (lambda X, y: EquilibriumClassifier(1.0, C=0.1, support="all").fit(X, y), DataError, "fewer points"),
     (lambda X, y: EquilibriumClassifier(1.0).fit(X, np.zeros(len(y))), DataError, "one class"),
     (lambda X, y: EquilibriumClassifier(1.0, gamma=0).fit(X, y), PrivacyParameterError, "gamma"),
     (lambda X, y: EquilibriumClassifier(1.0, cells="many").fit(X, y), InputError, "cells"),
     (lambda X, y: EquilibriumClassifier(1.0, n_components=0).fit(X, y), InputError, "whole"),
     (lambda X, y: EquilibriumClassifier(1.0, n_components=20).fit(X, y).predict(X[:, :1]), DataError, "features"),
-    (lambda X, y: EquilibriumClassifier(1.0, adjacency=ADD_REMOVE).fit(X, y), PrivacyParameterError, "replacing one"),
+    (
+        lambda X, y: EquilibriumClassifier(1.0, adjacency=ADD_REMOVE, support="all").fit(X, y),
+        PrivacyParameterError,
+        "replacing one",
+    ),
+    (lambda X, y: EquilibriumClassifier(1.0, C=2.0).fit(X, y), InputError, "support='all'"),
+    (lambda X, y: EquilibriumClassifier(1.0, support="one").fit(X, y), InputError, "support must"),
 ]
 
 
@@ -214,3 +232,69 @@ BAD = [
 def test_bad_input_is_refused(action, error, word):
     with pytest.raises(error, match=word):
         action(*data(60))
+
+
+@pytest.mark.paper("004", "§6.2", "learn/class_points.py")
+@pytest.mark.parametrize("support", ["classes", "all"])
+def test_points_alone_are_kept_and_written(support, tmp_path):
+    """No support function in the object nor in its file, and the file predicts alike."""
+    X, y = data()
+    given = {"n_components": 100, "n_neighbors": 3, "support": support}
+    model = EquilibriumClassifier(2.0, 1e-6, "points", **given).fit(X, y)
+    model.save(tmp_path / "points.json")
+    assert not {"support_", "_basins", "counts_"} & set(vars(model))
+    text = (tmp_path / "points.json").read_text()
+    assert "frequencies" not in text
+    assert "weights" not in text
+    again = load(tmp_path / "points.json")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert verify(again.certificate_).ok
+    np.testing.assert_array_equal(again.points_, model.points_)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_slopes_are_those_of_the_values(order):
+    generator = np.random.default_rng(order)
+    frequencies, weights = generator.normal(size=(3, 5)), generator.normal(size=(2, 10, 10)[: 1 + order])
+    scores, places, step = ClassScores(frequencies, weights), generator.normal(size=(7, 3)), 1e-6
+    for column, label in itertools.product(range(3), range(2)):
+        move = step * np.eye(3)[column]
+        differences = (scores.values(places + move) - scores.values(places - move))[:, label] / (2 * step)
+        np.testing.assert_allclose(scores.slopes(places, label)[:, column], differences, atol=1e-7)
+
+
+def test_points_of_classes_follow_from_the_release_alone():
+    """The same weights and frequencies give the same points whatever the records are; each is a hill of its class."""
+    X, y = data(900)
+    model = EquilibriumClassifier(3.0, 1e-6, gamma=8.0, random_state=0).fit(X, y)
+    starts = public_starts(341, np.full(2, -1.0), np.full(2, 1.0))
+    support = model.support_
+    points, labels = class_points(ClassScores(support.features_.frequencies, support.weights_), starts, 0.25, 1024)
+    np.testing.assert_array_equal(points, model.points_)
+    support = KernelMeanClassifier(3.0, 1e-6, gamma=8.0, random_state=0).fit(X, y)
+    points, labels = class_points(ClassScores(support.features_.frequencies, support.weights_), starts, 0.25, 1024)
+    np.testing.assert_array_equal(support.predict(points), labels)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    assert (distances[np.triu_indices(len(points), 1)] > 0.25).all()
+    best = points[[np.flatnonzero(labels == one)[0] for one in range(3)]]  # the highest of each class
+    np.testing.assert_allclose(best, [[-0.5, -0.5], [0.5, -0.5], [0.0, 0.5]], atol=0.15)
+
+
+def test_supports_of_classes_cover_adding_and_removing():
+    X, y = data(900)
+    model = EquilibriumClassifier(3.0, 1e-6, classes=[0, 1, 2], adjacency=ADD_REMOVE, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert model.guarantee_.adjacency == ADD_REMOVE
+
+
+def test_many_classes_on_few_records_are_told_apart():
+    """Eleven classes of 90 records in ten columns: the votes of one support function are lost there."""
+    generator = np.random.default_rng(3)
+    centres, y = generator.uniform(-0.8, 0.8, (11, 10)), generator.integers(11, size=990)
+    X = np.clip(centres[y] + generator.normal(scale=0.25, size=(990, 10)), -1, 1)
+    by_class, by_vote = (
+        EquilibriumClassifier(5.0, 1e-5, random_state=0, support=support).fit(X[:700], y[:700]).score(X[700:], y[700:])
+        for support in ("classes", "all")
+    )
+    assert by_class > 0.9
+    assert by_vote < 0.8

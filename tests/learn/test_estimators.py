@@ -263,7 +263,7 @@ def test_ridge_regression_and_its_sensitivity():
     assert model.noise_.sensitivity >= np.sqrt(4.5)
 
 
-@pytest.mark.paper("003", "§5", "learn/features.py", missing="the Gaussian kernel only")
+@pytest.mark.paper("003", "§5", "learn/features.py")
 def test_fourier_features_have_norm_one():
     X, y = data(50)
     model = PrivateSVC(100.0, kernel="rbf", n_components=7, random_state=0).fit(X, y)

@@ -227,11 +227,12 @@ def test_supports_and_equilibrium_points_on_tensors(device):
     memory, tensor = make().fit(rows), make().fit(device(rows))
     assert np.abs(memory.centre_ - tensor.centre_).max() <= 4 * memory.sensitivity_
     assert np.allclose(tensor.score_samples(device(rows)), tensor.score_samples(rows), atol=1e-9)
-    points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0)
-    points.fit(device(rows), device(labels))
-    assert isinstance(points.points_, np.ndarray)
-    assert points.score(rows, labels) > 0.9
-    assert (points.predict(device(rows)) == points.predict(rows)).mean() > 0.99
+    for support in ("classes", "all"):
+        points = EquilibriumClassifier(2.0, 1e-6, cells=16, n_components=40, random_state=0, support=support)
+        points.fit(device(rows), device(labels))
+        assert isinstance(points.points_, np.ndarray)
+        assert points.score(rows, labels) > 0.9
+        assert (points.predict(device(rows)) == points.predict(rows)).mean() > 0.99
     assert points.counts_.shape == (len(points.points_), 2)
 
 

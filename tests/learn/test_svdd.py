@@ -14,9 +14,13 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
 
 from sfumato.core import ADD_REMOVE, GaussianDP
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence.audit import audit
 from sfumato.evidence.verify import verify
+from sfumato.learn import svdd_solver
+from sfumato.learn.features import FourierFeatures
+from sfumato.learn.seeds import Seeds
 from sfumato.learn.svdd import PrivateSVDD
 from sfumato.learn.svdd_solver import certified_gap, exchange, nearest_to_origin
 
@@ -132,3 +136,52 @@ def test_scikit_learn_conformance():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(PrivateSVDD(5.0, 1e-5, n_components=20, random_state=0), expected_failed_checks=expected)
+
+
+@pytest.mark.paper("004", "Thm 4.4", "learn/svdd.py")
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_the_support_is_no_farther_off_than_the_bound(delta):
+    """At random points and in the worst direction, over many draws; a twentieth of the bound is exceeded."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(scale=0.2, size=(4000, 2))
+    worst, bound = [], 4.0
+    for seed in range(40):
+        model = PrivateSVDD(4.0, delta, C=1, n_components=20, random_state=seed, gamma=2.0).fit(X)
+        true = model.features_(X).mean(axis=0)  # with C = 1 the centre is the mean
+        points = model.features_(generator.uniform(-1, 1, (200, 2)))
+        toward = (model.centre_ - true) / np.linalg.norm(model.centre_ - true)
+        points = np.vstack([points, toward, -toward])
+        off = ((points - model.centre_) ** 2).sum(axis=1) - ((points - true) ** 2).sum(axis=1)
+        worst.append(np.abs(off).max())
+        bound = model.error_bound(0.1)
+    assert bound < 4
+    assert np.mean(np.array(worst) > bound) <= 0.1
+    assert np.mean(np.array(worst) > bound / 20) > 0.5
+
+
+def test_a_bound_that_says_nothing_is_four_and_said_so():
+    X = np.random.default_rng(0).normal(scale=0.2, size=(100, 2))
+    model = PrivateSVDD(1.0, C=5.0, n_components=400, random_state=0).fit(X)
+    assert model.error_bound() == 4
+    assert "No bound" in model.explain()
+    with pytest.raises(InputError, match="failure"):
+        model.error_bound(0.0)
+
+
+def test_the_work_of_the_solver_does_not_grow_faster_than_the_rows(monkeypatch):
+    """Rows that Newton's steps see, counted: with eight times the rows hardly more; the point is that of all rows."""
+    seen = []
+    newton = svdd_solver._Newton
+    monkeypatch.setattr(svdd_solver, "_Newton", lambda rows, scale: seen.append(len(rows)) or newton(rows, scale))
+    counts = []
+    with calm_threads():
+        for number in (2000, 16_000):
+            X = np.random.default_rng(1).normal(scale=0.3, size=(number, 4))
+            features = FourierFeatures(1.0, 20, None, Seeds(1))(X)
+            seen.clear()
+            found = nearest_to_origin(features, 0.01, 1e-8)
+            counts.append(sum(seen))
+            assert found.gap <= 1e-8
+        whole = svdd_solver._by_all_rows(features, 0.01, 1e-8)
+    assert np.linalg.norm(whole.centre - found.centre) <= 2e-4
+    assert counts[1] <= 4 * counts[0]

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
+import random
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
-from sfumato.core import Chains
-from sfumato.errors import LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
+from sfumato.core import Chains, GaussianDP, Known
+from sfumato.core.certificate import Certificate
+from sfumato.errors import DataError, LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
 from sfumato.evidence.explain import explain
 from sfumato.evidence.recipient import recipient_text
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
-from sfumato.lang import examine
+from sfumato.lang import examine, load
+from sfumato.mechanisms import Gaussian
+from sfumato.network.network import Network
 from sfumato.run.aims import aims_of
 from sfumato.run.study import run_plan
 
@@ -90,6 +99,21 @@ def test_noise_is_for_the_whole_household():
     assert scale_of(alone, town(home=1), "gaussian") == pytest.approx(16.8987 / 4, rel=1e-4)
 
 
+def test_where_presence_is_hidden_everybody_leaves_and_comes():
+    """Somebody who is there in both worlds with another value is two changes: 2k of them for k people."""
+    hidden = TOWN.replace("dataset(town", "adjacency(town, add_remove). dataset(town")
+    assert scale_of(hidden, town(), "gaussian") == pytest.approx(2 * 16.8987, rel=1e-4)
+    tables = town()
+    asked = make_plan(hidden, tables).promises[0].asked
+    assert GaussianDP(2 * asked.largest_mu(), adjacency=asked.adjacency).implies(asked) is not True
+    noise = Gaussian.for_guarantee(asked, 1.0, asked.adjacency)
+    claim = Certificate.issue(subject="a", events=[noise.event()], proofs=["gaussian", "pufferfish"], guarantee=asked)
+    assert verify(claim).ok
+    louder = json.loads(claim.to_json())
+    louder["events"][0]["scale"] /= 2  # enough for k changes, not for 2k
+    assert "guarantee" in {check.field for check in verify(louder).failures}
+
+
 def test_a_series_is_planned_by_its_best_window():
     plan = make_plan(DAYS)
     (draw,) = plan.draws
@@ -112,6 +136,13 @@ def test_a_series_is_planned_by_its_best_window():
         ("group(H, lives_in(P, H)), at_most(4)", "chain(T, at(P, T)), at_most(4)", "needs memory(M)"),
         ("group(H, lives_in(P, H)), at_most(4)", "crowd, at_most(4)", "no class of dependences"),
         ("at_most(4)", "at_most(2.5)", "whole number"),
+        (
+            "dataset(town, domain(P, person(P))).",
+            "dataset(town, domain(P, (person(P), lives_in(P, h2)))). "
+            "dataset(vips, domain(P, (person(P), lives_in(P, h1)))). privacy_requirement(own(vip), vips, dp(1.0)). "
+            "sum(v, ill(P), (person(P), lives_in(P, h1))). publish(v, v, own(vip)).",
+            "may depend on who is in another",
+        ),
     ],
 )
 def test_what_cannot_be_promised_is_refused(old, new, said):
@@ -140,6 +171,7 @@ def test_households_are_no_structure_of_a_plan():
     assert len(plan.draws) == 1
 
 
+@pytest.mark.slow
 def test_models_and_tables_may_serve_households():
     names = "source(people, 'people.csv'). column(people, id, person(P)). rows_per_person(people, 1)."
     text = f"""
@@ -187,3 +219,196 @@ def test_aims_and_reports_know_the_promise():
 def test_errors_are_of_the_house():
     with pytest.raises(SfumatoError):
         make_plan(TOWN.replace("at_most(4)", "at_most(0)"), town())
+
+
+# ── people whose rows hold other people's data ───────────────────────────────────────────────────────────────────────
+
+SOCIAL = """
+source(visits, 'visits.csv'). column(visits, patient, patient(P)). column(visits, cost, cost(P)).
+rows_per_person(visits, 1). missing(visits, never).
+source(fr, 'fr.csv'). column(fr, a, patient(P)). column(fr, b, patient(Q)). relation(fr, friend(P, Q)). public(fr).
+random(cost(P)) :- patient(P). random(exposure(P)) :- patient(P).
+range(cost(P), 0, 100).
+depends(exposure(P), L, sum(L)) :- findall(cost(Q), friend(P, Q), L).
+dataset(pats, domain(P, patient(P))).
+privacy_requirement(pp(public), pats, dp(1.0, 1e-6)).
+sum(m, exposure(P), patient(P)).
+publish(c, m, pp(public)).
+"""
+
+
+def social(seed: int, people: int = 30) -> dict[str, pd.DataFrame]:
+    chance = np.random.default_rng(seed)
+    names = [f"p{number}" for number in range(people)]
+    pairs = pd.DataFrame({"a": chance.choice(names, 45), "b": chance.choice(names, 45)})
+    costs = chance.integers(-20, 130, people).astype(float)
+    return {"visits": pd.DataFrame({"patient": names, "cost": costs}), "fr": pairs}
+
+
+def exposures(tables: dict[str, pd.DataFrame], mean: bool = False) -> pd.Series:
+    """By plain pandas: what each person's friends cost, every friend once, every cost inside its range."""
+    costs = tables["visits"].set_index("patient")["cost"].clip(0, 100)
+    pairs = tables["fr"].drop_duplicates()
+    found = pairs.assign(x=pairs["b"].map(costs)).groupby("a")["x"].agg("mean" if mean else "sum")
+    return found.reindex(costs.index).fillna(0.0)
+
+
+@pytest.mark.parametrize(("seed", "mean"), [(0, False), (1, True)])
+def test_friends_are_summed_as_pandas_sums_them_and_one_person_is_in_few_rows(seed, mean):
+    text = SOCIAL.replace("sum(L)", "mean(L)") if mean else SOCIAL
+    tables = social(seed)
+    network = Network.from_spec(load(text), tables)
+    seen = network.evaluate(tables).individuals["pats"].to_pandas().set_index("id")["exposure(P)"]
+    assert np.allclose(seen.sort_index(), exposures(tables, mean).sort_index(), atol=1e-6)
+    rows = network.spec.requirements[0].guarantee.dependence.together
+    reached = 0
+    pairs = tables["fr"].drop_duplicates()
+    often = pairs[pairs["a"] != pairs["b"]].groupby("b").size().nlargest(2).index
+    for person in (int(name[1:]) for name in often):
+        changed = tables | {"visits": tables["visits"].copy()}
+        changed["visits"].loc[person, "cost"] = 77.5
+        other = network.evaluate(changed).individuals["pats"].to_pandas().set_index("id")["exposure(P)"]
+        touched = set(seen.index[np.abs(seen - other) > 1e-9]) | {f"p{person}"}
+        reached = max(reached, len(touched))
+    assert reached <= rows
+    assert reached >= rows - 1  # whose own row changes may not show
+
+
+def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
+    tables = social(1)
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "study.pl").write_text(SOCIAL)
+    plan = make_plan(tmp_path / "study.pl", tables)
+    (draw,) = plan.draws
+    pairs = tables["fr"].drop_duplicates()
+    rows = 1 + pairs[pairs["a"] != pairs["b"]].groupby("b").size().max()
+    width = 100 * pairs.groupby("a").size().max()
+    assert draw.scale >= rows * width / 1.0 * 0.999 if draw.noise == "laplace" else draw.scale > rows * width
+    run_plan(plan, tmp_path, tmp_path / "ledger.db", out=tmp_path / "out", grant=True)
+    checks = verify_folder(tmp_path / "out", tmp_path / "study.pl", tables)
+    assert all(check.ok for check in checks), checks
+    told = " ".join(recipient_text(plan).split())
+    assert f"(1, 1e-06)-DP for one whose data are part of at most {rows} rows" in told
+    assert "This counts what others tell" not in told
+
+
+def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
+    """`other(Q)`, of whom nothing but cost(Q) is asked, is a patient; a word that means something else stays."""
+    text = SOCIAL.replace("column(fr, b, patient(Q))", "column(fr, b, other(Q))")
+    (draw,), (same,) = make_plan(text, social(1)).draws, make_plan(SOCIAL, social(1)).draws
+    assert draw.scale == same.scale
+    known = text.replace("dataset(pats", "random(mood(Q)) :- other(Q). depends(mood(Q), [], 1). dataset(pats")
+    assert "unknown-variable" in codes(known)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("sum(L)", "max(L)", "only their sum or mean"),
+        ("dataset(pats", "personal_rv(P, exposure(P)) :- patient(P). dataset(pats", "may be somebody else's"),
+        ("dataset(pats", "adjacency(pats, add_remove). dataset(pats", "nobody may know who is there"),
+        ("dp(1.0, 1e-6)", "gdp(1.0)", "is none for that"),
+        ("range(cost(P), 0, 100).", "range(cost(P), [low, high]).", "has no range of numbers"),
+    ],
+)
+def test_what_friends_would_give_away_is_refused(old, new, said):
+    with pytest.raises(SfumatoError, match=said):
+        make_plan(SOCIAL.replace(old, new), social(1))
+
+
+# ── a known law ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ILL = ("0.1", "0.15", "0.5", "0.15", "0.1")  # the chances of 0, 1, … 4 of four contacts being ill
+
+
+def contacts() -> str:
+    rows = []
+    for values in itertools.product((0, 1), repeat=4):
+        chance = Fraction(ILL[sum(values)]) / math.comb(4, sum(values))
+        rows.append((values, chance))
+    written = [float(chance) for _, chance in rows[1:]]
+    first = 1 - sum(Fraction(repr(chance)) for chance in written)
+    shown = [f"row([{', '.join(map(str, rows[0][0]))}], {float(first)!r})"]
+    shown += [f"row([{', '.join(map(str, v))}], {c!r})" for (v, _), c in zip(rows[1:], written, strict=True)]
+    return f"""
+source(contacts, 'contacts.csv'). column(contacts, id, contact(C)). column(contacts, ill, ill(C)).
+rows_per_person(contacts, 1). missing(contacts, never).
+random(ill(C)) :- contact(C). range(ill(C), 0, 1).
+dataset(circle, domain(C, contact(C))).
+correlated(circle, known, joint([{", ".join(shown)}])).
+privacy_requirement(secrecy(public), circle, pufferfish(1.0, 1e-6)).
+prefer(ills, gaussian).
+sum(ills, ill(C), contact(C)).
+publish(ills, ills, secrecy(public)).
+"""
+
+
+def test_four_contacts_with_a_known_law(tmp_path):
+    """W∞ = 2: the noise is half that of a group of four, and after one release the account is sealed."""
+    text, table = contacts(), pd.DataFrame({"id": ["a", "b", "c", "d"], "ill": [0, 1, 1, 0]})
+    plan = make_plan(text)
+    (draw,) = plan.draws
+    asked = plan.promises[0].asked
+    assert asked.dependence.distance == 2.0
+    assert round(draw.scale, 1) == 8.4
+    release = run_plan(plan, {"contacts": table}, tmp_path / "ledger.db", grant=True)
+    certificate = release.certificates["circle/public"]
+    assert verify(certificate).ok, verify(certificate).failures
+    forged = json.loads(certificate.to_json())
+    forged["guarantee"]["dependence"]["numbers"] = [0.0] * 16
+    assert {check.field for check in verify(forged).failures} - {"digest"}
+    quieter = json.loads(certificate.to_json())
+    quieter["events"][0]["scale"] /= 2
+    assert "guarantee" in {check.field for check in verify(quieter).failures}
+    with pytest.raises(LedgerError, match="sealed"):
+        run_plan(plan, {"contacts": table}, tmp_path / "ledger.db")
+    with pytest.raises(DataError, match="speaks of 4 individuals"):
+        run_plan(plan, {"contacts": table[:3]}, None, random_state=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_known_law_loses_more_than_promised(seed):
+    """The exact loss of a noisy weighted sum under random laws of three units, by enumeration."""
+    chance = random.Random(seed)
+    for _ in range(40):
+        tables = [t for t in itertools.product((0, 1, 2), repeat=3) if chance.random() < 0.5]
+        if len(tables) < 3:
+            continue
+        weights = [Fraction(chance.randint(1, 20)) for _ in tables]
+        law = [(t, w / sum(weights)) for t, w in zip(tables, weights, strict=True)]
+        numbers = [float(t[0] + 2 * t[1] - t[2]) for t in tables]
+        known = Known.of(law, numbers, 1.0)
+        scale = known.distance / 0.7 if known.distance else 1.0
+        points = np.array(sorted(set(numbers)))
+        for unit in range(3):
+            densities = []
+            for value in {t[unit] for t in tables}:
+                own = [(n, float(w)) for (t, w), n in zip(law, numbers, strict=True) if t[unit] == value]
+                total = sum(w for _, w in own)
+                densities.append(sum(w / total * np.exp(-np.abs(points - n) / scale) for n, w in own))
+            for one, other in itertools.combinations(densities, 2):
+                assert np.abs(np.log(one / other)).max() <= 0.7 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        # The study of the two coins: what one and what the other tells is nothing, and both tell everything.
+        ("publish(ills", "count(n, (contact(C), ill(C) > 0.5)). publish(n, n, secrecy(public)). publish(ills", "once"),
+        ("sum(ills,", "variance(ills,", "one number"),
+        (
+            "dataset(circle",
+            "column(contacts, age, age(C)). random(age(C)) :- contact(C). range(age(C), 0, 9). dataset(circle",
+            "one column",
+        ),
+    ],
+)
+def test_more_than_one_number_of_a_known_law_is_refused(old, new, said):
+    with pytest.raises(SfumatoError, match=said):
+        make_plan(contacts().replace(old, new))
+
+
+def test_a_law_that_is_none_is_refused():
+    wrong = contacts().replace("row([1, 1, 1, 1], 0.1)", "row([1, 1, 1, 1], 0.2)")
+    assert "add up to 1" in " ".join(one.describe() for one in examine(wrong)[1])

@@ -81,13 +81,21 @@ def test_filled_in_it_can_be_planned_and_run(table, tmp_path):
         study.replace("fill_in(lowest)", "0")
         .replace("fill_in(highest)", "200")
         .replace("fill_in(categories)", "[a, b]")
+        .replace("fill_in(first_day)", "date(1900, 1, 1)")
+        .replace("fill_in(last_day)", "date(2030, 12, 31)")
         .replace("fill_in(epsilon)", "1.0")
         .replace("fill_in(delta)", "0.000001")
     )
     spec, problems = examine(filled)
     assert not [problem.describe() for problem in problems if problem.severity == "error"]
     release = run_plan(make_plan(spec), tmp_path, None, random_state=0)
-    assert {one.name for one in release.published} >= {"ageMean", "smokerMean", "wardCounts", "bloodPressureMean"}
+    assert {one.name for one in release.published} >= {
+        "ageMean",
+        "smokerMean",
+        "wardCounts",
+        "bloodPressureMean",
+        "bornMean",
+    }
 
 
 def test_a_boolean_is_zero_or_one(tmp_path):

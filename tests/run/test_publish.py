@@ -153,7 +153,8 @@ def test_a_regression_predicts_from_its_file(everything):
     assert np.mean(errors**2) < np.var(truth)
 
 
-@pytest.mark.parametrize("strategy", ["objective", "svm", "kernel", "equilibrium"])
+@pytest.mark.paper("004", "§6.2", "run/publish_learning.py")
+@pytest.mark.parametrize("strategy", ["objective", "svm", "kernel", "equilibrium", "points"])
 def test_every_classifier_can_be_preferred(strategy, tmp_path):
     plan = plan_of("dp(8, 0.000001)", CLASSIFIER + f"prefer(triage, [{strategy}]).\n")
     assert plan.acts[0].strategy == strategy
@@ -165,7 +166,7 @@ def test_every_classifier_can_be_preferred(strategy, tmp_path):
 
 
 def test_a_forbidden_classifier_is_not_chosen():
-    everything_but = "".join(f"forbid(triage, {name}).\n" for name in ("objective", "svm", "equilibrium"))
+    everything_but = "".join(f"forbid(triage, {name}).\n" for name in ("objective", "svm", "equilibrium", "points"))
     assert plan_of("dp(2, 0.000001)", CLASSIFIER + everything_but).acts[0].strategy == "kernel"
     with pytest.raises(PlanError, match="forbidden by the study"):
         plan_of("dp(2, 0.000001)", CLASSIFIER + everything_but + "forbid(triage, kernel).\n")

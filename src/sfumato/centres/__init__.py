@@ -8,12 +8,15 @@ memory.py, network.py, processes.py and flower.py (ways to run them).
 """
 
 from sfumato.centres.design import Design, Weights, choose_design, noisy_sharing, secure_aggregation
+from sfumato.centres.gradients import GradientSums
 from sfumato.centres.linear import LinearFit, fit_linear
 from sfumato.centres.memory import aggregate_in_memory, new_centres
+from sfumato.centres.newton import LinearClassifier, Series
 from sfumato.centres.outcome import Aggregate
 from sfumato.centres.plan import plan_round
 from sfumato.centres.processes import aggregate_locally
 from sfumato.centres.round import Centre, Requirement, Round
+from sfumato.centres.series import coordinate_series, learn_in_memory, take_part_in_series
 from sfumato.centres.statistic_round import StatisticRound
 from sfumato.centres.statistics import ClippedSums, Count, Histogram, Means, SecondMoments, Statistic
 from sfumato.centres.study_round import StudyRound
@@ -24,12 +27,15 @@ __all__ = [
     "ClippedSums",
     "Count",
     "Design",
+    "GradientSums",
     "Histogram",
+    "LinearClassifier",
     "LinearFit",
     "Means",
     "Requirement",
     "Round",
     "SecondMoments",
+    "Series",
     "Statistic",
     "StatisticRound",
     "StudyRound",
@@ -37,9 +43,12 @@ __all__ = [
     "aggregate_in_memory",
     "aggregate_locally",
     "choose_design",
+    "coordinate_series",
     "fit_linear",
+    "learn_in_memory",
     "new_centres",
     "noisy_sharing",
     "plan_round",
     "secure_aggregation",
+    "take_part_in_series",
 ]

@@ -48,8 +48,11 @@ _MOST_GUESTS = 4
 class Coordination:
     """The coordinator of one round as a server: it carries the conductor's questions to the centres."""
 
-    def __init__(self, agreed: Round, *, join_seconds: float, tell: Tell = lambda text: None) -> None:
+    def __init__(
+        self, agreed: Round, *, join_seconds: float, late_seconds: float | None = None, tell: Tell = lambda text: None
+    ) -> None:
         self.round, self._join_seconds, self._tell = agreed, join_seconds, tell
+        self._late_seconds = late_seconds
         self.conductor = Conductor(agreed)
         self._members: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
         #: Who connected and has not yet shown to be a centre of the round, oldest first; and from where.
@@ -134,6 +137,8 @@ class Coordination:
         """Nobody is waited for any longer once everybody is here."""
         if self._everybody_is_here():
             self._complete.set()
+        elif self._late_seconds is not None and len(self._members) == self.round.quorum:
+            asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
 
     def _everybody_is_here(self) -> bool:
         return not self.conductor.awaited and len(self._members) >= self.round.quorum
@@ -199,15 +204,17 @@ async def coordinate(
     ready: Callable[[str, int], Awaitable[None]] | None = None,
     coordination: type[Coordination] = Coordination,
     tell: Tell = lambda text: None,
+    late_seconds: float | None = None,
 ) -> Aggregate:
     """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect.
 
-    `tell` hears who joined and who refused. `coordination` replaces what the coordinator does, for tests of one that
+    `tell` hears who joined and who refused. Once there are enough for a sum, the others are waited for `late_seconds`,
+    if that is given. `coordination` replaces what the coordinator does, for tests of one that
     misbehaves.
     """
     if tls is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
-    here = coordination(agreed, join_seconds=join_seconds, tell=tell)
+    here = coordination(agreed, join_seconds=join_seconds, late_seconds=late_seconds, tell=tell)
     handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
     server = await asyncio.start_server(here.welcome, host, port, ssl=tls, limit=1 << 20, **handshake)
     try:
@@ -223,10 +230,10 @@ async def take_part(
     host: str,
     port: int,
     *,
-    approved: Round,
+    approved: Round | Callable[[Round], Round],
     name: str,
     key: Ed25519PrivateKey,
-    cells: np.ndarray,
+    cells: np.ndarray | Callable[[Round], np.ndarray],
     account: Purse | None = None,
     tls: ssl.SSLContext | None = None,
     verify: Verify | None = None,
@@ -234,18 +241,20 @@ async def take_part(
 ) -> Outcome:
     """One centre's part in one round. RefusedError: it does not take part. RoundFailedError: there is no result.
 
-    `patience` is how many seconds to wait for any one message: the coordinator's deadlines are its own.
+    Where rounds follow from each other, `approved` says of what is offered what this centre agrees to, and `cells` what
+    its sum is then. `patience` is how many seconds to wait for any one message: the coordinator's deadlines are its
+    own.
     """
     reader, writer = await _connect(host, port, tls, patience)
     seat: Seat | None = None
     outcome: Outcome | None = None
     broken: Exception | None = None
     try:
-        await say_hello(reader, writer, approved, name, key)
+        await say_hello(reader, writer, name, key)
         async with asyncio.timeout(patience):
             offer = _offered(await read_frame(reader, _LARGEST_OFFER))
         try:
-            seat, first = await asyncio.to_thread(Seat.take, offer, approved, name, key, cells, account, verify)
+            seat, first = await asyncio.to_thread(_seat, offer, approved, name, key, cells, account, verify)
         except SfumatoError as error:
             async with asyncio.timeout(_HELLO_SECONDS):
                 await write_frame(writer, *message_frame(declined(offer.round, name, key, error)))
@@ -265,6 +274,19 @@ async def take_part(
     return outcome
 
 
+def _seat(
+    offer: Offer,
+    approved: Round | Callable[[Round], Round],
+    name: str,
+    key: Ed25519PrivateKey,
+    cells: np.ndarray | Callable[[Round], np.ndarray],
+    account: Purse | None,
+    verify: Verify | None,
+) -> tuple[Seat, Message]:
+    own = approved(offer.round) if callable(approved) else approved
+    return Seat.take(offer, own, name, key, cells(own) if callable(cells) else cells, account, verify)
+
+
 async def _connect(
     host: str, port: int, tls: ssl.SSLContext | None, patience: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -274,14 +296,14 @@ async def _connect(
 
 
 async def say_hello(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, approved: Round, name: str, key: Ed25519PrivateKey
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str, key: Ed25519PrivateKey
 ) -> None:
-    """Signs the coordinator's challenge: who asks for a place in which agreement. Nothing else is said to strangers."""
+    """Signs the coordinator's challenge: who asks for a place. Nothing else is said to strangers."""
     async with asyncio.timeout(_CONNECT_SECONDS):
         head, challenge = await read_frame(reader, _CHALLENGE_BYTES)
         if head.get("kind") != "hello":
             raise _refusal(head)
-        greeting = Message(approved.agreement, name, "hello", challenge).sign(key)
+        greeting = Message("", name, "hello", challenge).sign(key)
         await write_frame(writer, *message_frame(greeting))
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "SecondMoments",
     "Statistic",
     "statistic_from_dict",
-    "statistic_of_kind",
 ]
 
 Law = Literal["gaussian", "laplace"]
@@ -71,6 +70,8 @@ class Statistic(ABC):
     """
 
     kind: ClassVar[str]
+    #: Whether numbers may be below 0.
+    signed: ClassVar[bool] = False
 
     centre_norm: float | None = field(default=None, kw_only=True)
     identity: str | None = field(default=None, kw_only=True)
@@ -128,7 +129,7 @@ class Statistic(ABC):
                     "noise. Nothing was spent."
                 )
             # Nothing is negative in the vectors of a schema, so replacing one is √2; of either sign, 2.
-            replaced = 2.0 if isinstance(self, ClippedSums) else math.sqrt(2)
+            replaced = 2.0 if self.signed else math.sqrt(2)
             return self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0)
         distance = self._person_distance(adjacency.relation, law) * _ARITHMETIC
         return distance if self.centre_norm is None else distance * _SCALED
@@ -412,6 +413,7 @@ class ClippedSums(Statistic):
     """
 
     kind: ClassVar[str] = "clipped sums"
+    signed: ClassVar[bool] = True
 
     size: int
     norm: float
@@ -453,20 +455,18 @@ class ClippedSums(Statistic):
         return rows * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
 
 
-_STATISTICS: dict[str, type[Statistic]] = {
-    kind.kind: kind for kind in (Count, Means, Histogram, SecondMoments, ClippedSums)
-}
-
-
-def statistic_of_kind(kind: str) -> type[Statistic]:
-    """The statistic of that name."""
-    return _STATISTICS[kind]
-
-
 def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:
     """The statistic a record describes; the inverse of `to_dict`."""
     fields = dict(record)
-    kind = _STATISTICS[fields.pop("kind")]
+    kind = _kinds(Statistic)[fields.pop("kind")]
     if "schema" in fields:
         fields["schema"] = Schema.from_toml(fields["schema"])
     return kind(**fields)
+
+
+def _kinds(base: type[Statistic]) -> dict[str, type[Statistic]]:
+    """Every statistic by its name; new ones are found."""
+    found = {base.kind: base} if "kind" in vars(base) else {}
+    for one in base.__subclasses__():
+        found |= _kinds(one)
+    return found

@@ -7,7 +7,6 @@ Not here: planning and running (run/study_file.py), what it means (plan/, eviden
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
+from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import history_sentences, part_sentences
 from sfumato.plan.told import told_before
@@ -74,7 +75,7 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
-    for sentence in verdicts(plan):
+    for sentence in (*verdicts(plan), *weak_promises(plan)):
         console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
@@ -121,9 +122,4 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def write_new(path: Path, text: str) -> None:
     """The whole file or none of it."""
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole_file(path, text)

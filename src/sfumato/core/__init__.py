@@ -2,10 +2,11 @@
 
 from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.compose import ComposedDP, Partition, WorstOf, compose, parallel
-from sfumato.core.dependence import Chains, Dependence, Groups
+from sfumato.core.dependence import Chains, Dependence, Groups, Known, Reach
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.events.event import (
     BoxEvent,
     Event,
@@ -22,6 +23,7 @@ from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.events.quantiles import QuantilesEvent
 from sfumato.core.events.together import TogetherEvent
+from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
@@ -44,8 +46,10 @@ __all__ = [
     "ChannelEvent",
     "ComposedDP",
     "Dependence",
+    "DisjointEvent",
     "Domain",
     "Event",
+    "Fairness",
     "GaussianDP",
     "GaussianEvent",
     "GaussianNoise",
@@ -54,9 +58,11 @@ __all__ = [
     "Guarantee",
     "Interval",
     "JointObjectiveEvent",
+    "Known",
     "LaplaceEvent",
     "LaplaceNoise",
     "LinearGaussianEvent",
+    "MeasuredGap",
     "NoGuarantee",
     "Noise",
     "NormGammaEvent",
@@ -67,6 +73,7 @@ __all__ = [
     "PureDP",
     "QuantilesEvent",
     "RandomizedResponseEvent",
+    "Reach",
     "RenyiDP",
     "Repeated",
     "Schema",

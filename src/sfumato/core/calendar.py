@@ -71,7 +71,7 @@ def told(value: float, low: float, high: float, unit: str) -> dict[str, str]:
     """The columns that tell a number and its interval as days or times; the ends rounded outwards.
 
     >>> told(18292.4, 18291.9, 18293.2, "date")
-    {'date': '2020-01-31', 'date_low': '2020-01-30', 'date_high': '2020-02-01'}
+    {'date': '2020-01-31', 'date_low': '2020-01-30', 'date_high': '2020-02-02'}
     """
     if not unit:
         return {}

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from sfumato.core.checks import positive, round_up
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["Chains", "Dependence", "Groups", "border_cost", "dependence_from_dict"]
+__all__ = ["Chains", "Dependence", "Groups", "Known", "Reach", "border_cost", "dependence_from_dict"]
 
 #: No window is longer: beyond that nothing useful is left of a budget.
 _LONGEST = 100_000
@@ -35,9 +37,19 @@ class Dependence(ABC):
     """A declared class of laws. Abstract; the final classes below are the only ones."""
 
     @property
+    def title(self) -> str:
+        """What a promise for it is called."""
+        return "Pufferfish"
+
+    @property
     @abstractmethod
-    def together(self) -> int:
-        """How many units may change together: the larger unit that noise must hide."""
+    def together(self) -> float:
+        """How many units may change together: the larger unit that noise must hide; of a known law its part of one."""
+
+    @property
+    def single(self) -> bool:
+        """Whether the promise is about one act alone: nothing may be added to it."""
+        return False
 
     @property
     @abstractmethod
@@ -120,6 +132,151 @@ class Groups(Dependence):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "Groups", "size": self.size}
+
+
+@dataclass(frozen=True)
+class Reach(Dependence):
+    """Nobody depends on anybody, but one unit's data are part of at most `rows` rows, by a public relation.
+
+    >>> Reach(3).together
+    3
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        _whole(self.rows, "The number of rows")
+
+    @property
+    def title(self) -> str:
+        return "DP"
+
+    @property
+    def together(self) -> int:
+        return self.rows
+
+    @property
+    def flat(self) -> float:
+        return 0.0
+
+    @property
+    def laws(self) -> tuple[object, ...]:
+        return ("Groups", self.rows)  # what hides so many rows hides them for either reason
+
+    @property
+    def words(self) -> str:
+        return f"one whose data are part of at most {self.rows} rows"
+
+    @property
+    def short(self) -> str:
+        return f"{self.rows} rows"
+
+    @property
+    def assumed(self) -> str:
+        return f"Nobody's data are part of more than {self.rows} rows, as the public tables say"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Reach", "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class Known(Dependence):
+    """The joint law itself, and the one number that is published: a table's chance and the number it gives, each row.
+
+    `distance` is the farthest a secret moves the number: over all units and pairs of values the largest step of the
+    monotone coupling of its two conditional laws, which is the best there is. `move` is how far one unit alone does.
+
+    >>> law = ((("0", "0"), "2/5"), (("1", "1"), "2/5"), (("0", "1"), "1/10"), (("1", "0"), "1/10"))
+    >>> Known.of([(values, Fraction(chance)) for values, chance in law], (0.0, 2.0, 1.0, 1.0), 1.0).distance
+    2.0
+    """
+
+    rows: tuple[tuple[tuple[str, ...], str], ...]
+    numbers: tuple[float, ...]
+    distance: float
+    move: float
+
+    def __post_init__(self) -> None:
+        rows = tuple((tuple(map(str, values)), str(Fraction(chance))) for values, chance in self.rows)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "numbers", tuple(float(one) for one in self.numbers))
+        positive(self.move, "move")
+        if self.distance != farthest([(values, Fraction(chance)) for values, chance in rows], self.numbers):
+            raise PrivacyParameterError("This is not how far the law moves its number. Nothing was spent.")
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Sequence[object], Fraction]], numbers: Sequence[float], move: float) -> Known:
+        named = [(tuple(map(str, values)), chance) for values, chance in rows]
+        found = farthest(named, numbers)
+        return cls(tuple((values, str(chance)) for values, chance in named), tuple(numbers), found, float(move))
+
+    @property
+    def together(self) -> float:
+        return round_up(self.distance / self.move + 1e-4)  # rounding to the grid moves the number as far as a unit's
+
+    @property
+    def flat(self) -> float:
+        return 0.0
+
+    @property
+    def single(self) -> bool:
+        return True
+
+    @property
+    def laws(self) -> tuple[object, ...]:
+        return ("Known", self.rows)
+
+    @property
+    def words(self) -> str:
+        return f"a known joint law of {len(self.rows[0][0])} (one number, published once)"
+
+    @property
+    def short(self) -> str:
+        return f"a known law of {len(self.rows[0][0])}"
+
+    @property
+    def assumed(self) -> str:
+        return (
+            "The joint law is the one that was declared, nothing else is known of them, and nothing more is published"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [[list(values), chance] for values, chance in self.rows]
+        numbers = {"numbers": list(self.numbers), "distance": self.distance, "move": self.move}
+        return {"kind": "Known", "rows": rows, **numbers}
+
+
+def farthest(rows: Sequence[tuple[Sequence[str], Fraction]], numbers: Sequence[float]) -> float:
+    """W∞ between the laws of the number given two values of one unit, the largest over units and values. Exact."""
+    largest = 0.0
+    for unit in range(len(rows[0][0])):
+        given: dict[str, dict[float, Fraction]] = {}
+        for (values, chance), number in zip(rows, numbers, strict=True):
+            law = given.setdefault(values[unit], {})
+            law[number] = law.get(number, Fraction(0)) + chance
+        for one, other in combinations(given.values(), 2):
+            largest = max(largest, _monotone(one, other))
+    return largest
+
+
+def _monotone(one: dict[float, Fraction], other: dict[float, Fraction]) -> float:
+    """The largest step between equal quantiles of two laws, weights not yet divided by their sums."""
+    first, second = (_steps(law) for law in (one, other))
+    largest, i, j = 0.0, 0, 0
+    while i < len(first) and j < len(second):
+        largest = max(largest, abs(first[i][0] - second[j][0]))
+        up = first[i][1], second[j][1]
+        i, j = i + (up[0] <= up[1]), j + (up[1] <= up[0])
+    return largest
+
+
+def _steps(law: dict[float, Fraction]) -> list[tuple[float, Fraction]]:
+    """(number, chance of no more than it), in order."""
+    total, below, found = sum(law.values(), Fraction(0)), Fraction(0), []
+    for number in sorted(law):
+        below += law[number]
+        found.append((number, below / total))
+    return found
 
 
 def border_cost(memory: float, before: int, after: int) -> float:
@@ -242,7 +399,7 @@ def _windows(memory: float, epsilon: float, most: int) -> Iterator[Chains]:
         before += 1 if before < _EACH else before // 50
 
 
-_CLASSES: dict[str, Callable[..., Dependence]] = {"Groups": Groups, "Chains": Chains}
+_CLASSES: dict[str, Callable[..., Dependence]] = {"Groups": Groups, "Chains": Chains, "Reach": Reach, "Known": Known}
 
 
 def dependence_from_dict(record: Mapping[str, Any]) -> Dependence:

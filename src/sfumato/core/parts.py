@@ -116,7 +116,7 @@ class WorstPair(ABC):
         """The plain guarantee it is where nothing is added to it; None where there is none."""
         return None
 
-    def several(self, part: Part, units: int) -> Guarantee | None:
+    def several(self, part: Part, units: float) -> Guarantee | None:
         """One of the acts when so many units change at once (docs/proofs/pufferfish.md); None where unknown."""
         return None
 
@@ -146,7 +146,7 @@ class GaussianPair(WorstPair):
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return GaussianDP(part.value, adjacency=adjacency)
 
-    def several(self, part: Part, units: int) -> Guarantee | None:
+    def several(self, part: Part, units: float) -> Guarantee | None:
         return GaussianDP(round_up(part.value * units, 1e-15))
 
     def twice(self, part: Part) -> Part | None:
@@ -172,7 +172,7 @@ class LaplacePair(WorstPair):
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return _stated(part, adjacency)
 
-    def several(self, part: Part, units: int) -> Guarantee | None:
+    def several(self, part: Part, units: float) -> Guarantee | None:
         return PureDP(part.value * units)  # several numbers may share the move: of them only the ε is known
 
     def twice(self, part: Part) -> Part | None:
@@ -205,7 +205,7 @@ class TwoPointPair(WorstPair):
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return _stated(part, adjacency)
 
-    def several(self, part: Part, units: int) -> Guarantee | None:
+    def several(self, part: Part, units: float) -> Guarantee | None:
         return PureDP(part.value * units) if part.extra == 0 else None
 
     def twice(self, part: Part) -> Part | None:
@@ -262,7 +262,7 @@ class ConcentratedPair(WorstPair):
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return ZCDP(part.value, adjacency=adjacency)
 
-    def several(self, part: Part, units: int) -> Guarantee | None:
+    def several(self, part: Part, units: float) -> Guarantee | None:
         return ZCDP(round_up(part.value * units**2, 1e-15))
 
     def twice(self, part: Part) -> Part | None:

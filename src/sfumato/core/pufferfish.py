@@ -70,6 +70,17 @@ class Pufferfish(Guarantee):
         chosen = self.dependence.for_point(epsilon, self.delta_)
         return Pufferfish(epsilon, self.delta_, chosen, adjacency=self.adjacency)
 
+    def share(self, part: float) -> Pufferfish:
+        """A part of what acts may use, the flat part being paid: so many of them together keep the whole."""
+        flat = self.dependence.flat
+        return Pufferfish(flat + self.left * part, self.delta_ * part, self.dependence, adjacency=self.adjacency)
+
+    @property
+    def units(self) -> float:
+        """How many single changes lead from one window to another; where presence is hidden a unit leaves and comes."""
+        hidden = self.adjacency is not None and self.adjacency.relation == "add-remove"
+        return self.dependence.together * (2 if hidden else 1)
+
     @property
     def left(self) -> float:
         """The ε that acts may use, the flat part being paid."""
@@ -96,14 +107,16 @@ class Pufferfish(Guarantee):
 
     def describe(self) -> str:
         stated = f"({self.eps:.6g}, {self.delta_:.6g})" if self.delta_ else f"{self.eps:.6g}"
-        return f"{stated}-Pufferfish for {self.dependence.words}"
+        return f"{stated}-{self.dependence.title} for {self.dependence.words}"
 
     def implied_by(self, cost: Guarantee) -> bool | None:
         """The window theorem: what is (ε-e, δ)-DP for all units of a window keeps the promise for one of them."""
         if isinstance(cost, Pufferfish):
             same = cost.dependence == self.dependence
             return True if same and cost.point.under(None).implies(self.point.under(None)) is True else None
-        units = self.dependence.together
+        units = self.units
+        if self.dependence.single and not isinstance(cost, GaussianDP | PureDP):
+            return None  # the distance is that of one number with one noise
         if self.delta_ == 0:
             return True if cost.epsilon(0.0) * units <= self.left else None
         moved = together(cost, units)
@@ -115,20 +128,20 @@ class Pufferfish(Guarantee):
 
     def largest_mu(self) -> float:
         """The largest μ of one unit that keeps it."""
-        return round_down(gaussian_mu(self.left, self.delta_) / self.dependence.together, 1e-14)
+        return round_down(gaussian_mu(self.left, self.delta_) / self.units, 1e-14)
 
     def largest_pure(self) -> float:
         """The largest ε of one unit that keeps it without a δ."""
-        return round_down(self.left / self.dependence.together, 1e-14)
+        return round_down(self.left / self.units, 1e-14)
 
     def for_one(self) -> PureDP | ApproxDP:
         """(ε, δ) of one unit that keeps it, whatever the mechanism: the k-th part of ε, and less than that of δ."""
         if self.delta_ == 0:
             return PureDP(self.largest_pure(), adjacency=self.adjacency)
-        if self.dependence.together == 1:
+        if self.units == 1:
             return ApproxDP(self.left, self.delta_, adjacency=self.adjacency)
         eps = self.largest_pure()
-        factor = _raised(eps, self.dependence.together)
+        factor = _raised(eps, self.units)
         return ApproxDP(eps, round_down(self.delta_ / factor, 1e-9), adjacency=self.adjacency)
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,12 +154,12 @@ class Pufferfish(Guarantee):
         }
 
 
-def _raised(eps: float, units: int) -> float:
+def _raised(eps: float, units: float) -> float:
     """1 + e^ε + … + e^(k-1)ε: by what δ grows when k units change one after the other."""
     return round_up(math.expm1(units * eps) / math.expm1(eps), 1e-11)
 
 
-def together(cost: Guarantee, units: int) -> Guarantee | None:
+def together(cost: Guarantee, units: float) -> Guarantee | None:
     """What a mechanism whose cost for one unit is known costs when `units` of them change at once; None: no such form.
 
     μ, ε and √ρ grow by the factor (Dong, Roth & Su 2022, Thm 2.14; Bun & Steinke 2016, Prop. 1.9), never by its root:
@@ -174,7 +187,7 @@ def together(cost: Guarantee, units: int) -> Guarantee | None:
     return None
 
 
-def _chained_delta(cost: Guarantee, units: int, epsilon: float) -> float:
+def _chained_delta(cost: Guarantee, units: float, epsilon: float) -> float:
     """Of any cost, one unit after the other: δ(ε) ≤ δ₁(ε/k)·(1 + e^(ε/k) + … + e^((k-1)ε/k))."""
     each = round_down(epsilon / units, 1e-14)
     return min(1.0, round_up(cost.delta(each) * _raised(each, units)))

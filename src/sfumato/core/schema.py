@@ -32,11 +32,9 @@ import itertools
 import math
 import os
 import re
-import secrets
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +47,7 @@ from numpy.typing import NDArray
 from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Domain, Interval, checked_number, checked_text
 from sfumato.core.tables import Extra, as_arrow, nearest
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import SchemaError
 
 __all__ = ["Schema"]
@@ -215,16 +214,9 @@ class Schema(Shown):
         target = Path(path)
         if not target.name:
             raise SchemaError(f"{os.fspath(path)!r} is not the name of a file.")
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
-            with open(temporary, "x", encoding="utf-8", newline="\n") as stream:
-                stream.write(self.to_toml())
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
+            write_whole_file(target, self.to_toml())
         except (OSError, ValueError) as error:
-            with suppress(OSError, ValueError):
-                temporary.unlink()
             raise SchemaError(f"{target}: the schema cannot be written ({error}).") from error
 
 
@@ -341,7 +333,7 @@ def _toml_table(name: str, domain: Domain) -> str:
     lines = [f"[columns.{_toml_key(name)}]", f"kind = {_toml_text(domain.kind)}"]
     for part in dataclasses.fields(_KINDS[domain.kind]):
         value = getattr(domain, part.name)
-        if part.init and value is not None:
+        if part.init and value is not None and (part.name, value) != ("calendar", ""):
             lines.append(f"{part.name} = {_toml_value(value)}")
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,6 @@
 """Files that are there as a whole or not at all.
 
-In:   a path and text.
+In:   a path and text, or somebody who writes a draft.
 Out:  the file; a reader finds the old one or the new one, never half of it.
 """
 
@@ -8,9 +8,23 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["write_whole_file"]
+__all__ = ["draft_of", "write_whole_file"]
+
+
+@contextmanager
+def draft_of(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Where to write instead: what lies there takes the place of `path` in one step, and goes where that fails."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp{target.suffix}")
+    try:
+        yield draft
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def write_whole_file(path: str | os.PathLike[str], text: str) -> None:
@@ -22,13 +36,7 @@ def write_whole_file(path: str | os.PathLike[str], text: str) -> None:
     ...     Path(f"{folder}/a.txt").read_text()
     'whole'
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -9,8 +9,9 @@ Proof: docs/proofs/pufferfish.md
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from sfumato.errors import UnprovedError
@@ -43,6 +44,8 @@ def window_of(dependence: Record) -> Window:
     match dependence["kind"]:
         case "Groups":
             return Window(_count(dependence["size"]), Decimal(0))
+        case "Reach":
+            return Window(_count(dependence["rows"]), Decimal(0))
         case "Chains" if dependence["before"] == dependence["after"] == 0:
             return Window(_count(dependence["longest"]), Decimal(0))
         case "Chains":
@@ -65,9 +68,14 @@ def _border(memory: Decimal, before: int, after: int) -> Decimal:
     return _UP.multiply(_UP.multiply(memory, sum(sides, Decimal(0))), 1 + _ROUNDED)
 
 
-def keeps_pufferfish(parts: tuple[Part, ...], promise: Record) -> bool:
+def keeps_pufferfish(parts: tuple[Part, ...], promise: Record, events: Sequence[Record]) -> bool:
     """Whether events of these parts are (ε-e, δ)-DP when a whole window changes."""
+    if promise["dependence"]["kind"] == "Known":
+        return _keeps_known(promise, events)
     window = window_of(promise["dependence"])
+    if promise["adjacency"] and promise["adjacency"]["relation"] == "add-remove":
+        # A unit that has another value in both worlds leaves and comes back: two changes.
+        window = window._replace(units=2 * window.units)
     left = _DOWN.subtract(written(promise["eps"]), window.flat)
     if left <= 0:
         return False
@@ -96,6 +104,54 @@ def _moved(parts: Iterable[Part], units: int) -> tuple[Part, ...]:
         else part
         for part in parts
     )
+
+
+def _keeps_known(promise: Record, events: Sequence[Record]) -> bool:
+    """One number with one noise, moved by the distance between conditional laws; the distance found anew."""
+    known = promise["dependence"]
+    if len(events) != 1 or events[0]["kind"] not in ("GaussianEvent", "LaplaceEvent") or events[0]["dimension"] != 1:
+        return False
+    rows = [(values, Fraction(chance)) for values, chance in known["rows"]]
+    lawful = sum(chance for _, chance in rows) == 1 and all(chance > 0 for _, chance in rows)
+    widths = {len(values) for values, _ in rows}
+    if not lawful or len(widths) != 1 or len(rows) != len(known["numbers"]):
+        return False
+    distance = max(_distance(rows, known["numbers"], unit) for unit in range(widths.pop()))
+    if distance > known["distance"] or events[0]["sensitivity"] < known["move"]:
+        return False
+    # Values of the number lie on its grid or are rounded to it: one step on either side.
+    moved = _UP.divide(_UP.add(Decimal(distance), Decimal(events[0]["grid"])), Decimal(events[0]["scale"]))
+    if moved == 0:
+        return True
+    law = "gaussian" if events[0]["kind"] == "GaussianEvent" else "two-point"
+    if promise["delta"] == 0:
+        return law == "two-point" and moved <= written(promise["eps"])
+    return law_of((Part(law, moved),)).delta(promise["eps"]) <= promise["delta"] * (1 + _ARITHMETIC)
+
+
+def _distance(rows: Sequence[tuple[Any, Fraction]], numbers: Sequence[float], unit: int) -> float:
+    """By cutting [0, 1] at all quantiles of both conditional laws: on each piece both numbers are constant."""
+    largest = 0.0
+    values = sorted({row[0][unit] for row in rows})
+    laws = {
+        value: sorted((n, c) for (v, c), n in zip(rows, numbers, strict=True) if v[unit] == value) for value in values
+    }
+    for a in values:
+        for b in values:
+            ends = sorted({*_ends(laws[a]), *_ends(laws[b])})
+            steps = [(_at(laws[a], end), _at(laws[b], end)) for end in ends]
+            largest = max([largest, *(abs(one - other) for one, other in steps)])
+    return largest
+
+
+def _ends(law: list[tuple[float, Fraction]]) -> list[Fraction]:
+    total = sum(chance for _, chance in law)
+    return [sum((chance for _, chance in law[: place + 1]), Fraction(0)) / total for place in range(len(law))]
+
+
+def _at(law: list[tuple[float, Fraction]], end: Fraction) -> float:
+    """The quantile just below `end`."""
+    return next(number for (number, _), own in zip(law, _ends(law), strict=True) if own >= end)
 
 
 def _below(value: Decimal) -> float:

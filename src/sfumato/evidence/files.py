@@ -7,21 +7,16 @@ Out:  the file; which files hold which publication.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
+
+from sfumato.core.whole_file import write_whole_file
 
 __all__ = ["published_files", "write_whole"]
 
 
 def write_whole(path: Path, text: str) -> Path:
     """A reader finds the old file or the new one, never half of it."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole_file(path, text)
     return path
 
 

@@ -274,12 +274,27 @@ def _farthest_sets(sets: list[frozenset[int]], alone: list[Decimal], inside: lis
     return worst
 
 
+def _disjoint_part(event: Record) -> Part:
+    """Portions that share nobody: the stated (ε, δ), if each portion keeps it by itself."""
+    from sfumato.evidence.laws import law_of  # which stands on this file
+
+    for portion in event["portions"]:
+        parts = event_parts(portion)
+        plain = pure_sum(parts)
+        pure = plain is not None and not plain[1] and plain[0] <= written(event["eps"])
+        kept = pure or (event["delta"] > 0 and law_of(parts).delta(event["eps"]) <= event["delta"] * (1 + 1e-10))
+        if not kept:
+            raise ValueError("a portion costs more than is stated")
+    return Part("two-point", written(event["eps"]), event["delta"])
+
+
 def _strength(event: Record) -> float:
     """Stiffness in units of the half width; none stays none however wide the box."""
     return event["stiffness"] * event["half_width"] ** 4 if event["stiffness"] else 0.0
 
 
 RULES: dict[str, Rule] = {
+    "DisjointEvent": Rule(lambda _: "fairness", _disjoint_part),
     "ChannelEvent": Rule(lambda _: "tailored_noise", _channel_part),
     "GaussianEvent": Rule(lambda _: "gaussian", lambda event: Part("gaussian", _moved(event, _diagonal(event)))),
     "LinearGaussianEvent": Rule(lambda _: "linear_placement", _linear_part),
@@ -335,7 +350,9 @@ def required_proofs(events: Iterable[Record]) -> frozenset[str]:
     ['gaussian', 'norm_gamma']
     """
     single = [unrepeated(event)[0] for event in events]
-    return frozenset(rule_for(event).proof(event) for event in single)
+    inner = [one for event in single for portion in event.get("portions", ()) for one in portion]
+    own = frozenset(rule_for(event).proof(event) for event in single)
+    return own | required_proofs(inner) if inner else own
 
 
 def event_parts(events: Iterable[Record]) -> tuple[Part, ...]:

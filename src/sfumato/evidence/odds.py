@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, Reach
 from sfumato.core.odds import loss_tail
 
-__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "stated_point"]
+__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "one_in", "stated_point"]
 
 #: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
 USUAL_DELTA = 1e-6
@@ -97,7 +98,7 @@ def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: st
         f"{unit}s are independent given what that somebody knows; who can infer one {unit} from others, as in a "
         "family, learns from each of them."
     )
-    if isinstance(asked, Pufferfish):
+    if _counts_others(asked):
         tie = (
             f"This counts what others tell of that one {unit} as well, for {asked.dependence.words}. Assumed: "
             f"{asked.dependence.assumed[0].lower()}{asked.dependence.assumed[1:]}."
@@ -120,8 +121,13 @@ def _to_a_subject(odds: Odds, asked: Guarantee) -> str:
     )
 
 
+def _counts_others(asked: Guarantee) -> TypeGuard[Pufferfish]:
+    """Whether a promise is about what others tell as well; one's own data in several rows are one's own."""
+    return isinstance(asked, Pufferfish) and not isinstance(asked.dependence, Reach)
+
+
 def _others(asked: Guarantee) -> str:
-    if isinstance(asked, Pufferfish):
+    if _counts_others(asked):
         return f"This counts what other entries tell about yours as well, if this is so: {asked.dependence.assumed}."
     return (
         "This counts what your own entry adds: who can tell about you from other people's entries, such as your "
@@ -140,6 +146,23 @@ def guesses(sure: float) -> str:
         if shown < 100:
             return f"{shown:.{digits}f}"
     return "100"
+
+
+def one_in(chance: float) -> str:
+    """A small probability as people say it, never smaller than it is.
+
+    >>> one_in(1e-6), one_in(1e-5), one_in(0.003), one_in(2.5e-9), one_in(0.4)
+    ('one in a million', 'one in 100,000', 'one in 330', 'one in 400 million', '0.4')
+    """
+    if not 0 < chance <= 0.1:
+        return f"{chance:.4g}"
+    many = 1 / chance * (1 + 1e-12)
+    unit = 10.0 ** (math.floor(math.log10(many)) - 1)  # two digits, downwards: the probability is rounded up
+    many = math.floor(many / unit) * unit
+    for word, size in (("billion", 1e9), ("million", 1e6)):
+        if size <= many < 1000 * size:
+            return f"one in a {word}" if many == size else f"one in {many / size:.4g} {word}"
+    return f"one in {many:,.0f}" if many < 1e6 else f"one in {many:.2g}"
 
 
 def _factor(epsilon: float) -> str:

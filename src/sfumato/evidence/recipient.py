@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
+from sfumato.evidence.fairness import fairness_records, fairness_words
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
@@ -133,6 +134,9 @@ def _publication(plan: Plan, planned: Planned, files: tuple[str, ...], folder: P
         lines += _wrapped(law, "  ")
     for sentence in planned.about:
         lines += _wrapped(sentence, "  ")
+    for name, record in fairness_records(folder).items() if folder else ():
+        if name in files:
+            lines += _wrapped(fairness_words(record), "  ")
     return lines
 
 

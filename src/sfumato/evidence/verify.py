@@ -227,7 +227,7 @@ def _check_guarantee(record: Record) -> Findings:
             square = square_of_mu(parts)
             holds = square is not None and square <= written(guarantee["mu"]) ** 2
         case "Pufferfish":
-            holds = keeps_pufferfish(parts, guarantee)
+            holds = keeps_pufferfish(parts, guarantee, record["events"])
         case "ZCDP":
             rho = concentrated(parts)
             holds = rho is not None and rho <= written(guarantee["rho"])

@@ -11,16 +11,20 @@ seen.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sfumato.core.certificate import Certificate
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
+from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.lang import load
+from sfumato.lang.inside import at_home
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
@@ -51,11 +55,14 @@ def verify_folder(
     for path in files:
         checks.extend(_certificate(path, plan))
     checks.extend(_publishable(files))
+    checks.extend(_fair(folder, files))
     if rest := uncovered(folder):
         sentence = "No certificate covers these files: anybody could have written or changed them."
         checks.append(Check(", ".join(rest), True, sentence))
     if study is not None and plan is not None:
-        checks.extend(verify_plan(plan, network_of(load(study, plan.extras.get("step")), tables)))
+        spec = load(study, plan.extras.get("step"))
+        spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
+        checks.extend(verify_plan(plan, network_of(spec, tables)))
     return tuple(checks)
 
 
@@ -74,6 +81,21 @@ def _publishable(files: Sequence[Path]) -> Iterator[Check]:
             continue  # said already
         if not publishable:
             yield Check(path.name, False, "A dry run, not for publication: its noise can be repeated.")
+
+
+def _fair(folder: Path, files: Sequence[Path]) -> Iterator[Check]:
+    """The gap of every rule that has to be fair, from its noisy numbers and the noise that a certificate paid for."""
+    events: list[Any] = []
+    for path in files:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            events += json.loads(path.read_text(encoding="utf-8"))["events"]
+    for name, record in fairness_records(folder).items():
+        checks = verify_fairness(record, events)
+        wrong = [check for check in checks if not check.ok]
+        if wrong:
+            yield from (Check(f"{name}: {field}", False, sentence) for field, _, sentence in wrong)
+        else:
+            yield Check(name, True, fairness_words(record))
 
 
 def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:

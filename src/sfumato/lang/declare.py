@@ -8,14 +8,22 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.about import about, decision
 from sfumato.lang.absent import unknown_missing
+from sfumato.lang.arguments import Wrong as _Wrong
+from sfumato.lang.arguments import atom_of as _atom
+from sfumato.lang.arguments import name_of as _name
+from sfumato.lang.arguments import names_of as _names
+from sfumato.lang.arguments import number_of as _number
+from sfumato.lang.arguments import scalar_of as _scalar
+from sfumato.lang.centre_units import protect_centres
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.declared import Declared
+from sfumato.lang.fair import fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
@@ -32,7 +40,6 @@ from sfumato.lang.spec import (
     EachPerson,
     Forbidden,
     Forgotten,
-    HeldPart,
     Holds,
     Keep,
     Missing,
@@ -54,7 +61,6 @@ from sfumato.lang.term import (
     ListTerm,
     Number,
     Term,
-    Text,
     Variable,
     called,
     indicator,
@@ -64,55 +70,6 @@ from sfumato.lang.term import (
 from sfumato.lang.vocabulary import METRICS, STATIC
 
 __all__ = ["Declared", "declare"]
-
-
-@dataclass
-class Declared:
-    """Declarations while they are collected; `fields()` are those of a Spec."""
-
-    sources: list[Source] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    public_tables: set[str] = field(default_factory=set)
-    ranges: list[Range] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    row_limits: list[RowLimit] = field(default_factory=list)
-    each_person: list[EachPerson] = field(default_factory=list)
-    datasets: list[Dataset] = field(default_factory=list)
-    correlations: list[Correlated] = field(default_factory=list)
-    requirements: list[Requirement] = field(default_factory=list)
-    preferences: list[Preference] = field(default_factory=list)
-    forbidden: list[Forbidden] = field(default_factory=list)
-    weights: list[Weight] = field(default_factory=list)
-    nonnegative: list[Nonnegative] = field(default_factory=list)
-    whole: list[Whole] = field(default_factory=list)
-    aims: list[Within] = field(default_factory=list)
-    collusions: list[Collusion] = field(default_factory=list)
-    centres: list[Centre] = field(default_factory=list)
-    holds: list[Holds] = field(default_factory=list)
-    trusted: list[str] = field(default_factory=list)
-    colluders: int = 0
-    absences: int = 0
-    parts: list[HeldPart] = field(default_factory=list)
-    forgotten: list[Forgotten] = field(default_factory=list)
-    #: adjacency/2, kept until the datasets are known.
-    relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
-
-    def fields(self) -> dict[str, Any]:
-        """Keyword arguments of Spec."""
-        made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
-        made["public_tables"] = frozenset(self.public_tables)
-        made |= {"colluders": self.colluders, "absences": self.absences}
-        return made
-
-
-class _Wrong(Exception):
-    """A declaration that cannot be used."""
-
-    def __init__(self, message: str, at: Term | None = None, **more: Any) -> None:
-        super().__init__(message)
-        self.at = at
-        self.more = more
 
 
 def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
@@ -131,6 +88,7 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
     problems += _unknown_adjacencies(declared)
     problems += unknown_missing(declared)
     problems += read_as_one(declared)
+    problems += protect_centres(declared)
     return declared, problems
 
 
@@ -138,45 +96,6 @@ def _problem(clause: Clause, wrong: _Wrong) -> Problem:
     more = {"expected": STATIC[indicator(clause.head)], "code": "declaration", **wrong.more}
     place = clause.at(wrong.at) if wrong.at is not None else clause.position
     return Problem("error", message=str(wrong), position=place, clause=clause.text, **more)
-
-
-# --- reading arguments -------------------------------------------------------------------------------------------
-
-
-def _name(term: Term, what: str) -> str:
-    if isinstance(term, Compound) and not term.arguments:
-        return term.functor
-    if isinstance(term, Text):
-        return term.value
-    raise _Wrong(
-        f"{what} must be a name, not {show(term)[:60]}", term, way_out="Write a small-letter name or a 'quoted' one."
-    )
-
-
-def _atom(term: Term, what: str) -> Compound:
-    if isinstance(term, Compound):
-        return term
-    raise _Wrong(f"{what} must be an atom such as age(P), not {show(term)[:60]}", term)
-
-
-def _number(term: Term, what: str) -> float | int:
-    if isinstance(term, Number):
-        return term.value
-    raise _Wrong(f"{what} must be a number, not {show(term)[:60]}", term)
-
-
-def _names(term: Term, what: str) -> tuple[str, ...]:
-    if isinstance(term, ListTerm):
-        return tuple(_name(item, what) for item in term.items)
-    return (_name(term, what),)
-
-
-def _scalar(term: Term) -> str | int:
-    if isinstance(term, Number):
-        if isinstance(term.value, int):
-            return term.value
-        raise _Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
-    return _name(term, "a category")
 
 
 # --- one reader for each declaration -----------------------------------------------------------------------------
@@ -465,6 +384,25 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _about(declared: Declared, clause: Clause) -> None:
+    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+
+
+def _decided_by(declared: Declared, clause: Clause) -> None:
+    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+
+
+def _same_person(declared: Declared, clause: Clause) -> None:
+    first, second = (_name(one, "a dataset") for one in clause.head.arguments)
+    known = {dataset.name for dataset in declared.datasets}
+    for name, term in zip((first, second), clause.head.arguments, strict=True):
+        if name not in known:
+            raise _Wrong(
+                f"the dataset {name} is not declared", term, code="unknown-dataset", nearest=nearest(name, known)
+            )
+    declared.same_people.append((first, second))
+
+
 def _centre(declared: Declared, clause: Clause) -> None:
     declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
 
@@ -476,6 +414,18 @@ def _holds(declared: Declared, clause: Clause) -> None:
 
 def _trusted(declared: Declared, clause: Clause) -> None:
     declared.trusted.append(_name(clause.head.arguments[0], "a party"))
+
+
+def _persons_per_centre(declared: Declared, clause: Clause) -> None:
+    dataset, number = clause.head.arguments
+    most = _centres(number, "how many individuals a centre has at most")
+    if most < 1:
+        raise _Wrong("a centre has at least one individual", number)
+    declared.persons_per_centre[_name(dataset, "a dataset")] = most
+
+
+def _inside(declared: Declared, clause: Clause) -> None:
+    declared.inside.append(_name(clause.head.arguments[0], "an observer"))
 
 
 def _colluders(declared: Declared, clause: Clause) -> None:
@@ -522,6 +472,9 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "dataset": _dataset,
     "correlated": _correlated,
     "privacy_requirement": _privacy_requirement,
+    "fairness_requirement": lambda d, c: d.fairness.append(fairness_requirement(c.head.arguments, c.position)),
+    "fair_rv": lambda d, c: d.fair_rvs.append(fair_rv(c.head.arguments, c.position)),
+    "fairness_holds": lambda d, c: d.fairness_holds.append(fairness_holds(c.head.arguments, c.position)),
     "prefer": _prefer,
     "forbid": _forbid,
     "weight": _weight,
@@ -529,14 +482,19 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "about": _about,
+    "decided_by": _decided_by,
+    "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,
     "colluders": _colluders,
+    "persons_per_centre": _persons_per_centre,
+    "inside": _inside,
     "absences": _absences,
     "forget": _forget,
 }
-_ORDER = {"adjacency": -1, "dataset": 0, "privacy_requirement": 2}
+_ORDER = {"adjacency": -1, "dataset": 0, "same_person": 2, "privacy_requirement": 2}
 
 
 def _unknown_adjacencies(declared: Declared) -> Iterable[Problem]:

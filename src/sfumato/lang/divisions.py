@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Dataset, Division, Requirement
+from sfumato.lang.spec import Dataset, Requirement
 from sfumato.lang.term import Compound, Position, Term, indicator, show
+from sfumato.lang.whose import Division
 
 __all__ = ["Divided", "check_divisions", "divided"]
 

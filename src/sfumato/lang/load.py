@@ -18,7 +18,9 @@ from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
 from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
+from sfumato.lang.kinds import named_individuals
 from sfumato.lang.limits import Limits
+from sfumato.lang.owners import owned
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
@@ -81,6 +83,9 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    declared.columns = named_individuals(declared.columns, declared.relations, declared.datasets, clauses)
+    clauses, owners, complaints = owned(clauses, declared)
+    found += complaints
     parted = divided(declared.datasets, declared.requirements, clauses)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
@@ -94,6 +99,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         _digest(text, at),
         **declared.fields(),
         divisions=parted.divisions,
+        owners=owners,
         steps=steps,
         step=at,
         clauses=clauses,

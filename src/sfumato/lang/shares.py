@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import InputError
 
@@ -27,7 +27,7 @@ def share_of(whole: Guarantee, steps: int, numbers: bool = True) -> Guarantee:
     implies it, which is far less noise than (ε/T, δ/T).
 
     >>> print(share_of(GaussianDP(1.0), 4).describe())
-    0.5-GDP
+    0.5-Gaussian DP
     >>> share_of(PureDP(1.0), 4).epsilon(0.0) <= 0.25
     True
     """
@@ -41,6 +41,8 @@ def share_of(whole: Guarantee, steps: int, numbers: bool = True) -> Guarantee:
             return ZCDP(rho * part, adjacency=whole.adjacency)
         case RenyiDP(alpha=alpha, eps=eps):
             return RenyiDP(alpha, eps * part, adjacency=whole.adjacency)
+        case Pufferfish():
+            return whole.share(part)
         case ApproxDP(eps=eps, delta_=delta) if delta > 0:
             if numbers:
                 return GaussianDP(gaussian_mu(eps, delta) * math.sqrt(part), adjacency=whole.adjacency)

@@ -21,15 +21,19 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
+from sfumato.lang.institutions import Centre, CentrePromise, HeldPart, Holds
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
+    from sfumato.lang.about import About, Decision
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
+    from sfumato.lang.whose import Division, Owner
 
 __all__ = [
     "DATABASE_ENDINGS",
@@ -38,11 +42,11 @@ __all__ = [
     "TABLE_ENDINGS",
     "AggregateDeclaration",
     "Centre",
+    "CentrePromise",
     "Collusion",
     "Column",
     "Dataset",
     "Dependency",
-    "Division",
     "DpRv",
     "EachPerson",
     "Forbidden",
@@ -55,6 +59,7 @@ __all__ = [
     "MissingRule",
     "Nonnegative",
     "Observation",
+    "Peer",
     "Preference",
     "Publication",
     "Range",
@@ -170,16 +175,6 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """A dataset that is a part of another: some variables of each individual, or the individuals of a public group."""
-
-    name: str
-    whole: str
-    condition: tuple[Term, ...] = ()
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
@@ -195,7 +190,28 @@ class Requirement:
     shares: int = field(default=1, kw_only=True)
     #: The part of the dataset it is about, where datasets divide the same people (lang/divisions.py).
     division: str | None = field(default=None, kw_only=True)
+    #: The owners it protects, where it is about things of theirs (lang/owners.py), and what was promised to them.
+    owner: str | None = field(default=None, kw_only=True)
+    owned: str = field(default="", kw_only=True)
     position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A column that is computed: for each individual the sum or mean of a cell of those a public relation names.
+
+    Made where the public tables are read (network/peers.py); no study writes one.
+    """
+
+    table: str
+    column: str
+    atom: Compound
+    cell: Column
+    whose: str
+    relation: str
+    mean: bool
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,32 +272,6 @@ class Collusion:
 
     observers: frozenset[str]
     position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Centre:
-    """centre(Name): an institution that keeps its own rows."""
-
-    name: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """holds(Centre, Table): whose rows they are."""
-
-    centre: str
-    table: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPart:
-    """One centre's part of a table that several centres hold."""
-
-    table: str
-    centre: str
-    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,8 +397,15 @@ class Spec:
     each_person: tuple[EachPerson, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     divisions: tuple[Division, ...] = ()
+    owners: tuple[Owner, ...] = ()
+    #: Pairs of datasets of owners that may hold the same person.
+    same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    fairness: tuple[FairnessRequirement, ...] = ()
+    fair_rvs: tuple[FairRv, ...] = ()
+    fairness_holds: tuple[FairnessHolds, ...] = ()
     preferences: tuple[Preference, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weights: tuple[Weight, ...] = ()
@@ -416,6 +413,8 @@ class Spec:
     whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
+    about: tuple[About, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
     #: Parties that may see the rows of every centre.
@@ -425,6 +424,12 @@ class Spec:
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
     parts: tuple[HeldPart, ...] = ()
+    #: Promises to whole centres (lang/centre_units.py).
+    centre_promises: tuple[CentrePromise, ...] = ()
+    #: Observers within a centre: they see what it publishes from its own rows alone (lang/inside.py).
+    inside: tuple[str, ...] = ()
+    #: The centre whose own study this is; None for that of all centres.
+    at_home: str | None = None
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

@@ -50,7 +50,7 @@ def starter_study(
     range(dose(P), fill_in(lowest), fill_in(highest)).
     """
     identity = None if each_row else _identity(columns, person)
-    used = [c for c in columns if c is not identity and c.kind in ("number", "category", "unknown")]
+    used = [c for c in columns if c is not identity and (c.kind in ("number", "category", "unknown") or _is_day(c))]
     left = [column for column in columns if column is not identity and column not in used]
     names = functors([column.name for column in used])
     source = show(Compound(table))
@@ -151,9 +151,16 @@ def _identity_line(source: str, identity: StarterColumn | None, told: bool) -> s
     return _remarked(f"column({source}, {show(Compound(identity.name))}, person(P)).", guess)
 
 
+def _is_day(column: StarterColumn) -> bool:
+    return column.kind == "time" and column.type.startswith(("date", "timestamp"))
+
+
 def _range_line(column: StarterColumn, functor: str) -> str:
     if column.kind == "category":
         return _remarked(f"range({functor}(P), fill_in(categories)).", f"{column.type}; for example [a, b, c]")
+    if _is_day(column):
+        hint = f"{column.type}; a day is written date(2020, 1, 31)"
+        return _remarked(f"range({functor}(P), fill_in(first_day), fill_in(last_day)).", hint)
     proposed = proposed_range(column.name, column.type)
     if proposed is not None:
         low, high = proposed

@@ -281,6 +281,8 @@ def _requirement_names(spec: Spec) -> Iterator[Problem]:
                 nearest(show(wanted), (show(name) for name in known)),
             )
     for requirement in spec.requirements if spec.step is None else ():  # another step refers to it
+        if requirement.owner is not None:  # it holds beside that of another owner of the same things
+            continue
         if requirement.position and not any(match(wanted, requirement.name) is not None for wanted in used):
             yield _problem(
                 "unused-requirement",

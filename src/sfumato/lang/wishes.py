@@ -12,6 +12,9 @@ from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
+from sfumato.lang.about import unknown_decisions
+from sfumato.lang.fair import check_fairness
+from sfumato.lang.inside import check_inside
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -37,7 +40,10 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _aims(spec)
     yield from _observers(spec)
     yield from _correlations(spec)
+    yield from unknown_decisions(spec)
+    yield from check_fairness(spec)
     yield from _weak_promises(spec)
+    yield from check_inside(spec)
 
 
 def _problem(
@@ -187,6 +193,15 @@ def _correlations(spec: Spec) -> Iterator[Problem]:
     """Who depends on whom matters to a promise of that kind, and must not be a secret itself."""
     promised = {one.dataset for one in spec.requirements if isinstance(one.guarantee, Pufferfish)}
     for one in spec.correlations:
+        if spec.divisions:
+            yield _problem(
+                spec,
+                "divided",
+                f"{one.dataset} has promises for parts of it, and who is in one part may depend on who is in another",
+                one.position,
+                "Make one promise about whole individuals, or take the line out.",
+            )
+            continue
         if one.dataset not in promised:
             yield _problem(
                 spec,
@@ -195,6 +210,14 @@ def _correlations(spec: Spec) -> Iterator[Problem]:
                 one.position,
                 f"Promise it: privacy_requirement(Name, {one.dataset}, pufferfish(Epsilon, Delta)), or take the line "
                 "out: dp(…) counts what one individual's own data add.",
+            )
+        if one.kind == "known" and spec.steps:
+            yield _problem(
+                spec,
+                "known-twice",
+                "of a dataset with a known law one number is published, once, and the study has steps",
+                one.position,
+                "Take the steps out, or declare group or chain, whose promises add up.",
             )
         goal = indicator(one.goal) if one.kind == "group" and one.goal is not None else ""
         if goal and not spec.table_predicates.get(goal, ("", False))[1]:

@@ -3,8 +3,10 @@
 from sfumato.learn.additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
+from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
+from sfumato.learn.fair import FairClassifier
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -23,7 +25,9 @@ from sfumato.learn.svc import PrivateSVC
 from sfumato.learn.svdd import PrivateSVDD
 
 __all__ = [
+    "ConvexLoss",
     "EquilibriumClassifier",
+    "FairClassifier",
     "KernelClassifier",
     "KernelMeanClassifier",
     "KernelMomentClassifier",

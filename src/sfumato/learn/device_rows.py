@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_device, to_host, turned
+from sfumato.learn.arrays import all_hold, joined, largest, namespace, shaped, summed, to_host, turned
 from sfumato.learn.rows import BLOCK, DEVICE_BLOCKS, FAR, SHORTEST, RunningSum
 
 __all__ = ["DeviceRows"]
@@ -141,8 +141,3 @@ class DeviceRows:
             yield slice(start, min(whole, start + BLOCK * DEVICE_BLOCKS))
         if whole < self.rows:
             yield slice(whole, self.rows)
-
-
-def device_codes(codes: np.ndarray, like: Any) -> Any:
-    """Positions of labels beside the matrix; doubles hold them exactly."""
-    return to_device(codes.astype(np.float64), like)

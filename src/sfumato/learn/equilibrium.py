@@ -2,12 +2,16 @@
 
 In:   a table with a public box, labels, ε and δ.
 Out:  EquilibriumClassifier, a scikit-learn classifier with a guarantee and a certificate, or, as published, with none.
-Not here: the support function (learn/svdd.py), the dynamics (learn/basins.py).
+Not here: support functions (learn/kernel_mean.py, learn/svdd.py), dynamics (learn/basins.py, learn/class_points.py).
 Proof: docs/proofs/equilibrium.md
 
-Phase I releases a private support function. Phase II follows its gradient from public starting points: post-processing.
-Phase III counts the labels of every basin, empty ones included, with noise. As published (`as_published=True`), the
-starting points are the records and the noise is half of what is needed: that has no guarantee.
+By default each class has a support function of its own, from the noisy sums of its records' features and their
+products: the equilibrium points of a class are its own, no votes are needed, and the whole budget goes to the supports.
+support="all" is the thesis corrected: Phase I releases one support function. Phase II follows its gradient from public
+starting points: post-processing. Phase III counts the labels of every basin, empty ones included, with noise. One
+support knows no labels: where classes touch, its basins hold several, and votes share the budget.
+As published (`as_published=True`), the starting points are the records and the noise is half of what is needed: that
+has no guarantee.
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
@@ -29,9 +32,12 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
+from sfumato.learn.class_points import ClassScores, class_points, nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.fitting import pay
+from sfumato.learn.fitting import fit_inside, pay
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_classifier import KernelClassifier
+from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
@@ -45,6 +51,10 @@ __all__ = ["EquilibriumClassifier", "automatic_cells"]
 
 #: Public starting points of the dynamics.
 _STARTS = 1024
+#: Of each class, where there are many.
+_LEAST_STARTS = 128
+#: "auto" features of one support function for all.
+_COMPONENTS = 400
 #: Records for each basin, in standard deviations of a noisy vote.
 _RECORDS_PER_DEVIATION = 2.0
 #: "auto" bandwidth in units of that of scores, up to so many columns: a narrower kernel has more basins, and they hold
@@ -60,14 +70,18 @@ _NO_GUARANTEE = (
 
 
 class EquilibriumClassifier(ClassifierMixin, KernelInput):
-    """Labels each basin of a private support function by a noisy vote of the records in it.
+    """Labels a row by the equilibrium point that it reaches on private support functions.
 
-    Public starting points (a Sobol sequence in the box) look for basins; points that they reach within `merge_radius`
-    of each other are one, and the `cells` highest are kept: "auto" is as many as the noise of votes allows, by n, ε and
-    δ alone (`automatic_cells`). `split` is the share of the budget spent on the support function.
-    `publish="support"` lets new points follow the same dynamics; with "points" only the labelled equilibrium points are
-    meant to be published, and new points take the majority of the `n_neighbors` nearest. A basin without records gets
-    the label that its noise favours. `starts` must be "public". `C`, `gamma`, `n_components`: see PrivateSVDD.
+    `support="classes"`: one support function for each class; a row follows the one that is highest where it is, and
+    has that class. gamma="auto" spends 4 % of the budget on how far rows lie apart where that is worth it. `gamma`,
+    `n_components`: see KernelClassifier, whose scores the supports are. `support="all"`: one for all, whose basins are
+    labelled by noisy votes of the records in them; `split` is the share of the budget of the support function; `C`: see
+    PrivateSVDD.
+    Public starting points (a Sobol sequence in the box) look for equilibrium points; those within `merge_radius` of
+    each other are one, and the `cells` highest are kept: "auto" is 1024, or with votes as many as their noise allows,
+    by n, ε and δ alone (`automatic_cells`). `publish="points"` keeps and publishes the labelled points alone, without
+    any support function, and new rows take the majority of the `n_neighbors` nearest: for tables of few columns, in
+    which starting points reach every hill. `starts` must be "public".
 
     >>> generator = np.random.default_rng(0)
     >>> y = generator.integers(2, size=2000)
@@ -88,7 +102,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         n_neighbors: int = 1,
         C: float | Literal["auto"] = "auto",
         gamma: float | Literal["auto"] = "auto",
-        n_components: int = 400,
+        n_components: int | Literal["auto"] = "auto",
         box: Any = (-1.0, 1.0),
         schema: Schema | None = None,
         adjacency: Adjacency = REPLACE_ONE,
@@ -97,6 +111,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         merge_radius: float = 0.25,
         as_published: bool = False,
         classes: Any = None,
+        support: Literal["classes", "all"] = "classes",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -115,6 +130,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self.merge_radius = merge_radius
         self.as_published = as_published
         self.classes = classes
+        self.support = support
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,9 +138,62 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         return tags
 
     def _fit(self, X: Any, y: Any) -> None:
-        promise = self._budget()
         self._check()
-        components = even_components(self.n_components)
+        if self._by_class():
+            self._fit_classes(X, y)
+        else:
+            self._fit_votes(X, y)
+        if self.publish == "points":
+            for name in ("support_", "_basins", "counts_"):
+                vars(self).pop(name, None)  # what is published is what is kept
+
+    def _by_class(self) -> bool:
+        return self.support == "classes" and not self.as_published
+
+    def _fit_classes(self, X: Any, y: Any) -> None:
+        """One release: the sums of features of each class. The rest follows from it."""
+        self._budget()
+        rows = self._rows(X, reset=True)
+        check_row_count(int(rows.shape[0]))
+        self.support_ = self.class_supports(rows.shape, on_device=is_device_array(X))
+        fit_inside(self, self.support_, X, y)
+        self.classes_, self._publishable = self.support_.classes_, self.support_._publishable
+        self.guarantee_, self.events_ = self.support_.guarantee_, tuple(self.support_._events())
+        self.noise_ = self.support_.noise_
+        each = max(_LEAST_STARTS, _STARTS // len(self.classes_))
+        starts = public_starts(each, *self._start_box(int(rows.shape[1])))
+        most = _STARTS if self.cells == "auto" else int(self.cells)
+        with calm_threads():
+            scores = ClassScores(self.support_.features_.frequencies, self.support_.weights_)
+            self.points_, self.point_labels_ = class_points(scores, starts, float(self.merge_radius), most)
+
+    def class_supports(self, shape: tuple[int, ...], *, on_device: bool = False) -> Any:
+        """The unfitted estimator whose class scores are the support functions, for a table of this shape.
+
+        Where the functions themselves are used, the best scores; for points alone, and on a device, sums of features:
+        their hills are where records are.
+        """
+        sums = on_device or self.publish == "points"
+        gamma: Any = self.gamma
+        if sums and gamma == "auto" and self._replaces() and not on_device:
+            plan = plan_kernel(shape[0], shape[1], 1, float(self.epsilon), float(self.delta))
+            gamma = "spread" if plan.pays else "auto"
+        kind: Any = KernelMeanClassifier if sums else KernelClassifier
+        return kind(
+            self.epsilon,
+            self.delta,
+            gamma,
+            self.n_components,
+            self.box,
+            schema=self.schema,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+            classes=self.classes,
+        )
+
+    def _fit_votes(self, X: Any, y: Any) -> None:
+        promise = self._budget()
+        components = even_components(self._components())
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
         labels = to_host(y) if is_device_array(y) else y
@@ -136,15 +205,29 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
         support = self.support_._promise()
         self.support_._aim(rows.shape, support, components)
-        pay(self, lambda: self.guarantee_ if self.as_published else self._events(), self.guarantee_)
+        self.events_ = () if self.as_published else (self.support_.noise_.event(), self.votes_.event())
+        pay(self, lambda: self.guarantee_ if self.as_published else self.events_, self.guarantee_)
         self.support_._fit_rows(rows, support, components, seeds)
         with calm_threads():
             self._find_basins(rows)
             self._vote(rows, labels, seeds)
 
+    def _components(self) -> int:
+        return _COMPONENTS if self.n_components == "auto" else self.n_components
+
     def _check(self) -> None:
-        if not self._replaces():
-            raise PrivacyParameterError("EquilibriumClassifier covers replacing one record only. Nothing was spent.")
+        if self.support not in ("classes", "all"):
+            raise InputError("support must be 'classes' or 'all'. Nothing was spent.")
+        if self._by_class() and (self.C != "auto" or self.split != "auto"):
+            raise InputError(
+                "C and split belong to one support function for all classes and its votes: pass support='all', or "
+                "leave them out. Nothing was spent."
+            )
+        if not self._by_class() and not self._replaces():
+            raise PrivacyParameterError(
+                "support='all' covers replacing one record only; support='classes' covers adding and removing one too. "
+                "Nothing was spent."
+            )
         if self.publish not in ("support", "points"):
             raise InputError("publish must be 'support' or 'points'. Nothing was spent.")
         if self.starts != "public":
@@ -192,7 +275,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             *budget,
             C=self.C,
             gamma=gamma,
-            n_components=self.n_components,
+            n_components=self._components(),
             box=self.box,
             schema=self.schema,
             adjacency=self.adjacency,
@@ -233,29 +316,22 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         np.add.at(counts, (self._home(follow(self._basins, rows)), labels), 1.0)
         return counts
 
-    def _home(self, places: Any, neighbours: int = 1) -> np.ndarray:
-        """The nearest equilibrium points of each place."""
+    def _home(self, places: Any) -> np.ndarray:
+        """The nearest equilibrium point of each place."""
         if is_device_array(places):
-            if neighbours == 1:
-                return nearest_points(self.points_, places)
-            places = to_host(places)
-        tree = KDTree(self.points_)
-        return np.asarray(tree.query(places, k=min(neighbours, len(self.points_)))[1])
+            return nearest_points(self.points_, places)
+        return np.asarray(KDTree(self.points_).query(places)[1])
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "points_")
+        if self.publish == "support" and self._by_class():
+            return self.support_.predict(X)
         rows = self._rows(X, reset=False)
         if self.publish == "support":
             with calm_threads():
                 return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
-        nearest = self._home(rows, int(self.n_neighbors)).reshape(int(rows.shape[0]), -1)
-        votes = np.zeros((int(rows.shape[0]), len(self.classes_)))
-        for column in self.point_labels_[nearest].T:
-            votes[np.arange(len(votes)), column] += 1
-        return self.classes_[votes.argmax(axis=1)]
-
-    def _events(self) -> list[Event]:
-        return [self.support_.noise_.event(), self.votes_.event()]
+        neighbours, classes = int(self.n_neighbors), len(self.classes_)
+        return self.classes_[nearest_labels(self.points_, self.point_labels_, to_host(rows), neighbours, classes)]
 
     @property
     def certificate_(self) -> Certificate:
@@ -265,25 +341,28 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
 
         return Certificate.issue(
             subject="EquilibriumClassifier" + (" as published" if self.as_published else ""),
-            events=[] if self.as_published else self._events(),
-            proofs=[]
-            if self.as_published
-            else sorted({"svdd", "equilibrium", *(e.proof_id() for e in self._events())}),
+            events=list(self.events_),
+            proofs=[] if self.as_published else self._proofs(),
             notes=["the number of records, the box, the labels and the starting points are public"],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
 
+    def _proofs(self) -> list[str]:
+        support = "kernel_mean" if self._by_class() else "svdd"
+        return sorted({support, "equilibrium", *(event.proof_id() for event in self.events_)})
+
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "points_")
-        origin = "the records, which betrays them" if self.as_published else f"{_STARTS} public starting points"
-        lines = [
-            f"EquilibriumClassifier: {self.guarantee_}.",
-            f"{len(self.points_)} basins of a noisy support function were found from {origin}.",
-            f"Every vote of every basin carries noise of standard deviation {math.sqrt(self.votes_.error()):.3g}.",
-        ]
-        if isinstance(self.guarantee_, ApproxDP | PureDP):
+        origin = "the records, which betrays them" if self.as_published else "public starting points"
+        found = "points of the classes' noisy support functions" if self._by_class() else "basins of a noisy support"
+        lines = [f"EquilibriumClassifier: {self.guarantee_}.", f"{len(self.points_)} {found} were found from {origin}."]
+        noise, what = (self.noise_, "sum") if self._by_class() else (self.votes_, "vote of every basin")
+        lines.append(f"Every {what} carries noise of standard deviation {math.sqrt(noise.error()):.3g}.")
+        if self.publish == "points":
+            lines.append("Only the labelled points are kept: no support function is part of this model.")
+        elif not self._by_class() and isinstance(self.guarantee_, ApproxDP | PureDP):
             lines.append(self.support_.explain().splitlines()[1])
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

@@ -1,9 +1,10 @@
-"""Random Fourier features of norm exactly 1 for the Gaussian kernel.
+"""Random features of norm at most 1 for kernels: Fourier features for those of a difference, a sketch for polynomials.
 
-In:   gamma, a number of components, a public norm, rows.
-Out:  FourierFeatures: rows of paired cosines and sines, and the frequencies that are released with the model.
+In:   the name of a kernel, gamma, a number of components, a public norm, rows.
+Out:  random_features; FourierFeatures: rows of paired cosines and sines, and the frequencies that are released with the
+      model; SketchFeatures: products of random signs, shortened to norm 1.
 Not here: training on them (learn/svc.py).
-Proof: docs/proofs/objective_perturbation.md, "Kernels"
+Proof: docs/proofs/objective_perturbation.md, "Kernels": any public map of a row into the unit ball is covered
 
 √(2/D)·cos(ω·x + ψ) features, as published, have norms up to √2 and would break the guarantee (errata 3.4). The pairs
 (cos ω·x, sin ω·x)/√(D/2) have norm exactly 1 and need no phase. Frequencies are drawn without the data.
@@ -12,7 +13,8 @@ Proof: docs/proofs/objective_perturbation.md, "Kernels"
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -24,14 +26,66 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
 
-__all__ = ["FourierFeatures"]
+__all__ = ["FourierFeatures", "Kernel", "SketchFeatures", "check_kernel", "kernel_scale", "random_features"]
+
+Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
+#: Powers of the polynomial kernels ((1 + γ⟨x, x'⟩)/√((1 + γ‖x‖²)(1 + γ‖x'‖²)))^degree.
+_DEGREES: dict[str, int] = {"quadratic": 2, "cubic": 3}
 
 #: Rows without a public norm are shortened to this, so that their phases are finite.
 _LONGEST = 1e100
 
 
+def _matern(degrees: int) -> Callable[[np.random.Generator, float, tuple[int, int]], np.ndarray]:
+    """Student's law with 2ν degrees of freedom: the Matérn kernel of smoothness ν."""
+
+    def draw(generator: np.random.Generator, gamma: float, shape: tuple[int, int]) -> np.ndarray:
+        heavy = np.sqrt(degrees / generator.chisquare(degrees, size=shape[1]))
+        return generator.normal(scale=math.sqrt(2 * gamma), size=shape) * heavy
+
+    return draw
+
+
+#: The law of frequencies whose characteristic function is the kernel (Bochner), for a difference t:
+#: exp(-γ‖t‖²), exp(-γ‖t‖₁), Π 1/(1 + γt_i²), and Matérn of smoothness 1/2, 3/2, 5/2 at distance √(2γ)‖t‖.
+_LAWS: dict[str, Callable[[np.random.Generator, float, tuple[int, int]], np.ndarray]] = {
+    "rbf": lambda generator, gamma, shape: generator.normal(scale=math.sqrt(2 * gamma), size=shape),
+    "laplacian": lambda generator, gamma, shape: gamma * generator.standard_cauchy(size=shape),
+    "cauchy": lambda generator, gamma, shape: generator.laplace(scale=math.sqrt(gamma), size=shape),
+    "matern12": _matern(1),
+    "matern32": _matern(3),
+    "matern52": _matern(5),
+}
+
+
+def check_kernel(kernel: Any, allowed: tuple[str, ...] = get_args(Kernel)) -> str:
+    """The name of a kernel, or a refusal that lists them.
+
+    >>> check_kernel("cubic")
+    'cubic'
+    """
+    if not isinstance(kernel, str) or kernel not in allowed:
+        raise InputError(f"kernel must be one of {', '.join(map(repr, allowed))}. Nothing was spent.")
+    return kernel
+
+
+def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
+    """γ for "auto": that of the Gaussian kernel, or 1/reach² for polynomials of rows of that length: all public."""
+    return 1 / reach**2 if kernel in _DEGREES else gamma
+
+
+def random_features(kernel: str, gamma: float, components: int, norm: float | None, seeds: Seeds) -> Any:
+    """Features of norm at most 1 whose inner products are near the kernel; drawn without the data.
+
+    >>> random_features("quadratic", 1.0, 8, 1.0, Seeds(1))(np.ones((2, 3))).shape
+    (2, 8)
+    """
+    kind = SketchFeatures if check_kernel(kernel) in _DEGREES else FourierFeatures
+    return kind(gamma, components, norm, seeds, kernel)
+
+
 class FourierFeatures:
-    """x ↦ (cos ω_j·x, sin ω_j·x)_j / √pairs with ω_j ~ N(0, 2γI), for k(x, x') = exp(-γ‖x - x'‖²).
+    """x ↦ (cos ω_j·x, sin ω_j·x)_j / √pairs; the law of ω_j is the kernel's: N(0, 2γI) for exp(-γ‖x - x'‖²).
 
     >>> features = FourierFeatures(gamma=0.5, components=6, norm=1.0, seeds=Seeds(1))
     >>> norms = np.linalg.norm(features(np.zeros((2, 3))), axis=1)
@@ -39,11 +93,10 @@ class FourierFeatures:
     True
     """
 
-    def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds) -> None:
+    def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
+        self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
-        if not isinstance(components, int | np.integer) or isinstance(components, bool) or components < 1:
-            raise InputError("n_components must be a whole number of at least 1. Nothing was spent.")
-        self.pairs = (int(components) + 1) // 2
+        self.pairs = (_whole(components) + 1) // 2
         self._norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
@@ -51,7 +104,7 @@ class FourierFeatures:
     def __call__(self, matrix: Any) -> Any:
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
-            self.frequencies = self._generator.normal(scale=math.sqrt(2 * self.gamma), size=shape)
+            self.frequencies = _LAWS[self.kernel](self._generator, self.gamma, shape)
         if is_device_array(matrix):
             return self._on_device(matrix)
         factor: Any = 1.0
@@ -76,3 +129,48 @@ class FourierFeatures:
             phases = phases * (rows.factor * self._norm)[:, None]
         library = namespace(matrix)
         return joined([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)
+
+
+class SketchFeatures:
+    """Polynomial kernels: products of the row's sums under random signs, shortened to norm 1 where they are longer.
+
+    With x̃ = (1, √γ·x)/√(1 + γ‖x‖²) and independent signs s, E Π_k⟨s_k, x̃⟩⟨s_k, x̃'⟩ = ⟨x̃, x̃'⟩^degree.
+
+    >>> features = SketchFeatures(1.0, 4, None, Seeds(1), "quadratic")
+    >>> bool((np.linalg.norm(features(np.array([[3.0, -4.0], [0.0, 0.1]])), axis=1) <= 1 + 1e-12).all())
+    True
+    """
+
+    def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str) -> None:
+        self.kernel = check_kernel(kernel, tuple(_DEGREES))
+        self.gamma = positive(gamma, "gamma")
+        self.components = (_whole(components) + 1) // 2 * 2  # as many as Fourier features would be
+        self._norm = norm
+        self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
+        self.signs: np.ndarray | None = None
+
+    def __call__(self, matrix: Any) -> np.ndarray:
+        if is_device_array(matrix):
+            raise InputError(
+                f"The {self.kernel} kernel is computed on the host: pass a NumPy array. Nothing was spent."
+            )
+        if self.signs is None:
+            shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
+            self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)
+        matrix = canonical(matrix)
+        longest = _LONGEST if self._norm is None else self._norm
+        rows, norms = tamed(matrix, row_norms(matrix), longest)
+        rows = np.asarray(rows.todense()) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        rows = rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None]
+        extended = np.hstack([np.ones((len(rows), 1)), math.sqrt(self.gamma) * rows])
+        extended /= np.linalg.norm(extended, axis=1, keepdims=True)
+        features = np.full((len(rows), self.components), 1 / math.sqrt(self.components))
+        for signs in np.split(self.signs, _DEGREES[self.kernel]):
+            features *= extended @ signs
+        return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
+
+
+def _whole(components: Any) -> int:
+    if not isinstance(components, int | np.integer) or isinstance(components, bool) or components < 1:
+        raise InputError("n_components must be a whole number of at least 1. Nothing was spent.")
+    return int(components)

@@ -29,7 +29,7 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import TrainingBudget
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.features import check_kernel, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
@@ -71,6 +71,8 @@ class KernelInput(PrivateEstimator):
     schema: Any
     adjacency: Adjacency
     random_state: Any
+    #: Of the difference of two rows, or of their product; estimators that let it be chosen have it as a parameter.
+    kernel: Any = "rbf"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -171,7 +173,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._publishable = seeds.publishable
         self.spread_ = KernelSpread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
-        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
@@ -188,6 +190,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""
         self.plan_ = self._plan(shape, classes)
+        check_kernel(self.kernel)
         if self.gamma not in ("auto", "spread"):
             positive(self.gamma, "gamma")
         if self.n_components == "auto":
@@ -213,7 +216,11 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         if self.spread_ is not None:
             self.gamma_ = self.plan_.gamma_for(self.spread_.value)
         else:
-            self.gamma_ = self.plan_.gamma if self.gamma == "auto" else positive(self.gamma, "gamma")
+            self.gamma_ = self._public_gamma() if self.gamma == "auto" else positive(self.gamma, "gamma")
+
+    def _public_gamma(self) -> float:
+        """The rule's, made for the Gaussian kernel; rows spread evenly over a box of width 2 have length √(d/3)."""
+        return kernel_scale(self.kernel, self.plan_.gamma, math.sqrt(self.n_features_in_ / 3))
 
     def _events(self) -> tuple[Event, ...]:
         paid = () if self.spread_ is None else (self.spread_.noise.event(),)
@@ -237,7 +244,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._of_shape(X, classes)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        self.features_ = FourierFeatures(self._feature_gamma(), self.n_components_, None, seeds)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
         self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
         return self
 

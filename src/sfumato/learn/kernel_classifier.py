@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
+from sfumato.learn.features import Kernel
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
@@ -53,6 +54,7 @@ class KernelClassifier(PrivateKernelClassifier):
         random_state: Any = None,
         *,
         classes: Any = None,
+        kernel: Kernel = "rbf",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -63,6 +65,7 @@ class KernelClassifier(PrivateKernelClassifier):
         self.adjacency = adjacency
         self.random_state = random_state
         self.classes = classes
+        self.kernel = kernel
 
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         self.chosen_: Kind = self._plan(shape, classes).classifier

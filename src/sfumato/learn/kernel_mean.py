@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
+from sfumato.learn.features import Kernel
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 from sfumato.learn.kernel_rule import Kind
 
@@ -32,7 +33,9 @@ class KernelMeanClassifier(PrivateKernelClassifier):
     `gamma` is that of k(x, x') = exp(-gamma·‖x - x'‖²) in the scaled box; "auto" settles it and `n_components` by
     `plan_kernel`, which looks at no value; "spread" spends 4 % of the budget on how far rows lie apart and fits gamma
     to that. An odd number of features is rounded up to pairs. `priors="divided"` scores by densities instead: rare
-    classes weigh as much as common ones. `classes` declares the labels. `random_state` is for experiments only.
+    classes weigh as much as common ones. `kernel` may be another one (learn/features.py): "laplacian", "cauchy",
+    "matern12", "matern32", "matern52", or the polynomials "quadratic" and "cubic". `classes` declares the labels.
+    `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-1, 1, (3000, 2))
@@ -57,6 +60,7 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         random_state: Any = None,
         *,
         classes: Any = None,
+        kernel: Kernel = "rbf",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -68,6 +72,7 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         self.adjacency = adjacency
         self.random_state = random_state
         self.classes = classes
+        self.kernel = kernel
 
     def _check(self) -> None:
         if self.priors not in ("included", "divided"):

@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive
 from sfumato.core.schema import Schema
+from sfumato.learn.features import Kernel
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 
 __all__ = ["ProductsClassifier", "pack", "unpack"]
@@ -38,6 +39,7 @@ class ProductsClassifier(PrivateKernelClassifier):
         random_state: Any = None,
         *,
         classes: Any = None,
+        kernel: Kernel = "rbf",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -49,6 +51,7 @@ class ProductsClassifier(PrivateKernelClassifier):
         self.adjacency = adjacency
         self.random_state = random_state
         self.classes = classes
+        self.kernel = kernel
 
     def _check(self) -> None:
         if self.regularization != "auto":

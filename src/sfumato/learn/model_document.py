@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.card import Card, Shown
-from sfumato.core import Schema
+from sfumato.core import MeasuredGap, Schema
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
 from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.basins import Basins, follow
+from sfumato.learn.class_points import nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
 
 __all__ = ["FORMAT", "PublishedModel", "load_model", "model_document", "model_from_text"]
@@ -49,6 +50,8 @@ class PublishedModel(Shown):
     rule: Mapping[str, Any] = field(repr=False)
     guarantee: str = ""
     notes: tuple[str, ...] = ()
+    #: Of a rule that treats groups alike: what was measured, the share of its own answers, the constant.
+    fairness: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def _card(self) -> Card:
         facts = {"promise": self.guarantee, "by": self.strategy}
@@ -69,6 +72,7 @@ class PublishedModel(Shown):
             "rule": dict(self.rule),
             "guarantee": self.guarantee,
             "notes": list(self.notes),
+            **({"fairness": dict(self.fairness)} if self.fairness is not None else {}),
         }
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -105,8 +109,21 @@ class PublishedModel(Shown):
 
     def predict(self, table: Any) -> np.ndarray:
         """Labels; for a regression numbers; for outliers 1 where a row is typical and -1 where it is not."""
-        if self.rule["type"] == "basins":
-            return self._by_basin(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
+        if self.fairness is not None:
+            return drawn_answers(self.chances(table), self.classes)
+        return self._own(table)
+
+    def chances(self, table: Any) -> np.ndarray:
+        """The chance of the second class, which is what treats groups alike: draw each answer by it."""
+        if self.fairness is None:
+            raise InputError("This model was not asked to be fair: use predict.")
+        own = (self._own(table) == np.asarray(self.classes)[1]).astype(float)
+        share = float(self.fairness["share"])
+        return share * own + (1 - share) * int(self.fairness["constant"])
+
+    def _own(self, table: Any) -> np.ndarray:
+        if self.rule["type"] == "points":
+            return self._by_points(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
         scores = self.decision_function(table)
         if self.kind == "regression":
             return scores
@@ -115,12 +132,10 @@ class PublishedModel(Shown):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes)[chosen]
 
-    def _by_basin(self, rows: np.ndarray) -> np.ndarray:
-        from scipy.spatial import KDTree
-
-        basins = Basins(self._array("frequencies"), self._array("centre"))
-        places = np.asarray(KDTree(self._array("points")).query(follow(basins, rows))[1])
-        return np.asarray(self.classes)[np.asarray(self.rule["labels"], dtype=int)[places]]
+    def _by_points(self, rows: np.ndarray) -> np.ndarray:
+        points, labels = self._array("points"), np.asarray(self.rule["labels"], dtype=int)
+        chosen = nearest_labels(points, labels, rows, int(self.rule["neighbours"]), len(self.classes))
+        return np.asarray(self.classes)[chosen]
 
     def _array(self, name: str) -> np.ndarray:
         return np.asarray(self.rule[name], dtype=np.float64)
@@ -155,16 +170,25 @@ def model_from_text(text: str) -> PublishedModel:
             record["rule"],
             record["guarantee"],
             tuple(record["notes"]),
+            record.get("fairness"),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"This is not a published model: {error}.") from error
 
 
-def model_document(kind: str, strategy: str, target: str | None, model: Any, notes: tuple[str, ...]) -> str:
+def model_document(
+    kind: str,
+    strategy: str,
+    target: str | None,
+    model: Any,
+    notes: tuple[str, ...],
+    measured: MeasuredGap | None = None,
+) -> str:
     """The text of a fitted estimator."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
     rule, promise = _rule(model), str(model.guarantee_)
-    return PublishedModel(kind, strategy, target, tuple(classes), model.schema, rule, promise, notes).to_text()
+    fair = None if measured is None else measured.to_dict()
+    return PublishedModel(kind, strategy, target, tuple(classes), model.schema, rule, promise, notes, fair).to_text()
 
 
 def _rule(model: Any) -> dict[str, Any]:
@@ -196,14 +220,12 @@ def _rule(model: Any) -> dict[str, Any]:
         case PrivateSVDD():
             frequencies, weights = _frequencies(model.features_), [model.centre_.tolist()]
             return {"type": "features", "frequencies": frequencies, "weights": weights, "offset": float(model.offset_)}
+        case EquilibriumClassifier() if model.publish == "points":
+            points, labels = model.points_.tolist(), model.point_labels_.tolist()
+            return {"type": "points", "points": points, "labels": labels, "neighbours": int(model.n_neighbors)}
         case EquilibriumClassifier():
-            return {
-                "type": "basins",
-                "frequencies": _frequencies(model.support_.features_),
-                "centre": model.support_.centre_.tolist(),
-                "points": model.points_.tolist(),
-                "labels": model.point_labels_.tolist(),
-            }
+            frequencies, weights = _frequencies(model.support_.features_), model.support_.weights_.tolist()
+            return {"type": "features", "frequencies": frequencies, "weights": weights}
     raise InputError(f"A {type(model).__name__} has no plain form.")
 
 

@@ -24,7 +24,8 @@ from sfumato.errors import CertificateError, UnprovedError
 from sfumato.learn.basins import Basins
 from sfumato.learn.bounds import NormBound
 from sfumato.learn.calibration import TrainingBudget, TrainingPlan
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.convex_loss import ConvexLoss
+from sfumato.learn.features import FourierFeatures, SketchFeatures, random_features
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import KernelPlan
@@ -42,7 +43,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Bounds": NormBound,
     "Budget": TrainingBudget,
     "Spread": KernelSpread,
-    **{kind.__name__: kind for kind in (*_PLAIN, TrainingPlan)},
+    **{kind.__name__: kind for kind in (*_PLAIN, ConvexLoss, TrainingPlan)},
 }
 _WORDS = {kind: word for word, kind in _RECORDS.items()}
 _SEED = "random_state"
@@ -90,6 +91,10 @@ def _labelled(value: Any, model: Callable[[Any], dict[str, Any]]) -> dict[str, A
             return {"event": value.to_dict()}
         case FourierFeatures():
             kept = {"gamma": value.gamma, "norm": value._norm, "frequencies": value.frequencies}
+            kept |= {} if value.kernel == "rbf" else {"kernel": value.kernel}  # files of before name none
+            return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
+        case SketchFeatures():
+            kept = {"gamma": value.gamma, "norm": value._norm, "signs": value.signs, "kernel": value.kernel}
             return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
         case Basins():
             return {"basins": {name: as_plain(item, model) for name, item in vars(value).items()}}
@@ -178,14 +183,19 @@ class ValueReader:
             raise CertificateError(f"A {kind} of the model has unknown or missing entries.")
         return final(**{name: self(item) for name, item in fields.items()})
 
-    def _features(self, content: Any) -> FourierFeatures:
-        if set(content) != {"gamma", "norm", "frequencies"}:
+    def _features(self, content: Any) -> FourierFeatures | SketchFeatures:
+        drawn = "signs" if "signs" in content else "frequencies"
+        if set(content) - {"kernel"} != {"gamma", "norm", drawn}:
             raise CertificateError("The features of the model have unknown or missing entries.")
-        frequencies = self(content["frequencies"])
-        if not isinstance(frequencies, np.ndarray) or frequencies.ndim != 2 or not frequencies.size:
+        matrix = self(content[drawn])
+        if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.size:
             raise CertificateError("The frequencies of the model are no matrix.")
-        features = FourierFeatures(content["gamma"], 2 * frequencies.shape[1], self(content["norm"]), Seeds(None))
-        features.frequencies = frequencies
+        components = matrix.shape[1] if drawn == "signs" else 2 * matrix.shape[1]
+        norm, kernel = self(content["norm"]), self(content.get("kernel", "rbf"))
+        features = random_features(kernel, content["gamma"], components, norm, Seeds(None))
+        if not hasattr(features, drawn):
+            raise CertificateError("The features of the model are not those of its kernel.")
+        setattr(features, drawn, matrix)
         return features
 
 

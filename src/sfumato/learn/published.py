@@ -47,7 +47,7 @@ _KERNEL = frozenset(
     }
 )
 _BALL = frozenset({"cap_", "centre_", "features_", "gamma_", "noise_", "offset_", "sensitivity_"})
-_BASINS = frozenset({"_basins", "counts_", "point_labels_", "points_", "support_", "votes_"})
+_BASINS = frozenset({"_basins", "counts_", "events_", "noise_", "point_labels_", "points_", "support_", "votes_"})
 _WEIGHTS = frozenset({"features_", "gamma_", "noise_", "plan_", "weights_"})
 _CHOICE = frozenset({"_scoring", "best_estimator_", "best_params_", "n_tried_", "run_epsilon_"})
 

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.errors import DataError, InputError
 from sfumato.learn.arrays import is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.features import random_features
 from sfumato.learn.fitting import LedgerLike, fitting
 from sfumato.learn.kernel_base import check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
@@ -96,7 +96,8 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     estimator._pay(promise, estimator._settle(promise, (passes.rows, columns), len(classes)))
     estimator.spread_ = None
     estimator._aim()
-    estimator.features_ = FourierFeatures(estimator._feature_gamma(), estimator.n_components_, None, seeds)
+    gamma, components = estimator._feature_gamma(), estimator.n_components_
+    estimator.features_ = random_features(estimator.kernel, gamma, components, None, seeds)
     estimator.features_(np.zeros((1, columns)))  # draws the frequencies, which no row influences
     box = None if estimator.schema is not None else checked_box(estimator.box, columns)
     sums, counts = passes.total(ClassSums(estimator.features_, len(classes), box))

@@ -1,4 +1,4 @@
-"""Support vector machines under differential privacy, linear or with a Gaussian kernel.
+"""Support vector machines under differential privacy, linear or with a kernel.
 
 In:   a table with public bounds, labels, ε and δ.
 Out:  PrivateSVC, a scikit-learn classifier with a guarantee and a certificate.
@@ -8,8 +8,9 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.learn.base import PrivateLinearClassifier, positive_codes
 from sfumato.learn.calibration import Method, TrainingPlan
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.convex_loss import ConvexLoss
+from sfumato.learn.features import Kernel, check_kernel, kernel_scale, random_features
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
@@ -32,12 +34,13 @@ __all__ = ["PrivateSVC"]
 class PrivateSVC(PrivateLinearClassifier):
     """A support vector machine that costs `epsilon` and `delta` once, at `fit`.
 
-    `loss` is the hinge with its corner rounded over ±`h`; more than two classes are trained together, with the hinge of
-    the largest score rounded at temperature `h`. With `kernel="rbf"` rows are replaced by `n_components`
-    random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without the data and
-    are part of the model (`features_`). gamma="auto" is the rule of `plan_kernel` for a box whose corners have
-    `norm`. Probabilities come from a public curve, or from one that is fitted to noisy counts: `calibration=0.1` spends
-    a tenth of the budget on them. The other parameters are those of PrivateLogisticRegression.
+    `loss` is the hinge with its corner rounded over ±`h`, or any `ConvexLoss`; more than two classes are trained
+    together, with the hinge of the largest score rounded at temperature `h`. With `kernel="rbf"` rows are replaced by
+    `n_components` random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without
+    the data and are part of the model (`features_`). Other kernels are those of KernelMeanClassifier. gamma="auto" is
+    the rule of `plan_kernel` for a box whose corners have `norm`. Probabilities come from a public curve, or from one
+    that is fitted to noisy counts: `calibration=0.1` spends a tenth of the budget on them. The other parameters are
+    those of PrivateLogisticRegression.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
@@ -51,9 +54,9 @@ class PrivateSVC(PrivateLinearClassifier):
         self,
         epsilon: float,
         delta: float = 0.0,
-        loss: Literal["huber", "smoothed_hinge"] = "huber",
+        loss: Literal["huber", "smoothed_hinge"] | ConvexLoss = "huber",
         h: float = 0.5,
-        kernel: Literal["linear", "rbf"] = "linear",
+        kernel: Kernel | Literal["linear"] = "linear",
         gamma: float | Literal["auto"] = "auto",
         n_components: int = 100,
         method: Method = "objective",
@@ -91,12 +94,11 @@ class PrivateSVC(PrivateLinearClassifier):
         self.calibration = calibration
 
     def _begin(self, records: int) -> None:
-        if self.kernel not in ("linear", "rbf"):
-            raise InputError(f"kernel must be 'linear' or 'rbf', not {self.kernel!r}. Nothing was spent.")
+        check_kernel(self.kernel, ("linear", *get_args(Kernel)))
         self.features_ = None
-        if self.kernel == "rbf":
-            self.features_ = FourierFeatures(
-                self._bandwidth(records), self.n_components, self.norm, seed_from(self.random_state)
+        if self.kernel != "linear":
+            self.features_ = random_features(
+                self.kernel, self._bandwidth(records), self.n_components, self.norm, seed_from(self.random_state)
             )
 
     def _bandwidth(self, records: int) -> float:
@@ -105,15 +107,22 @@ class PrivateSVC(PrivateLinearClassifier):
             return positive(self.gamma, "gamma")
         columns = self.n_features_in_
         rule = plan_kernel(records, columns, len(self.classes_), float(self.epsilon), float(self.delta))
-        return rule.gamma * columns / (float(self.norm) ** 2 if self.norm is not None else columns)
+        reach = float(self.norm) if self.norm is not None else math.sqrt(columns)
+        return kernel_scale(self.kernel, rule.gamma * columns / reach**2, reach)
 
     def _loss(self) -> Loss:
+        if isinstance(self.loss, ConvexLoss):
+            return self.loss
         if self.loss not in ("huber", "smoothed_hinge"):
             raise InputError(f"loss must be 'huber' or 'smoothed_hinge', not {self.loss!r}. Nothing was spent.")
         return HuberLoss(self.h) if self.loss == "huber" else SmoothedHinge(self.h)
 
     def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
-        self._loss()  # checks the name of the loss
+        if isinstance(self._loss(), ConvexLoss):
+            raise InputError(
+                "A ConvexLoss is of one margin, and several classes have several: train one class against the rest. "
+                "Nothing was spent."
+            )
         return JointLoss(classes, margin=1.0, temperature=self.h, full=full)
 
     def _columns(self, columns: int) -> int:

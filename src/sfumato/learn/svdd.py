@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy import stats
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,11 +32,13 @@ from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd_solver import LEAST_TOLERANCE, is_mean, nearest_to_origin
+from sfumato.mechanisms import Gaussian
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
+    from sfumato.mechanisms import NormGamma
 
-__all__ = ["PrivateSVDD", "automatic_cap"]
+__all__ = ["PrivateSVDD", "automatic_cap", "longest_noise"]
 
 #: The expected length of the noise that "auto" aims at; the centre itself lies in the unit ball.
 _WANTED_LENGTH = 0.2
@@ -170,6 +173,24 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         scores = self.score_samples(X)
         return scores - self.offset_
 
+    def error_bound(self, failure: float = 0.05) -> float:
+        """How far the squared distance to the centre is off at any point, in all but a share `failure` of fits.
+
+        4·(‖noise‖ + what the solver left over), and never more than 4, which says nothing: squared distances in the
+        unit ball are at most 4. A number of public facts, known before the fit.
+
+        >>> from sfumato.learn import PrivateSVDD
+        >>> X = np.random.default_rng(0).normal(scale=0.2, size=(20_000, 2))
+        >>> 0.5 < PrivateSVDD(1.0, 1e-6, C=1, n_components=100, random_state=0).fit(X).error_bound() * 100 < 10
+        True
+        """
+        check_is_fitted(self, "noise_")
+        if not 0 < failure < 1:
+            raise InputError("failure must lie in (0, 1).")
+        longest = longest_noise(self.noise_, len(self.centre_), failure)
+        left = self.sensitivity_ / 2 - self.cap_
+        return min(4.0, 4 * (longest + left))
+
     def predict(self, X: Any) -> np.ndarray:
         """1 for typical rows, -1 for outliers."""
         return np.where(self.decision_function(X) < 0, -1, 1)
@@ -199,9 +220,23 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             f"Noise of standard deviation {math.sqrt(self.noise_.error()):.3g} was added to each of "
             f"{len(self.centre_)} coordinates, and the result projected to the unit ball.",
         ]
+        bound = self.error_bound()
+        lines.append(
+            f"Squared distances to the centre are off by at most {bound:.2g} with 95 % confidence."
+            if bound < 4
+            else "No bound can be given for how far squared distances to the centre are off: noise may be all there is."
+        )
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
+
+
+def longest_noise(noise: Gaussian | NormGamma, dimension: int, failure: float) -> float:
+    """A length that the noise vector exceeds with this probability; its grid is counted."""
+    if isinstance(noise, Gaussian):
+        squares = float(stats.chi2.isf(failure, dimension))
+        return noise.scale * math.sqrt(squares) * (1 + 1e-6)
+    return noise.scale * float(stats.gamma.isf(failure, dimension)) * (1 + 1e-6)
 
 
 def automatic_cap(records: int, epsilon: float, delta: float, components: int) -> float:

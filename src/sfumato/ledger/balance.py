@@ -431,7 +431,7 @@ def amount_text(guarantee: Guarantee, rounding: str = ROUND_HALF_EVEN) -> str:
             return f"({_number(eps, rounding)}, {_number(delta, rounding)})-DP"
         case Pufferfish(eps=eps, delta_=delta, dependence=known):
             pair = f"({_number(eps, rounding)}, {_number(delta, rounding)})" if delta else _number(eps, rounding)
-            return f"{pair}-Pufferfish, {known.short}"
+            return f"{pair}-{known.title}, {known.short}"
         case GaussianDP(mu=mu):
             return f"{_number(mu, rounding)}-Gaussian DP"
         case ZCDP(rho=rho):

@@ -62,6 +62,8 @@ def grant_command(dataset: str, total: Guarantee | None, ledger: Path, who: Adja
 
 def _depending(total: Pufferfish) -> str:
     known = total.dependence
+    if known.single:
+        return "(only with a run and --grant)"
     if not isinstance(known, Chains):
         return f"--groups {known.together}"
     return f"--memory {known.memory!r}" + (f" --longest {known.longest}" if known.longest else "")

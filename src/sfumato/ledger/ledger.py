@@ -78,7 +78,7 @@ from sfumato.ledger.records import (
     mark_of,
 )
 from sfumato.ledger.store import EntryDraft, EntryStore, Head, LedgerEntry
-from sfumato.ledger.windows import check_same_class
+from sfumato.ledger.windows import check_same_class, check_sealed
 
 __all__ = ["Ledger"]
 
@@ -413,6 +413,7 @@ class Ledger:
         if isinstance(cost, NoGuarantee):
             return None
         check_same_class(dataset, granted, promised)
+        check_sealed(dataset, granted, promised, len(counted))
         charged = charge(items, granted, counted, promised)
         if fits([*counted, charged], granted):
             return charged

@@ -16,7 +16,7 @@ import math
 from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, together
 from sfumato.errors import LedgerError
 
-__all__ = ["check_same_class", "counted_in", "raised_window", "window_cost"]
+__all__ = ["check_same_class", "check_sealed", "counted_in", "raised_window", "window_cost"]
 
 
 def counted_in(grant: Guarantee) -> Guarantee:
@@ -35,10 +35,10 @@ def counted_in(grant: Guarantee) -> Guarantee:
 
 def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
     """What a cost for one unit comes to when all units of the grant's window change; None where no amount is known."""
-    units = grant.dependence.together
-    moved = together(cost, units)
-    if moved is not None:
+    moved = together(cost, grant.units)
+    if moved is not None or grant.dependence.single:
         return moved
+    units = int(grant.units)
     each = grant.for_one()
     delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
     epsilon = cost.epsilon(delta)
@@ -53,6 +53,16 @@ def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     delta = max(found.delta_ if isinstance(found, ApproxDP) else 0.0, grant.delta_)
     epsilon = max(found.epsilon(delta) + grant.dependence.flat, grant.eps) * (1 + 1e-12)
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
+
+
+def check_sealed(dataset: str, grant: Guarantee, promised: Guarantee | None, counted: int) -> None:
+    """Promises that rest on a known law do not add up: nothing comes before or after such a release."""
+    single = any(isinstance(one, Pufferfish) and one.dependence.single for one in (grant, promised))
+    if single and counted:
+        raise LedgerError(
+            f"{dataset} is sealed: its promise rests on a known joint law, and what two such releases tell together "
+            "has no bound. Nothing was run and nothing was spent. Use what was published, or other data."
+        )
 
 
 def check_same_class(dataset: str, grant: Guarantee, promised: Guarantee | None) -> None:

@@ -31,7 +31,7 @@ from sfumato.network.expression import Constant, Level, Reference
 from sfumato.network.network import Group, Node
 from sfumato.questions.mean import Mean
 
-__all__ = ["MOST_CELLS", "Exclusive", "families_apart", "marked_apart", "tested"]
+__all__ = ["MOST_CELLS", "Exclusive", "deciders", "families_apart", "marked_apart"]
 
 #: Beyond so many cells all conditions are taken to overlap.
 MOST_CELLS = 100_000
@@ -121,7 +121,7 @@ def _connected(names: list[str], sets: Sets) -> list[Exclusive]:
     return found
 
 
-def tested(condition: Condition) -> dict[str | Condition, set[Level]]:
+def deciders(condition: Condition) -> dict[str | Condition, set[Level]]:
     """What decides a condition: variables with the values they are compared with, and parts that may hold or not."""
     match condition:
         case Comparison(left=Reference(variable=name), right=Constant(value=value)):
@@ -131,11 +131,11 @@ def tested(condition: Condition) -> dict[str | Condition, set[Level]]:
         case LevelIs(variable=name, levels=levels):
             return {name: set(levels)}
         case Not(part=part):
-            return tested(part)
+            return deciders(part)
         case Every(parts=parts) | Some(parts=parts):
             found: dict[str | Condition, set[Level]] = {}
             for part in parts:
-                for key, values in tested(part).items():
+                for key, values in deciders(part).items():
                     found.setdefault(key, set()).update(values)
             return found
     return {condition: set()}
@@ -145,7 +145,7 @@ def _sets(nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> Sets | 
     """The aggregates that count in each cell of the product; None where there are too many cells."""
     keys: dict[str | Condition, set[Level]] = {}
     for node in nodes:
-        for key, values in tested(node.condition).items():
+        for key, values in deciders(node.condition).items():
             keys.setdefault(key, set()).update(values)
     choices = {key: _choices(key, values, people) for key, values in keys.items()}
     size = math.prod(map(len, choices.values()))

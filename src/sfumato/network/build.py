@@ -20,10 +20,13 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import Draft, Mask, drafts, finish, masked, mentions
 from sfumato.network.observations import is_own
+from sfumato.network.owners import with_owners
+from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of
@@ -50,11 +53,14 @@ class _Pass:
 
 def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     """The network of a study; see Network.from_spec."""
+    spec = with_owners(spec, tables)
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed) as room:
         check_members(room, spec)
+        spec = with_peers(spec, room)
+        _check_peers(spec)
         facts = public_facts(room, spec, people)
         fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
         structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
@@ -65,7 +71,17 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
             _check_alone(spec, facts, done, masks)
     if not passes:
         passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
-    return _assemble(spec, passes, masks)
+    return with_known(_assemble(spec, passes, masks), tables)
+
+
+def _check_peers(spec: Spec) -> None:
+    """Both bound how many rows hold one person, each in its own way: together nothing is proved."""
+    if spec.owners and spec.peers:
+        raise refusal(
+            spec.owners[0].position,
+            "Things with owners and variables that hold other people's cells are not planned together.",
+            "Write two studies.",
+        )
 
 
 def _check_owners(spec: Spec, people: frozenset[str]) -> None:
@@ -81,8 +97,9 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
                 raise refusal(
                     column.position,
                     f"Rows of {column.table} belong to several individuals: {names} identify one each.",
-                    f"Keep one of them as an individual of a dataset and give the other a kind of its own, or declare "
-                    f"public({column.table}).",
+                    "Keep one of them as an individual of a dataset and give the other a kind of its own. If who "
+                    "belongs to whom is public, put it into a public table and say for each owner what is theirs: "
+                    "instance_rv(patients, P, cost(V)) :- seen(V, P, D).",
                 )
 
 

@@ -31,7 +31,9 @@ from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.functions import sql_number
+from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node
+from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import TableLayout, TableRoom, layout_of
@@ -97,6 +99,7 @@ def evaluate(
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
+        add_peers(room, spec)
         tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
@@ -108,10 +111,11 @@ def evaluate(
         for dataset in fed:
             key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
             whole = _People(network, room, dataset, people, shared, key)
-            if sums_only:
+            if sums_only and not spec.correlations:
                 whole.add_up(parts)
-            else:
-                whole.fill(individuals, rows, parts)
+                continue
+            whole.fill(individuals, rows, parts)
+            check_number(spec, dataset.name, individuals[dataset.name].num_rows)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
         late = [node for node in network.shared if _after(network, node)]
@@ -149,6 +153,7 @@ def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
         for node in network.shared if group is None else group.nodes:
             if node.source is not None:
                 wanted.add(node.source.table)
+    wanted |= peer_tables(spec)
     wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
     for dataset in fed:
         wanted.add(_home(spec, dataset).table)

@@ -188,10 +188,16 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
         return "a person is left out if the cell of the row that counts is so"
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
-        return f"{part}counted as {cell.missing}"
+        return f"{part}counted as {_placed(cell)}"
     if isinstance(cell.domain, AnyText):
-        return "such a person is in no group"
-    return f"there are none by the author's word (one would count as {cell.missing})"
+        return "there are none by the author's word (one would be in no group)"
+    return f"there are none by the author's word (one would count as {_placed(cell)})"
+
+
+def _placed(cell: Node) -> str:
+    """What stands for an absent cell; of days a day."""
+    number = isinstance(cell.domain, Interval) and cell.domain.calendar and isinstance(cell.missing, int | float)
+    return shown(float(cell.missing), cell.domain.calendar) if number else str(cell.missing)  # type: ignore[union-attr,arg-type]
 
 
 def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:

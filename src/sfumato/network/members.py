@@ -26,7 +26,8 @@ __all__ = ["check_members", "largest_group", "membership_tables"]
 def membership_tables(spec: Spec) -> frozenset[str]:
     """Public tables that nothing but correlated/3 reads."""
     asked = {indicator(part) for clause in spec.clauses for part in _read(clause)}
-    named = {indicator(one.goal) for one in spec.correlations if one.goal is not None} - asked
+    named = {indicator(one.goal) for one in spec.correlations if one.goal is not None}
+    named = (named | {one.relation for one in spec.peers}) - asked
     found = {one.table for one in spec.relations if indicator(one.atom) in named}
     used = {one.table for one in spec.relations if indicator(one.atom) not in named}
     values = {table for table in found if layout_of(spec, table).values}

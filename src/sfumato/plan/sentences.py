@@ -8,9 +8,11 @@ Not here: errors in words (evidence/figures.py), what a number is (network/meani
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
+from sfumato.lang.fair import fair_wish
 from sfumato.lang.spec import EVERYONE
+from sfumato.lang.term import show
 from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan, Planned
@@ -80,7 +82,17 @@ def part_sentences(plan: Plan) -> tuple[str, ...]:
                 f"{name} is {about}. As far as only that changes, {promise.asked} holds for everything {who} sees, "
                 f"under whichever requirement. {_whole_of(plan, whole, by_people)}"
             )
-    return tuple(dict.fromkeys(found))
+    return (*dict.fromkeys(found), *_owner_sentences(plan))
+
+
+def _owner_sentences(plan: Plan) -> Iterator[str]:
+    """Of things with owners: why what holds for one thing holds for all things of one owner."""
+    for observer, owners, unit, most, things, asked in plan.extras.get("owners", ()):
+        yield (
+            f"Each {things} belongs to one of {owners} by a public table, in which no {unit} has more than {most}. The "
+            f"noise is so wide that everything of {most} of them may change at once and {asked} still holds towards "
+            f"{observer}."
+        )
 
 
 def _whole_of(plan: Plan, whole: str, by_people: bool) -> str:
@@ -110,5 +122,20 @@ def with_meaning(planned: Planned, network: Network) -> Planned:
     meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
     rounded = any(one.publication == planned.name for one in network.spec.whole)
-    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()))
+    said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()), *_fair(planned, network))
     return dataclasses.replace(planned, about=(*listed, *meaning, *said))
+
+
+def _fair(planned: Planned, network: Network) -> tuple[str, ...]:
+    """Between whom a rule has to be fair, how surely, and what that costs in general."""
+    wish = fair_wish(network.spec, planned.name)
+    if wish is None:
+        return ()
+    one, holds = wish.requirement, wish.holds
+    people = "in the population" if holds.where == "population" else "among the people it is measured on"
+    return (
+        f"It has to be fair ({one.name}): {one.measure.replace('_', ' ')} between values of {show(one.group)} within "
+        f"{one.gap:g} {people}, with confidence {100 * holds.confidence:g} %. It is learned on one portion of the "
+        "people and measured, with noise, on another; a part of its answers then becomes the same for everybody, as "
+        "large as fairness needs. Its error is that part of the error of a constant, and the rest of its own.",
+    )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import PlanError
 from sfumato.lang.reader import goals
-from sfumato.lang.spec import Division
 from sfumato.lang.term import Term, Variable, indicator, match, show, substitute
 from sfumato.lang.vocabulary import AGGREGATES
+from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.questions.registry import QUESTIONS

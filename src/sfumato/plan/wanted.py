@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.core import Categories, Interval, Schema
+from sfumato.core import Categories, Fairness, Interval, Schema
 from sfumato.errors import PlanError
+from sfumato.lang.fair import fair_wish
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
@@ -34,7 +35,7 @@ KINDS = {
 
 
 #: Parameters of an act that are the study's own words; the others say how it is done.
-_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table"})
+_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Wanted:
     rows: int = 1
     row_table: str | None = None
     question: Question | None = None
+    #: What is asked of a classifier that has to treat groups alike, and the variable that says who is in which group.
+    fairness: Fairness | None = None
+    group: str = ""
+    group_domain: Categories | None = None
 
     @property
     def name(self) -> str:
@@ -73,7 +78,11 @@ class Wanted:
         read = dict(zip(self.columns, self.domains, strict=True))
         if self.target is not None and self.target_domain is not None:
             read.setdefault(self.target, self.target_domain)
-        found = {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target}
+        fair: dict[str, Any] = {}
+        if self.fairness is not None and self.group_domain is not None:
+            read.setdefault(self.group, self.group_domain)
+            fair = {"fairness": self.fairness.to_dict(), "group": self.group}
+        found = {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target, **fair}
         return {**found, "rows": self.rows, "row_table": self.row_table} if self.kind == "synthetic" else found
 
     @property
@@ -117,6 +126,7 @@ def wanted_of(request: Request, network: Network) -> Wanted:
         raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
     domains = tuple(reader.domain(name) for name in columns)
     rows, row_table = reader.rows(columns)
+    fairness, group, group_domain = reader.fairness() if term.functor == "classifier" else (None, "", None)
     return Wanted(
         request,
         term.functor,
@@ -127,6 +137,10 @@ def wanted_of(request: Request, network: Network) -> Wanted:
         uses,
         rows,
         row_table,
+        None,
+        fairness,
+        group,
+        group_domain,
     )
 
 
@@ -201,6 +215,23 @@ class _Reader:
         raise self.wrong(
             f"needs a public range of {name}, with more than one value in it", f"Declare range({name}, Low, High)."
         )
+
+    def fairness(self) -> tuple[Fairness | None, str, Categories | None]:
+        """What is asked of a fair rule, whose groups are the public categories of one variable."""
+        wish = fair_wish(self.network.spec, self.request.name)
+        if wish is None:
+            return None, "", None
+        atom = wish.requirement.group
+        found = [node.name for node in self.network.nodes if match(atom, node.atom) is not None]
+        if len(found) != 1:
+            raise self.wrong(f"has to be fair between values of {show(atom)}, which is no variable", "Declare it.")
+        domain = self.domain(found[0])
+        if not isinstance(domain, Categories):
+            raise self.wrong(
+                f"has to be fair between values of {found[0]}, which are not listed",
+                f"Declare range({found[0]}, [first, second]).",
+            )
+        return wish.between(domain.values), found[0], domain
 
     def rows(self, columns: Sequence[str]) -> tuple[int, str | None]:
         """How many rows of which table one individual may have; all columns must be of that table's rows."""

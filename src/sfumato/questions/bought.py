@@ -51,7 +51,7 @@ class Bought(Question):
     any two powers follows exactly. It is drawn itself (run/publish_bought.py).
 
     >>> question = Bought(values=("x(P)",), axes=(power_axis("x(P)"),), share=0.1)
-    >>> question.bounds_of(np.array([0.0] * 60 + [900.0] + [0.0] * 42), 50.0)
+    >>> question.bounds_of(np.array([0.0] * 80 + [900.0] + [0.0] * 22), 50.0)
     (256.0, 512.0)
     """
 

@@ -80,6 +80,10 @@ class ColumnAct(ABC):
     def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
         return {}
 
+    def shifts(self) -> dict[str, float]:
+        """Means of additive noise, where they are not 0."""
+        return {}
+
 
 @dataclass(frozen=True)
 class GaussianBlock(ColumnAct):
@@ -161,6 +165,8 @@ class AdditiveColumn(ColumnAct):
 
     column: str
     mechanism: Laplace | Box
+    #: The mean of the noise, a public number that is added to every value: a lopsided box is a box that was moved.
+    shift: float = 0.0
 
     def events(self) -> list[Event]:
         return [self.mechanism.event()]
@@ -169,7 +175,10 @@ class AdditiveColumn(ColumnAct):
         domain = interval(schema, self.column)
         # From the low end: the grid then starts at a public point and the numbers stay small.
         values = domain.place(table[self.column], self.column) - domain.low
-        return {self.column: domain.low + _by_record(self.mechanism, self.column, batch)(values)}
+        return {self.column: (domain.low + self.shift) + _by_record(self.mechanism, self.column, batch)(values)}
+
+    def shifts(self) -> dict[str, float]:
+        return {self.column: self.shift} if self.shift else {}
 
     def laws(self, schema: Schema) -> dict[str, Noise]:
         mechanism = self.mechanism

@@ -112,6 +112,11 @@ def refuse_clipped(noise: TableNoise) -> None:
             "the true value and no correction here is valid. Release with clip=False (the guarantee is the same), or "
             "use an ordinary model."
         )
+    if noise.shifts:
+        raise InputError(
+            f"The noise of {', '.join(noise.shifts)} does not have mean 0. Subtract noise.shifts[name] from each of "
+            "these columns and pass dataclasses.replace(noise, shifts={})."
+        )
 
 
 def noise_covariance(noise: Any, width: int) -> Matrix:

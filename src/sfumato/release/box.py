@@ -4,7 +4,7 @@ In:   a public schema, the box in units of the columns' widths, the trade-off λ
 Out:  PreparedTable / TableRelease with a numeric δ(ε), which is often poor: a warning gives the Gaussian alternative.
 Not here: the law (core/noise.py), drawing it (mechanisms/box.py).
 Proof: docs/proofs/box.md, docs/proofs/table_release.md
-Reference: Farokhi 2020, Cor. 2.7 (lowest eigenpair; original coordinates).
+Reference: Farokhi 2020, Thm 2.6 for boxes, Cor. 2.7 (lowest eigenpair; original coordinates).
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ class WeakGuaranteeWarning(UserWarning):
 class BoxRelease(TableReleaser):
     """Adds noise within ±`half_width` column widths, of least Fisher information + λ·variance for its weight.
 
-    `clip=True` puts published values back into the public range at no cost in privacy. The box bounds the noise, not
-    the published value. Categorical columns are answered at random and share `category_epsilon` equally.
+    `boxes` gives single columns a box of their own, in their widths: a half width, or (low, high) for noise that leans
+    to one side; its mean (low + high)/2 is public (`noise.shifts`), and readers subtract it. `clip=True` puts published
+    values back into the public range at no cost in privacy. The box bounds the noise, not the published value.
+    Categorical columns are answered at random and share `category_epsilon` equally.
 
     >>> from sfumato.core import Interval
     >>> import warnings
@@ -58,6 +60,7 @@ class BoxRelease(TableReleaser):
     category_epsilon: float | None = None
     clip: bool = False
     random_state: int | None = None
+    boxes: Mapping[str, float | tuple[float, float]] | None = None
 
     def prepare(self) -> PreparedTable:
         numbers, categories = feature_columns(self.schema, self.label)
@@ -68,7 +71,11 @@ class BoxRelease(TableReleaser):
                 f"The categorical columns {', '.join(categories)} need a budget: say category_epsilon=…."
             )
         adjacency = protected(self.label, self.label_epsilon)
-        acts: list[ColumnAct] = [AdditiveColumn(name, self._noise(name, adjacency)) for name in numbers]
+        self._check_boxes(numbers)
+        acts: list[ColumnAct] = [
+            AdditiveColumn(name, self._noise(name, adjacency), self._sides(name)[0] * interval(self.schema, name).width)
+            for name in numbers
+        ]
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
         features = compose([event for act in acts for event in act.events()])
         warning = self._warn(numbers, features)
@@ -80,16 +87,40 @@ class BoxRelease(TableReleaser):
             label_is_raw=adjacency != RECORD,
             clip=self.clip,
             subject=f"a table of {len(self.schema.columns)} columns, every record with box noise",
-            plan={"release": "box", "schema": self.schema.to_toml(), "half_width": self.half_width},
+            plan=self._plan(),
             notes=(warning, *label_notes(self.label, self.label_epsilon, features)),
             publishable=self.random_state is None,
         )
 
     def _noise(self, name: str, adjacency) -> Box:
         """In the column's own unit: stiffness θλ in units of the width becomes θλ/width⁴."""
-        width = interval(self.schema, name).width
+        width, half = interval(self.schema, name).width, self._sides(name)[1]
         weight = positive((self.weights or {}).get(name, 1.0), f"the weight of {name}")
-        return Box(self.half_width * width, width, adjacency, weight * self.trade_off / width**4, self.random_state)
+        return Box(half * width, width, adjacency, weight * self.trade_off / width**4, self.random_state)
+
+    def _sides(self, name: str) -> tuple[float, float]:
+        """Middle and half width of a column's box, in its widths.
+
+        The well is put at the middle: there the sum of information and λ·variance is least (docs/proofs/box.md), so
+        that a lopsided box is the symmetric one, moved.
+        """
+        given = (self.boxes or {}).get(name, self.half_width)
+        low, high = given if isinstance(given, tuple) else (-given, given)
+        return (low + high) / 2, (high - low) / 2
+
+    def _check_boxes(self, numbers: list[str]) -> None:
+        for name, given in (self.boxes or {}).items():
+            sides = given if isinstance(given, tuple) else (0.0, given)
+            if name not in numbers or len(sides) != 2 or not all(map(math.isfinite, sides)) or sides[0] >= sides[1]:
+                raise PrivacyParameterError(
+                    f"boxes: {name!r} needs a numeric feature of that name and a half width above 0, or (low, high) "
+                    "with low below high. Nothing was drawn or spent."
+                )
+
+    def _plan(self) -> dict[str, object]:
+        boxes = {name: list(self._sides(name)) for name in self.boxes or {}}
+        plan: dict[str, object] = {"release": "box", "schema": self.schema.to_toml(), "half_width": self.half_width}
+        return plan | ({"boxes": boxes} if boxes else {})
 
     def _response(self, name: str, count: int, adjacency) -> RandomizedResponse:
         domain = self.schema.columns[name]

@@ -51,7 +51,7 @@ class TableNoise:
     `columns` are the numeric columns with additive noise and `covariance` their joint covariance; `laws` gives each
     column's marginal law. `responses` are the randomised categorical columns (and the label, if `label` is randomised);
     columns in neither were published as they are. `clipped` says that noisy values were put back into the public range,
-    which makes the published noise depend on the value.
+    which makes the published noise depend on the value. `shifts` are the means of noise that is not centred, by column.
     """
 
     schema: Schema
@@ -61,6 +61,7 @@ class TableNoise:
     responses: Mapping[str, ResponseNoise] = field(default_factory=dict)
     label: str | None = None
     clipped: bool = False
+    shifts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         size = len(self.columns)
@@ -112,6 +113,7 @@ class TableNoise:
                 "responses": {k: {"values": list(v.values), "keep": v.keep} for k, v in self.responses.items()},
                 "label": self.label,
                 "clipped": self.clipped,
+                **({"shifts": dict(self.shifts)} if self.shifts else {}),
                 "schema": self.schema.to_toml(),
             },
             ensure_ascii=False,
@@ -131,6 +133,7 @@ class TableNoise:
                 {k: ResponseNoise(tuple(v["values"]), v["keep"]) for k, v in record["responses"].items()},
                 record["label"],
                 record["clipped"],
+                {str(name): float(shift) for name, shift in record.get("shifts", {}).items()},
             )
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise InputError(f"This is not the noise law of a released table: {error}.") from error

@@ -154,7 +154,9 @@ class PreparedTable:
                 start = list(laws).index(act.columns[0])
                 covariance[start : start + size, start : start + size] = act.covariance(self.schema)
         rows = tuple(tuple(float(cell) for cell in row) for row in covariance)
-        return TableNoise(self.schema, tuple(laws), tuple(laws.values()), rows, responses, self.label, self.clip)
+        shifts = {name: shift for act in self.acts for name, shift in act.shifts().items()}
+        names, kinds = tuple(laws), tuple(laws.values())
+        return TableNoise(self.schema, names, kinds, rows, responses, self.label, self.clip, shifts)
 
     @cached_property
     def attacker(self) -> dict[str, AttackerError]:

@@ -38,7 +38,7 @@ _WIDE = pa.decimal128(38, 0)
 _HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
     "synthetic": ("publish_synthetic", ("Pairs", "Tree", "Rounds")),
-    "classifier": ("publish_learning", ("ObjectivePublisher", "Svm", "Kernel", "Equilibrium")),
+    "classifier": ("publish_learning", ("ObjectivePublisher", "Svm", "Kernel", "Equilibrium", "Points")),
     "regression": ("publish_learning", ("Regression",)),
     "outliers": ("publish_learning", ("Outliers",)),
     "channel": ("publish_channel", ("TailoredChannel",)),

@@ -13,7 +13,8 @@ no public fact tells: a study that knows its boundary to be curved says prefer(N
     svm          v/n²·Σ λ/(Λ + 0.30·λ)²/2.2   λ: eigenvalues of the rows' second moments, for individuals spread
                                               evenly over the middle half of every range
     kernel       0.065·d^2.55·(K²·v/n²)^0.3   v: variance of one released sum, d columns; 3.5 times that without δ
-    equilibrium  2·c²·v/n² + 0.03·d           v: variance of a vote, c basins, at most 5^d
+    equilibrium  as kernel                    v: of the sums of features of the classes
+    points       as equilibrium, + 0.03·d     what points alone cannot tell
     regression   b/(1 + 36·b), b = 2·w⁴·v/n²  v: variance of one sum of products, w coefficients; error over width²
     outliers     v/s² + 0.03                  v: variance of a coordinate of the mean (C = 1), s = 0.3·0.68^d: its score
 
@@ -25,10 +26,11 @@ for random features, which are drawn anew in every run.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, final
 
@@ -48,7 +50,6 @@ from sfumato.learn import (
 )
 from sfumato.learn.base import intercept_share
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.equilibrium import automatic_cells
 from sfumato.learn.kernel_base import noise_for
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
@@ -57,8 +58,9 @@ from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
-__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Regression", "Svm"]
+__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Points", "Regression", "Svm"]
 
 _NORMAL_95 = 1.959963984540054
 _PUBLIC_POINTS = 512
@@ -127,6 +129,8 @@ class LearningPublisher(Publisher):
         schema = Schema.from_toml(act.parameters["schema"])
         labels = None if target is None else table[target].to_numpy(zero_copy_only=False)
         model = self._estimator(schema.select(columns), act, random_state)
+        if "fairness" in act.parameters:
+            return perform_fair(act, model, table, identifiers, _weights)
         with warnings.catch_warnings(record=True) as caught:
             # Whether next to nothing can be learned follows from n, d, ε and δ: a public fact, kept as a note.
             warnings.simplefilter("always", NothingLearnedWarning)
@@ -151,13 +155,21 @@ def _weights(model: Any) -> pa.Table:
             values += [*map(float, row), float(intercept)]
     else:
         arrays = {"weights": getattr(model, "weights_", None), "centre": getattr(model, "centre_", None)}
-        arrays["labels of basins"] = getattr(model, "point_labels_", None)
+        support = getattr(model, "support_", None)
+        arrays["weights of the supports"] = getattr(support, "weights_", None)
+        arrays["labels of points"] = getattr(model, "point_labels_", None)
         for name, array in arrays.items():
             if array is not None:
                 flat = np.ravel(array)
                 names += [f"{name}[{place}]" for place in range(flat.size)]
                 values += [float(value) for value in flat]
     return pa.table({"part": pa.array(names, pa.string()), "value": pa.array(values, pa.float64())})
+
+
+def _overturned(loss: float) -> float:
+    """The share of decisions that noise turns round."""
+    ratio = math.sqrt(loss)
+    return min(0.5, 0.4 * ratio / (1 + 0.8 * ratio))
 
 
 # ── classifiers ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,7 +186,7 @@ class ClassifierPublisher(LearningPublisher):
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if not wanted.classes:
             return f"{wanted.target} is a number: use regression(…), or declare categories"
-        return None
+        return fair_refusal(wanted, guarantee)
 
     def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:
         domain = Schema.from_toml(act.parameters["schema"]).columns[act.parameters["target"]]
@@ -200,15 +212,43 @@ class ClassifierPublisher(LearningPublisher):
         given = {"epsilon": epsilon, "delta": delta}
         classes = list(range(wanted.classes))
         model = self._made(wanted.schema, classes, guarantee, given, None)
-        shape = np.broadcast_to(np.zeros(1), (max(1, round(size)), wanted.schema.width))
-        loss = self._loss(model, shape, classes)
-        ratio = math.sqrt(loss)
-        overturned = 100 * min(0.5, 0.4 * ratio / (1 + 0.8 * ratio))
+
+        def loss_for(people: float) -> float:
+            shape = np.broadcast_to(np.zeros(1), (max(1, round(people)), wanted.schema.width))
+            return self._loss(model, shape, classes)
+
+        fair = self._fair(wanted, guarantee, size, loss_for)
+        loss = loss_for(size if fair is None else size * (1 - fair.portion))
+        ratio, overturned = math.sqrt(loss), 100 * _overturned(loss)
         note = (
             f"The error is that of a score, in units of the spread of scores; noise overturns about {overturned:.2g} %."
         )
+        told = "" if fair is None or wanted.fairness is None else fair.sentence(wanted.fairness)
+        note += f" {told[0].upper()}{told[1:]}." if told else ""
         seen = Seen(str(wanted.target), loss, _NORMAL_95 * ratio, 1, note)
-        return Prediction(loss, (seen,), self.seconds * size / 1000)
+        # A constant answer is as far from a score as the spread of scores.
+        lost = 0.0 if fair is None else 1 - fair.share
+        return Prediction(loss + lost, (seen,), self.seconds * size / 1000)
+
+    def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
+        act = super().settle(wanted, guarantee, size)
+        if wanted.fairness is None:
+            return act
+        epsilon, delta = point_of(guarantee)
+        model = self._made(wanted.schema, [0, 1], guarantee, {"epsilon": epsilon, "delta": delta}, None)
+
+        def loss_for(people: float) -> float:
+            return self._loss(model, np.broadcast_to(np.zeros(1), (max(1, round(people)), wanted.schema.width)), [0, 1])
+
+        fair = self._fair(wanted, guarantee, size, loss_for)
+        assert fair is not None
+        return dataclasses.replace(act, parameters={**act.parameters, "portion": fair.portion})
+
+    @staticmethod
+    def _fair(wanted: Wanted, guarantee: Guarantee, size: float, loss_for: Callable[[float], float]) -> Expected | None:
+        if wanted.fairness is None:
+            return None
+        return expected_fairness(wanted.fairness, guarantee, size, lambda people: _overturned(loss_for(people)))
 
     @abstractmethod
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
@@ -250,6 +290,14 @@ class Svm(LinearPublisher):
     curvature: ClassVar[float] = 0.3
 
 
+def _kernel_loss(event: Any, shape: np.ndarray, classes: int) -> float:
+    gaussian = isinstance(event, GaussianEvent)
+    # Norm-gamma noise has variance (dimension + 1)·scale² in every coordinate.
+    variance = event.scale**2 * (1.0 if gaussian else event.dimension + 1.0)
+    base = classes**2 * variance / len(shape) ** 2
+    return (1.0 if gaussian else 3.5) * 0.065 * shape.shape[1] ** 2.55 * base**0.3
+
+
 @final
 class Kernel(ClassifierPublisher):
     """The kernel classifier that the public rule of learn/kernel_rule.py prefers."""
@@ -259,26 +307,38 @@ class Kernel(ClassifierPublisher):
     seconds: ClassVar[float] = 0.1
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
-        event = model.plan_for(shape, classes).events[-1]
-        gaussian = isinstance(event, GaussianEvent)
-        # Norm-gamma noise has variance (dimension + 1)·scale² in every coordinate.
-        variance = event.scale**2 * (1.0 if gaussian else event.dimension + 1.0)
-        base = len(classes) ** 2 * variance / len(shape) ** 2
-        return (1.0 if gaussian else 3.5) * 0.065 * shape.shape[1] ** 2.55 * base**0.3
+        return _kernel_loss(model.plan_for(shape, classes).events[-1], shape, len(classes))
 
 
-@final
-class Equilibrium(ClassifierPublisher):
-    """Votes in the basins of a private support function."""
+class SupportPublisher(ClassifierPublisher):
+    """One noisy support function for each class. Abstract."""
 
-    name: ClassVar[str] = "equilibrium"
     estimator: ClassVar[Any] = EquilibriumClassifier
     seconds: ClassVar[float] = 0.5
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
-        deviation, columns = math.sqrt(model._split()[1].error()), shape.shape[1]
-        cells = min(automatic_cells(len(shape), len(classes), deviation), 5 ** min(columns, 12))
-        return 2 * (cells * deviation / len(shape)) ** 2 + 0.03 * columns
+        plan = model.class_supports(shape.shape).plan_for(shape, classes)
+        return _kernel_loss(plan.events[-1], shape, len(classes))
+
+
+@final
+class Equilibrium(SupportPublisher):
+    """The support functions themselves: a row has the class whose support is highest."""
+
+    name: ClassVar[str] = "equilibrium"
+
+
+@final
+class Points(SupportPublisher):
+    """Their labelled equilibrium points alone: rows take the label of the nearest."""
+
+    name: ClassVar[str] = "points"
+
+    def _made(self, *given: Any) -> Any:
+        return super()._made(*given).set_params(publish="points")
+
+    def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
+        return super()._loss(model, shape, classes) + 0.03 * shape.shape[1]
 
 
 # ── numbers and outliers ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ from sfumato.plan.request import requests_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
-from sfumato.run.held_tables import joined_parts
+from sfumato.run.held_tables import check_sizes, joined_parts
 from sfumato.run.history import check_order
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
@@ -116,6 +116,8 @@ def run_plan(
     stage("evaluating the study")
     keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
     values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network))
+    if random_state is None:
+        check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
     columns = _columns(plan, values)
     _check_certificates(plan, holds)
 
@@ -236,7 +238,9 @@ def _ledger_key(ledger: Ledger | str | Path | None) -> bytes:
 
 
 def _is_of_sums(plan: Plan, network: Network) -> bool:
-    """Whether sums are all that is drawn from: then nobody's values are held."""
+    """Whether sums are all that is drawn from, and nobody has to be counted: then nobody's values are held."""
+    if network.spec.centre_promises or network.spec.correlations:
+        return False
     return not plan.acts and not any(request.of_individuals for request in requests_of(network))
 
 

@@ -27,7 +27,7 @@ from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Term, show
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, BuilderMethod, signature_of
+from sfumato.study.forms import FORMS, BuilderMethod, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
@@ -35,6 +35,7 @@ from sfumato.study.writing import (
     column_lines,
     dependence_text,
     domain_of,
+    fairness_lines,
     fresh,
     listing,
     metric_text,
@@ -43,6 +44,7 @@ from sfumato.study.writing import (
     parts_of,
     publications_of,
     said_of,
+    said_text,
     unsaid_place,
 )
 
@@ -70,6 +72,7 @@ class Study(Shown):
 
     title: str = "study"
     hide_presence: bool = field(default=False, kw_only=True)
+    purpose: str = field(default="", kw_only=True)
     _parts: Parts = field(default=Parts(), kw_only=True)
 
     if TYPE_CHECKING:  # for editors; the methods are made below, one for each question there is
@@ -200,12 +203,14 @@ class Study(Shown):
         households: int | None = None,
         memory: float | None = None,
         longest: int | None = None,
+        decided_by: str | None = None,
     ) -> Study:
         """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ.
 
         `households=4`: people depend on each other in groups of at most four, in any way, and the promise counts what
         the others tell of one. `memory=M`: each row is one value of a series, and no step multiplies odds by more than
-        e^M; `longest` is the length of a series, where it is known.
+        e^M; `longest` is the length of a series, where it is known. `decided_by` says who answers for it: the report
+        and the page for a lawyer name them.
         """
         mark = here(f".promise({reader!r})")
         parts = self._parts
@@ -227,6 +232,7 @@ class Study(Shown):
         if tied and known and known != [tied]:
             raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
         lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
+        lines += [f"decided_by({show(name)}, {said_text(decided_by)})."] if decided_by else []
         return self._with(mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
@@ -237,6 +243,21 @@ class Study(Shown):
         if len(set(readers)) < 2:
             raise refused(mark, "it takes two readers to put something together.")
         return self._with(mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
+
+    def fair(
+        self, name: str, *, between: str, gap: float, on: str, confidence: float, measure: str = "demographic_parity"
+    ) -> Study:
+        """The classifier `name` treats the groups of a column alike: no gap above `gap`, this surely.
+
+        `measure` is "demographic_parity", "equal_opportunity" or "equalized_odds"; `on` is "population" or "rows" (the
+        people it is measured on). The plan tells the price, and so does what is published.
+        """
+        mark = here(f".fair({name!r})")
+        if name not in self._parts.questions:
+            raise refused(mark, f"no classifier called {name!r} was asked for: .classifier(…, name={name!r}) first.")
+        group = show(self._read(mark, lambda: self._find(between)).variable)
+        lines = self._read(mark, lambda: fairness_lines(name, group, measure, gap, on, confidence))
+        return self._with(mark, lines)
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -327,10 +348,12 @@ class Study(Shown):
         errors = tuple(problem for problem in problems if problem.severity == "error")
         if errors or spec is None:
             raise StudyError(f"The study has {len(errors)} error(s). Nothing was run and nothing was spent.", errors)
+        told = {one.topic: one.text for one in spec.about}
         first = text.lstrip().splitlines()[0] if text.strip() else ""
-        title = first.lstrip("% ").strip() if first.startswith("%") else "study"
+        title = told.get("title") or (first.lstrip("% ").strip() if first.startswith("%") else "")
         hidden = any(one.adjacency.relation == "add-remove" for one in spec.datasets)
-        return cls(title or "study", hide_presence=hidden, _parts=parts_of(spec, text))
+        purpose = told.get("purpose", "")
+        return cls(title or "study", hide_presence=hidden, purpose=purpose, _parts=parts_of(spec, text))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
@@ -436,7 +459,8 @@ class Study(Shown):
         return dataclasses.replace(self, _parts=parts)
 
     def _heading(self) -> list[str]:
-        return ["% " + "".join(letter if letter.isprintable() else " " for letter in self.title)]
+        told = {"title": self.title, "purpose": self.purpose}
+        return [f"about({topic}, {said_text(text)})." for topic, text in told.items() if text.strip()]
 
     def _mark(self, line: int) -> Mark | None:
         lines = self._parts.lines
@@ -522,22 +546,5 @@ def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:
 # ── one method for each form ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _method(form: BuilderMethod) -> Callable[..., Study]:
-    """The method of a form: its own signature and help, and a call of `ask`."""
-    signature = signature_of(form)
-
-    def method(self: Study, *given: Any, **named: Any) -> Study:
-        bound = signature.bind(self, *given, **named)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
-        del arguments["self"]
-        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
-
-    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
-    method.__doc__ = form.help
-    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
-    return method
-
-
 for _form in FORMS.values():
-    setattr(Study, _form.method, _method(_form))
+    setattr(Study, _form.method, builder_method(_form))

@@ -26,7 +26,7 @@ from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 from sfumato.study.formula import DeclaredColumn
 
-__all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "signature_of"]
+__all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "builder_method", "signature_of"]
 
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
@@ -341,3 +341,20 @@ def signature_of(form: BuilderMethod) -> inspect.Signature:
     parts += [inspect.Parameter("whole", named, default=False)] if isinstance(form, Questioned) else []
     parts += [inspect.Parameter(name, named, default=None) for name in ("within", "weight", "name")]
     return inspect.Signature(parts)
+
+
+def builder_method(form: BuilderMethod) -> Callable[..., Any]:
+    """The method of a form: its own signature and help, and a call of `ask`."""
+    signature = signature_of(form)
+
+    def method(self: Any, *given: Any, **named: Any) -> Any:
+        bound = signature.bind(self, *given, **named)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        del arguments["self"]
+        return self.ask(form.method, arguments.pop("columns", arguments.pop("column", ())), **arguments)
+
+    method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
+    method.__doc__ = form.help
+    method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
+    return method

@@ -27,8 +27,16 @@ from sfumato.study.forms import Asking, BuilderMethod, Option
 from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
-__all__ += ["dependence_text", "metric_text", "number_of", "number_text", "parts_of", "publications_of"]
-__all__ += ["said_of", "unsaid_place"]
+__all__ += [
+    "dependence_text",
+    "fairness_lines",
+    "metric_text",
+    "number_of",
+    "number_text",
+    "parts_of",
+    "publications_of",
+]
+__all__ += ["said_of", "said_text", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -142,6 +150,18 @@ def dependence_text(people: str, households: int | None, memory: float | None, l
         return f"correlated({people}, group, at_most({number_text(households)}))."
     length = "" if longest is None else f", {number_text(longest)}"
     return f"correlated({people}, chain(T, at(P, T){length}), memory({number_text(memory)}))."
+
+
+def fairness_lines(name: str, group: str, measure: str, gap: float, on: str, confidence: float) -> list[str]:
+    """What is asked of a classifier that treats groups alike."""
+    wish, publication = show(Compound(f"fair {name}")), show(Compound(name))
+    if not measure.isidentifier() or not on.isidentifier():
+        raise InputError("measure= and on= are words, such as 'demographic_parity' and 'population'")
+    return [
+        f"fairness_requirement({wish}, {group}, {measure}({number_text(gap)})).",
+        f"fair_rv({wish}, {publication}).",
+        f"fairness_holds({wish}, on({on}), {number_text(confidence)}).",
+    ]
 
 
 def metric_text(epsilon: float | None, delta: float, mu: float | None, rho: float | None, tied: bool = False) -> str:
@@ -276,6 +296,11 @@ def _words(spec: Spec) -> Iterator[str]:
     for clause in spec.clauses:
         for term in (clause.head, *([clause.body] if clause.body is not None else [])):
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
+
+
+def said_text(text: str) -> str:
+    """A text of people as the language quotes it, on one line."""
+    return show(Compound(" ".join("".join(letter if letter.isprintable() else " " for letter in text).split())))
 
 
 def said_of(column: DeclaredColumn) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from sfumato.core.compose import compose
 from sfumato.core.domain import Interval
 from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.guarantee import ApproxDP, PureDP
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, InputError
 from sfumato.mechanisms.tailored.design import ChannelTable, DesignWish
 from sfumato.mechanisms.tailored.grid import InputGrid, PrivateQuantiles, PublicEdges
@@ -62,13 +62,7 @@ def write_channel(channel: TailoredNoise, path: str | os.PathLike[str]) -> None:
         "note": channel.note,
     }
     record["certificate"] = json.loads(channel.certificate(plan=record).to_json())
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        draft.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole_file(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def _knots(grid: InputGrid) -> dict[str, list[float]] | None:

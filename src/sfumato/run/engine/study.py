@@ -52,6 +52,11 @@ def evaluate_on(
             f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
             "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
         )
+    if spec.peers:
+        raise DataError(
+            "In this study individuals hold each other's data, so they cannot be dealt out to workers. Run with the "
+            "local engine. Nothing was read and nothing was spent."
+        )
     private = [name for name in tables if name not in spec.public_tables]
     with TableRoom(tables, private) as room:
         tell_curator(room, network)

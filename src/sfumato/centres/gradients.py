@@ -1,0 +1,103 @@
+"""Sums of gradients of a linear classifier at public weights: what one step of learning over institutions needs.
+
+In:   a public description (schema, target, weights, a bound on one patient's gradient); at a centre, its own rows.
+Out:  the centre's sum in whole cells.
+Not here: which weights come next (newton.py), the sums of other statistics (statistics.py).
+
+Whatever the weights are, a patient's gradient is clipped to `norm`: the promise of a round does not depend on them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from sfumato.centres.statistics import Law, OfSchema
+from sfumato.core.checks import positive
+from sfumato.core.domain import Categories
+from sfumato.errors import InputError, PrivacyParameterError
+
+__all__ = ["GradientSums", "Loss", "curvature"]
+
+Loss = Literal["logistic", "hinge"]
+#: The hinge is rounded off this far on both sides of its corner.
+_ROUNDED = 0.5
+_CURVATURE = {"logistic": 0.25, "hinge": 1 / (2 * _ROUNDED)}
+
+
+def curvature(loss: Loss) -> float:
+    """The largest second derivative of a loss: the Hessian is at most this times Σ x xᵀ."""
+    return _CURVATURE[loss]
+
+
+@dataclass(frozen=True)
+class GradientSums(OfSchema):
+    """Σ of the clipped gradients of a loss at `weights`, over x = (1, encoded columns without the target).
+
+    >>> from sfumato.core import Schema
+    >>> schema = Schema({"age": Categories(["young", "old"]), "ill": Categories(["no", "yes"])})
+    >>> sums = GradientSums(schema, target="ill", label="yes", weights=(0.0, 0.0, 0.0), norm=2.0)
+    >>> (sums.cells({"age": ["old", "old"], "ill": ["yes", "no"]}, 0.25, 10) * 0.25).tolist()
+    [0.0, 0.0, 0.0]
+    """
+
+    kind: ClassVar[str] = "gradients"
+    signed: ClassVar[bool] = True
+
+    target: str
+    label: str
+    weights: tuple[float, ...]
+    norm: float
+    loss: Loss = "logistic"
+
+    def _check(self) -> None:
+        super()._check()
+        object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        domain = self.schema.columns.get(self.target)
+        if not isinstance(domain, Categories) or self.label not in domain.values or len(domain.values) != 2:
+            raise InputError("The target of a classifier is a column of two categories, one of them the label.")
+        if self.loss not in _CURVATURE:
+            raise InputError("The loss is logistic or hinge. Nothing was run.")
+        if len(self.weights) != self.length or not all(map(math.isfinite, self.weights)):
+            raise InputError(f"{self.length} finite weights are needed. Nothing was run.")
+        positive(self.norm, "norm")
+
+    @property
+    def length(self) -> int:
+        return 1 + self.schema.without([self.target]).width
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("1", *self.schema.without([self.target]).feature_names)
+
+    @property
+    def largest_entry(self) -> float:
+        return self.norm
+
+    def _distance(self, relation: str, law: Law) -> float:
+        if law != "gaussian":
+            raise PrivacyParameterError("Gradients are clipped in L2: they take Gaussian noise. Nothing was spent.")
+        return self.norm * (2.0 if relation == "replace-one" else 1.0)
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        place = self.schema.slices[self.target]
+        domain = self.schema.columns[self.target]
+        assert isinstance(domain, Categories)
+        yes = rows[:, place.start + domain.values.index(self.label)]
+        x = np.hstack([np.ones((len(rows), 1)), rows[:, : place.start], rows[:, place.stop :]])
+        with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
+            scores = np.nan_to_num(x @ np.array(self.weights))
+        gradients = self._slopes(scores, yes)[:, None] * x
+        lengths = np.linalg.norm(gradients, axis=1)
+        return gradients * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+
+    def _slopes(self, scores: np.ndarray, yes: np.ndarray) -> np.ndarray:
+        """The derivative of each patient's loss by the score."""
+        if self.loss == "logistic":
+            return 0.5 * (1 + np.tanh(0.5 * scores)) - yes
+        side = 2 * yes - 1
+        with np.errstate(over="ignore"):
+            return -side * np.clip((1 + _ROUNDED - side * scores) / (2 * _ROUNDED), 0.0, 1.0)

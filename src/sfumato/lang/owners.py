@@ -1,0 +1,179 @@
+"""Things that belong to several people: a visit has a patient and a doctor.
+
+In:   declarations, and instance_rv lines that reach from an owner to cells of a thing by a relation.
+Out:  a dataset of the things, who owns them by which public table, requirements that name the owners they protect.
+Not here: how many things one owner has (network/owners.py), private ownership (release/owned.py).
+
+`instance_rv(patients, P, cost(V)) :- seen(V, P, D).` says that cost(V) of every visit of P changes when P is replaced.
+Proof: docs/proofs/owners.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sfumato.core import Adjacency
+from sfumato.lang.declare import Declared
+from sfumato.lang.problem import Problem
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.spec import Column, Dataset, Relation
+from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables
+from sfumato.lang.whose import Owner
+
+__all__ = ["owned"]
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """One such line: the owner's dataset, the cell, and the columns that say whose a thing is."""
+
+    dataset: Dataset
+    cell: Compound
+    relation: Relation
+    owner: Column
+    thing: Column
+
+
+def owned(clauses: Sequence[Clause], declared: Declared) -> tuple[tuple[Clause, ...], tuple[Owner, ...], list[Problem]]:
+    """The clauses without such lines, the owners, and what is wrong; `declared` gets the things' own dataset."""
+    known = {dataset.name: dataset for dataset in declared.datasets}
+    lines = [clause for clause in clauses if _is_reach(clause, known)]
+    if not lines:
+        return tuple(clauses), (), []
+    reaches: list[tuple[Clause, _Reach]] = []
+    problems: list[Problem] = []
+    for clause in lines:
+        reach = _reach(clause, known, declared)
+        if isinstance(reach, Problem):
+            problems.append(reach)
+        else:
+            reaches.append((clause, reach))
+    problems += _private(reaches, declared)
+    owners = [_owner(reach, declared) for _, reach in reaches]
+    names = {owner.dataset for owner in owners}
+    if not problems:
+        _move(declared, owners)
+        problems += _unpromised(declared, owners, lines[0])
+    rest = [c for c in clauses if c not in lines and not _is_instance_of(c, names)]
+    return tuple(rest), tuple(dict.fromkeys(owners)), problems
+
+
+def _is_reach(clause: Clause, known: dict[str, Dataset]) -> bool:
+    """An instance_rv line whose variable is about something else than the instance's own individual."""
+    if indicator(clause.head) != "instance_rv/3" or clause.body is None:
+        return False
+    dataset, instance, cell = clause.head.arguments
+    whose, what = set(variables(instance)), set(variables(cell))
+    return show(dataset) in known and len(whose) == 1 and len(what) == 1 and not whose & what
+
+
+def _is_instance_of(clause: Clause, names: Iterable[str]) -> bool:
+    return indicator(clause.head) == "dataset_instance/2" and show(clause.head.arguments[0]) in names
+
+
+def _reach(clause: Clause, known: dict[str, Dataset], declared: Declared) -> _Reach | Problem:
+    dataset, instance, cell = clause.head.arguments
+    (owner,), (thing,) = variables(instance), variables(cell)
+    for goal in goals(clause.body):
+        for relation in declared.relations:
+            bound = match(relation.atom, goal)
+            if bound is None:
+                continue
+            columns = {
+                name: _column(declared, relation, term)
+                for name, term in (("o", owner), ("t", thing))
+                for term in [next((Variable(n) for n, v in bound.items() if v == term), None)]
+            }
+            if columns["o"] is not None and columns["t"] is not None and isinstance(cell, Compound):
+                return _Reach(known[show(dataset)], cell, relation, columns["o"], columns["t"])
+    return Problem(
+        "error",
+        "owners",
+        f"nothing says which {show(thing)} belong to {show(owner)}: no goal is a relation with both of them",
+        clause.position,
+        clause.text,
+        way_out="Declare relation(Table, seen(V, P, D)) with an identity column for each, and name it here.",
+    )
+
+
+def _column(declared: Declared, relation: Relation, variable: Term | None) -> Column | None:
+    found = (c for c in declared.columns if c.table == relation.table and variable in c.atom.arguments)
+    return next((column for column in found if len(column.atom.arguments) == 1), None)
+
+
+def _private(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> Iterator[Problem]:
+    for clause, reach in reaches:
+        if reach.relation.table not in declared.public_tables:
+            yield Problem(
+                "error",
+                "private-owners",
+                f"who owns what ({show(reach.relation.atom)}) is private. Cutting the rows of one owner and then of "
+                "the other does not bound the second: one patient more can move a doctor's rows from 2 to 100",
+                clause.position,
+                clause.text,
+                way_out=f"Declare public({reach.relation.table}), if who visited whom may be known; otherwise publish "
+                "a total by sfumato.release.OwnedTotal, which bounds both owners by a flow.",
+            )
+
+
+def _owner(reach: _Reach, declared: Declared) -> Owner:
+    whole = _things(reach, declared)
+    return Owner(
+        reach.dataset.name,
+        reach.dataset.adjacency.unit,
+        whole.name,
+        reach.relation.table,
+        reach.owner.name,
+        reach.thing.name,
+        reach.cell,
+        reach.dataset.position,
+    )
+
+
+def _things(reach: _Reach, declared: Declared) -> Dataset:
+    """The dataset of the things: declared, or named after what they are."""
+    goal = reach.thing.atom
+    for dataset in declared.datasets:
+        if indicator(dataset.goal) == indicator(goal):
+            return dataset
+    (variable,) = variables(goal)
+    return Dataset(goal.functor, variable.name, goal, Adjacency(goal.functor, "replace-one"), reach.dataset.position)
+
+
+def _move(declared: Declared, owners: Sequence[Owner]) -> None:
+    """Requirements of owners become requirements on their things; the table of owners is no structure of the "
+    "network."""
+    names = {owner.dataset: owner for owner in owners}
+    tables = {owner.table for owner in owners}
+    column = next(c for c in declared.columns if c.table == owners[0].table and c.name == owners[0].thing)
+    (variable,) = variables(column.atom)
+    kept = [dataset for dataset in declared.datasets if dataset.name not in names]
+    if not any(dataset.name == owners[0].whole for dataset in kept):
+        unit = column.atom.functor
+        kept.append(Dataset(unit, variable.name, column.atom, Adjacency(unit, "replace-one"), owners[0].position))
+    declared.datasets = kept
+    things = next(dataset for dataset in kept if dataset.name == owners[0].whole)
+    declared.columns = [one for one in declared.columns if one.table not in tables]
+    declared.relations = [one for one in declared.relations if one.table not in tables]
+    declared.requirements = [
+        replace(one, dataset=things.name, owner=one.dataset) if one.dataset in names else one
+        for one in declared.requirements
+    ]
+
+
+def _unpromised(declared: Declared, owners: Sequence[Owner], clause: Clause) -> Iterator[Problem]:
+    """Whoever sees something of the things is promised for all their owners."""
+    names = dict.fromkeys(owner.dataset for owner in owners)
+    asked = {(one.observer, one.owner) for one in declared.requirements if one.owner is not None}
+    for observer in dict.fromkeys(observer for observer, _ in asked):
+        for name in names:
+            if (observer, name) not in asked:
+                yield Problem(
+                    "error",
+                    "owners",
+                    f"{observer} is promised nothing about {name}, who own the same things",
+                    clause.position or Position("study", 1, 1),
+                    clause.text,
+                    way_out=f"Write privacy_requirement(Name({observer}), {name}, Metric).",
+                )

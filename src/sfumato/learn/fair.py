@@ -1,0 +1,255 @@
+"""A private classifier that treats groups alike: learn on one portion of people, measure on another, give way.
+
+In:   a private classifier of yes or no, the groups, the largest gap and a confidence.
+Out:  FairClassifier: chances of yes, drawn answers, the measured gap, the price, a certificate of both portions.
+Not here: the arithmetic of gaps (core/fairness.py), the base classifier.
+Proof: docs/proofs/fairness.md
+
+The rule learned on portion A is fixed before portion B is looked at. On B its answers are summed by group with Gaussian
+noise. Everything after that is post-processing: the rule is mixed with a constant until its gap is small enough. There
+is no failing branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.events.disjoint import DisjointEvent
+from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
+from sfumato.core.guarantee import ApproxDP
+from sfumato.errors import DataError, InputError
+from sfumato.mechanisms.gaussian import Gaussian
+
+if TYPE_CHECKING:
+    from sfumato.core.certificate import Certificate
+
+__all__ = ["FairClassifier", "drawn_answers", "portions_of"]
+
+_KEY = b"sfumato portions 1"
+#: What must be true of the rows where a population is spoken of.
+_DRAWN = (
+    "the rows are independent draws from the population, one a person, and the rule was not chosen by what was "
+    "published from them before"
+)
+
+
+def portions_of(names: Sequence[Any], share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Places of portion A and of portion B, which has this share of people: by a keyed hash of public names.
+
+    >>> a, b = portions_of(range(10), 0.3)
+    >>> len(a), len(b), sorted([*a, *b]) == list(range(10))
+    (7, 3, True)
+    """
+    order = sorted(range(len(names)), key=lambda place: (_hash(names[place]), place))
+    measured = min(max(round(share * len(names)), 1), len(names) - 1)
+    return np.sort(np.array(order[measured:], dtype=int)), np.sort(np.array(order[:measured], dtype=int))
+
+
+def _hash(name: Any) -> bytes:
+    text = str(name).encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(text, key=_KEY, digest_size=16).digest()
+
+
+def drawn_answers(chances: np.ndarray, classes: Any, random_state: int | None = None) -> np.ndarray:
+    """No or yes for each chance of yes. Whoever decides draws: this hides nothing, and nothing is paid for it."""
+    drawn = np.random.default_rng(random_state).random(len(chances)) < chances
+    return np.asarray(classes)[drawn.astype(int)]
+
+
+def _taken(table: Any, places: np.ndarray) -> Any:
+    if hasattr(table, "iloc"):
+        return table.iloc[places]
+    if hasattr(table, "take") and hasattr(table, "column_names"):  # Arrow
+        return table.take(places)
+    if isinstance(table, dict):
+        return {name: np.asarray(column)[places] for name, column in table.items()}
+    return (table if hasattr(table, "shape") else np.asarray(table))[places]
+
+
+def _rows(table: Any) -> int:
+    if isinstance(table, dict):
+        return len(next(iter(table.values())))
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+
+
+class FairClassifier(ClassifierMixin, BaseEstimator):
+    """`base`, a private classifier, with a gap of at most `gap` between groups; costs what `base` costs.
+
+    `labels` are the public labels, no first and yes second; `groups` the public list of groups: whoever is in none of
+    them is counted in none. `portion` of the people are kept for measuring, `on` them ("rows") or the "population" they
+    are drawn from. One set of people serves one rule for a population: a rule chosen by what was measured on them
+    before is not covered. Only chances are fair: `predict` draws an answer by its chance.
+
+    >>> from sfumato.learn import PrivateLogisticRegression
+    >>> generator = np.random.default_rng(0)
+    >>> X, sex = generator.uniform(-1, 1, (4000, 2)), generator.choice(["f", "m"], 4000)
+    >>> y = np.where(X[:, 0] + 0.3 * (sex == "m") > 0, "yes", "no")
+    >>> base = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, norm=1.5, classes=["no", "yes"], random_state=0)
+    >>> fair = FairClassifier(
+    ...     base, measure="demographic_parity", gap=0.1, groups=["f", "m"], on="rows", confidence=0.95
+    ... )
+    >>> fair.fit(X, y, who=sex).measured_.bound < 0.4
+    True
+    """
+
+    measure: Measure
+    on: Where
+
+    def __init__(
+        self,
+        base: Any,
+        *,
+        measure: Measure,
+        gap: float,
+        groups: Sequence[Any],
+        on: Where,
+        confidence: float,
+        labels: Sequence[Any] | None = None,
+        portion: float = 0.5,
+        adjacency: Adjacency = REPLACE_ONE,
+    ) -> None:
+        self.base = base
+        self.measure = measure
+        self.gap = gap
+        self.groups = groups
+        self.labels = labels
+        self.on = on
+        self.confidence = confidence
+        self.portion = portion
+        self.adjacency = adjacency
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        who: Any,
+        names: Sequence[Any] | None = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> Self:
+        """Learn and measure; `who` is each row's group, `names` public identifiers (without them a row's place).
+
+        With a `ledger` the cost of both portions together is reserved before anything is drawn.
+        """
+        asked = Fairness(self.measure, self.gap, tuple(map(str, self.groups)), self.on, self.confidence)
+        labels = self._labels()
+        epsilon, delta, noise = self._noise(asked)
+        rows = _rows(X)
+        if len(who) != rows or len(y) != rows or rows < 4:
+            raise DataError("X, y and who need the same number of rows, at least 4. Nothing was spent.")
+        if not 0 < self.portion < 1:
+            raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
+        if (ledger is None) != (dataset is None):
+            raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
+        promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
+        held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit") if ledger is not None else None
+        learned, measured = portions_of(range(rows) if names is None else names, self.portion)
+        model: Any = clone(self.base)
+        model.set_params(classes=list(labels))
+        model.fit(_taken(X, learned), np.asarray(y)[learned])
+        answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
+        told = self._sums(asked, answers, np.asarray(who)[measured], np.asarray(y)[measured] == labels[1])
+        self.measured_ = MeasuredGap.of(asked, noise(told), noise.scale)
+        self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
+        self.event_ = self._event(epsilon, delta, model, noise)
+        self.guarantee_ = promise
+        self._publishable = noise.publishable and model.certificate_.publishable
+        if ledger is not None:
+            ledger.commit(held)
+        return self
+
+    def _labels(self) -> tuple[Any, Any]:
+        given = self.labels if self.labels is not None else getattr(self.base, "classes", None)
+        if given is None or len(given) != 2:
+            raise InputError(
+                "Say which labels are public, no first and yes second: labels=['no', 'yes']. Nothing was spent."
+            )
+        return given[0], given[1]
+
+    def _noise(self, asked: Fairness) -> tuple[float, float, Gaussian]:
+        epsilon, delta = getattr(self.base, "epsilon", None), getattr(self.base, "delta", 0.0)
+        if epsilon is None or not delta:
+            raise InputError(
+                "The gap is measured with Gaussian noise, which needs a δ: base=PrivateLogisticRegression(epsilon=1, "
+                "delta=1e-6, …). Nothing was spent."
+            )
+        if self.adjacency.relation != "replace-one":
+            raise InputError("Portions are by public places: state the adjacency as replacing one. Nothing was spent.")
+        seed = getattr(self.base, "random_state", None)
+        # One person moves (Σ(r-½), half the size) by 1 inside a cell and by √½·√2 from one cell to another.
+        noise = Gaussian.for_guarantee(
+            ApproxDP(float(epsilon), float(delta)),
+            1.0,
+            self.adjacency,
+            dimension=2 * asked.cells,
+            random_state=None if seed is None else int(seed) + 1,
+        )
+        return float(epsilon), float(delta), noise
+
+    @staticmethod
+    def _sums(asked: Fairness, answers: np.ndarray, who: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        place = {name: number for number, name in enumerate(asked.groups)}
+        sums, sizes = np.zeros(asked.cells), np.zeros(asked.cells)
+        found = np.array([place.get(str(one), -1) for one in who])
+        cells = np.array([asked.cell(int(group), int(label)) for group, label in zip(found, truth, strict=True)])
+        inside = found >= 0
+        np.add.at(sums, cells[inside], answers[inside] - 0.5)
+        np.add.at(sizes, cells[inside], 0.5)
+        return np.concatenate([sums, sizes])
+
+    def _event(self, epsilon: float, delta: float, model: Any, noise: Gaussian) -> DisjointEvent:
+        portions = [list(model.certificate_.events), [noise.event()]]
+        return DisjointEvent(epsilon, delta, portions, adjacency=self.adjacency)
+
+    def chances(self, X: Any) -> np.ndarray:
+        """The chance of a yes for each row: what is fair."""
+        check_is_fitted(self, "measured_")
+        own = (np.asarray(self.base_.predict(X)) == self.labels_[1]).astype(float)
+        return self.measured_.share * own + (1 - self.measured_.share) * self.measured_.constant
+
+    def predict(self, X: Any, random_state: int | None = None) -> np.ndarray:
+        """An answer for each row, drawn by its chance."""
+        return drawn_answers(self.chances(X), self.classes_, random_state)
+
+    @property
+    def price_(self) -> str:
+        """What fairness costs in accuracy, in a sentence."""
+        check_is_fitted(self, "measured_")
+        return self.measured_.price
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """What a certificate says beside its numbers."""
+        asked = self.measured_.asked
+        drawn = (_DRAWN,) if asked.where == "population" else ()
+        return (
+            f"fairness: {asked}",
+            f"price: {self.price_}",
+            "people are in one of two portions by a keyed hash of public names; the rule was learned on one and "
+            "measured on the other",
+            *drawn,
+        )
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What was drawn from both portions, and what it costs."""
+        check_is_fitted(self, "measured_")
+        from sfumato.core.certificate import Certificate
+
+        inner = {event.proof_id() for event in self.event_.inner()}
+        return Certificate.issue(
+            subject=f"FairClassifier of {type(self.base_).__name__}",
+            events=[self.event_],
+            proofs=sorted({"fairness", *inner, *self.base_.certificate_.proofs}),
+            notes=[*self.base_.certificate_.notes[:1], *self.notes_],
+            publishable=self._publishable,
+            guarantee=self.guarantee_,
+        )

@@ -1,0 +1,103 @@
+"""How many things one owner has, and what that makes of the owners' promises.
+
+In:   a Spec with owners, its public tables.
+Out:  the Spec whose requirements say what one thing may cost, so that all things of one owner keep the owner's promise.
+Not here: which lines make somebody an owner (lang/owners.py).
+Proof: docs/proofs/owners.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.lang.spec import Requirement, Spec
+from sfumato.network.expression import sql_name
+from sfumato.network.refusal import refusal
+from sfumato.network.tables import TableRoom
+
+__all__ = ["for_one_thing", "most_things", "with_owners"]
+
+_DOWN = 1 - 1e-12
+
+
+def with_owners(spec: Spec, tables: Mapping[str, Any]) -> Spec:
+    """The study as its things see it: the strictest of their owners' promises, divided by how many one may have."""
+    if not spec.owners:
+        return spec
+    most = most_things(spec, tables)
+    owners = tuple(replace(owner, most=most[owner.dataset]) for owner in spec.owners)
+    promised = [one for one in spec.requirements if one.owner is not None]
+    changed = tuple(
+        one
+        if one.owner is None
+        else replace(
+            one,
+            guarantee=_strictest(one, promised, most).under(spec.dataset(one.dataset).adjacency),
+            owned=str(one.guarantee),
+        )
+        for one in spec.requirements
+    )
+    return replace(spec, owners=owners, requirements=changed)
+
+
+def most_things(spec: Spec, tables: Mapping[str, Any]) -> dict[str, int]:
+    """The largest number of things of one owner, by dataset; of somebody who may be both, the sum."""
+    found: dict[str, int] = {}
+    with TableRoom(tables, sorted({owner.table for owner in spec.owners})) as room:
+        for owner in spec.owners:
+            room.types(owner.table, [owner.column, owner.thing])
+            ((number,),) = room.run(
+                f"SELECT max(n) FROM (SELECT count(DISTINCT {sql_name(owner.thing)}::VARCHAR) AS n FROM "
+                f"{room.names[owner.table]} GROUP BY {sql_name(owner.column)}::VARCHAR)"
+            )
+            found[owner.dataset] = max(found.get(owner.dataset, 1), int(number or 1))
+    together = {name: {name} for name in found}
+    for first, second in spec.same_people:
+        both = together[first] | together[second]
+        together |= dict.fromkeys(both, both)
+    return {name: sum(found[other] for other in together[name]) for name in found}
+
+
+def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[str, int]) -> Guarantee:
+    own = [other for other in promised if (other.observer, other.dataset) == (one.observer, one.dataset)]
+    shares = [for_one_thing(other.guarantee, most[str(other.owner)]) for other in own]
+    if any(isinstance(share, PureDP) for share in shares):  # a pure ε keeps an (ε, δ) too
+        shares = [_pure(other.guarantee, most[str(other.owner)]) for other in own]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares) or len({type(share) for share in known}) > 1:
+        raise refusal(
+            one.position,
+            "The promises to the owners of the same things are of kinds that cannot be compared.",
+            "State dp(ε), dp(ε, δ), gdp(μ) or zcdp(ρ), the same for every owner.",
+        )
+    return min(known, key=lambda share: share.epsilon(1e-6))
+
+
+def _pure(guarantee: Guarantee, number: int) -> Guarantee | None:
+    known = isinstance(guarantee, PureDP | ApproxDP)
+    return for_one_thing(PureDP(guarantee.eps, adjacency=guarantee.adjacency), number) if known else None
+
+
+def for_one_thing(guarantee: Guarantee, number: int) -> Guarantee | None:
+    """What one thing may cost, for `number` of them at once to keep the guarantee; None where nothing is known.
+
+    >>> print(for_one_thing(PureDP(1.0), 4).epsilon(0.0) <= 0.25)
+    True
+    """
+    if number == 1 and not isinstance(guarantee, ApproxDP):
+        return guarantee
+    part = _DOWN / number
+    match guarantee:
+        case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
+            return PureDP(eps * part, adjacency=guarantee.adjacency)
+        case ApproxDP(eps=eps, delta_=delta):
+            return GaussianDP(gaussian_mu(eps, delta) * part, adjacency=guarantee.adjacency)
+        case GaussianDP(mu=mu):
+            return GaussianDP(mu * part, adjacency=guarantee.adjacency)
+        case ZCDP(rho=rho):
+            return ZCDP(rho * part**2, adjacency=guarantee.adjacency)
+    return None

@@ -1,0 +1,278 @@
+"""People whose variables hold other people's cells: `findall(cost(Q), friend(P, Q), L)` over a public relation.
+
+In:   a Spec, its public tables.
+Out:  the same study with one column more, computed beside the cells, and promises for as many rows as hold one person.
+Not here: why that is enough (docs/proofs/pufferfish.md), other dependence (lang/correlated.py).
+
+A sum or mean over peers is computed from the tables before anything else and counts as a cell of the person it is
+computed for. Replacing one person then changes that person's row and the rows of all who have them as a peer, which the
+public relation bounds: what is kept for so many rows is kept for the person.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Spec
+from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, match, show, walk
+from sfumato.network.expression import sql_name
+from sfumato.network.refusal import refusal
+from sfumato.network.tables import TEXT, TableRoom, layout_of
+
+__all__ = ["add_peers", "peer_tables", "with_peers"]
+
+#: Cells of peers are summed in whole numbers of this part of their range: no order of rows can show in a last digit.
+_STEPS = 1 << 40
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One clause that asks for peers: whose, which cell of theirs, by which relation, summed up how."""
+
+    clause: Clause
+    dataset: Dataset
+    cell: Column
+    relation: str
+    mean: bool
+
+
+def with_peers(spec: Spec, room: TableRoom) -> Spec:
+    """The study with every sum over peers as a column of its own; the study itself where there is none."""
+    found = [one for clause in spec.clauses if (one := _found(spec, clause)) is not None]
+    if not found:
+        return spec
+    _check_others(spec, found[0])
+    peers = tuple(_peer(spec, room, one, place) for place, one in enumerate(found))
+    clauses = list(spec.clauses)
+    columns, ranges, missing = list(spec.columns), list(spec.ranges), list(spec.missing)
+    for one, peer in zip(found, peers, strict=True):
+        place = clauses.index(one.clause)
+        clauses[place] = _rewritten(one, peer)
+        clauses.append(Clause(Compound("random", (peer.atom,)), one.dataset.goal, one.clause.position, one.clause.text))
+        columns.append(Column(peer.table, peer.column, peer.atom, one.clause.position))
+        ranges.append(Range(peer.atom, Interval(peer.low, peer.high), one.clause.position))
+        missing.append(Missing(peer.atom, 0.0, position=one.clause.position))
+    rows = {one.dataset.name: _most_rows(spec, room, one.dataset, peers) for one in found}
+    return dataclasses.replace(
+        spec,
+        clauses=tuple(clauses),
+        columns=tuple(columns),
+        ranges=tuple(ranges),
+        missing=tuple(missing),
+        peers=peers,
+        derived={},
+        requirements=tuple(
+            dataclasses.replace(one, guarantee=_for_rows(spec, one.dataset, one.guarantee, rows[one.dataset]))
+            if one.dataset in rows
+            else one
+            for one in spec.requirements
+        ),
+    )
+
+
+def _check_others(spec: Spec, one: _Found) -> None:
+    """What would hand one individual's data to another, or would have to know all of them in one place, is refused."""
+    exact = next((c for c in spec.clauses if c.head.functor in ("personal_rv", "observe", "reveal")), None)
+    if exact is not None:
+        raise refusal(
+            exact.position,
+            f"{exact.head.functor} gives somebody a variable exactly, and where individuals hold each other's data "
+            "that may be somebody else's.",
+            "Take the line out, or write the sum over others as a column of the table.",
+        )
+    if spec.divisions:
+        raise refusal(
+            one.clause.position,
+            "Individuals of one part hold data of another, and each part has a promise of its own.",
+            "Make one promise about whole individuals.",
+        )
+    if spec.centres:
+        raise refusal(
+            one.clause.position,
+            "A sum over others cannot be taken where institutions keep their own rows.",
+            "Put the sum into each institution's table.",
+        )
+
+
+def _found(spec: Spec, clause: Clause) -> _Found | None:
+    """depends(v(P), L, … sum(L) …) :- findall(x(Q), r(P, Q), L), x a cell and r a public relation of individuals."""
+    if indicator(clause.head) != "depends/3" or clause.body is None:
+        return None
+    child, parents, _ = clause.head.arguments
+    asked = [goal for goal in goals(clause.body) if indicator(goal) == "findall/3"]
+    if len(asked) != 1 or not isinstance(asked[0], Compound) or not isinstance(child, Compound):
+        return None
+    what, goal, collected = asked[0].arguments
+    if collected != parents or not isinstance(collected, Variable) or not isinstance(what, Compound):
+        return None
+    if not isinstance(goal, Compound) or not spec.table_predicates.get(indicator(goal), ("", False))[1]:
+        return None
+    if len(goal.arguments) != 2 or len(what.arguments) != 1 or what.arguments[0] != goal.arguments[1]:
+        return None
+    if child.arguments != (goal.arguments[0],):
+        return None
+    dataset = _between_individuals(spec, indicator(goal))
+    cell = next((one for one in spec.columns if match(one.atom, what) is not None), None)
+    if dataset is None or cell is None or cell.table in spec.public_tables:
+        return None
+    used = {
+        part.functor
+        for part in walk(clause.head.arguments[2])
+        if isinstance(part, Compound) and collected in part.arguments
+    }
+    if used not in ({"sum"}, {"mean"}):
+        raise refusal(
+            clause.position,
+            f"{show(child)} holds other individuals' {show(what)}, and only their sum or mean can be taken.",
+            "Write sum(L) or mean(L), and compute the rest from it.",
+        )
+    return _Found(clause, dataset, cell, indicator(goal), used == {"mean"})
+
+
+def _between_individuals(spec: Spec, relation: str) -> Dataset | None:
+    """The dataset whose individuals a relation has at both ends."""
+    for one in spec.relations:
+        if indicator(one.atom) == relation and len(one.atom.arguments) == 2:
+            layout = layout_of(spec, one.table)
+            ends = [layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable)]
+            kinds = {indicator(column.atom) for column in ends if column is not None}
+            for dataset in spec.datasets:
+                if len(ends) == 2 and kinds == {indicator(dataset.goal)}:
+                    return dataset
+    return None
+
+
+def _ends(spec: Spec, relation: str) -> tuple[str, str, str]:
+    """The table of a relation, and its two columns."""
+    one = next(one for one in spec.relations if indicator(one.atom) == relation)
+    layout = layout_of(spec, one.table)
+    first, second = (layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable))
+    assert first is not None
+    assert second is not None
+    return one.table, first.name, second.name
+
+
+def _pairs(room: TableRoom, spec: Spec, relation: str) -> str:
+    """SQL for (who, peer), each once."""
+    table, who, peer = _ends(spec, relation)
+    return (
+        f"SELECT DISTINCT {sql_name(who)}::VARCHAR AS who, {sql_name(peer)}::VARCHAR AS peer FROM {room.names[table]} "
+        f"WHERE {sql_name(who)} IS NOT NULL AND {sql_name(peer)} IS NOT NULL"
+    )
+
+
+def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
+    domain = next((known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom)), None)
+    if not isinstance(domain, Interval):
+        raise refusal(
+            one.clause.position,
+            f"A sum over peers needs numbers, and {show(one.cell.atom)} has no range of numbers.",
+            f"Declare range({show(one.cell.atom)}, Low, High).",
+        )
+    if one.dataset.adjacency.relation != "replace-one":
+        raise refusal(
+            one.clause.position,
+            "Under add_remove nobody may know who is there, and sums over peers would tell.",
+            f"Leave adjacency({one.dataset.name}, add_remove) out.",
+        )
+    ((most,),) = room.run(
+        f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({_pairs(room, spec, one.relation)}) GROUP BY who)"
+    )
+    times = 1 if one.mean else max(int(most), 1)
+    name = f"{'mean' if one.mean else 'sum'} of {one.cell.atom.functor} over {one.relation.rpartition('/')[0]}"
+    atom = Compound(name, (Variable(one.dataset.variable),))
+    low, high = min(0.0, times * domain.low), max(0.0, times * domain.high)
+    column = f"${place} {name}"
+    whose = layout_of(spec, one.cell.table).identity(indicator(one.dataset.goal))
+    if whose is None:
+        raise refusal(
+            one.clause.position,
+            f"No column of {one.cell.table} says whose a row is.",
+            f"Declare column({one.cell.table}, Name, {show(one.dataset.goal)}).",
+        )
+    return Peer(one.cell.table, column, atom, one.cell, whose.name, one.relation, one.mean, low, high)
+
+
+def _rewritten(one: _Found, peer: Peer) -> Clause:
+    """The clause with the new column in place of the list."""
+    child, collected, law = one.clause.head.arguments
+    assert isinstance(child, Compound)
+    person = child.arguments[0]
+    atom = Compound(peer.atom.functor, (person,), one.clause.position)
+    head = Compound("depends", (child, ListTerm((atom,)), _replaced(law, collected, atom)), one.clause.position)
+    rest = [goal for goal in goals(one.clause.body) if indicator(goal) != "findall/3"]
+    body: Term = Compound(one.dataset.goal.functor, (person,))  # type: ignore[union-attr]  # identity_of says so
+    for goal in rest:
+        body = Compound(",", (body, goal))
+    return Clause(head, body, one.clause.position, one.clause.text)
+
+
+def _replaced(term: Term, collected: Term, atom: Compound) -> Term:
+    if isinstance(term, Compound) and term.arguments == (collected,):
+        return atom
+    if isinstance(term, Compound):
+        return Compound(term.functor, tuple(_replaced(part, collected, atom) for part in term.arguments), term.position)
+    return term
+
+
+def _most_rows(spec: Spec, room: TableRoom, dataset: Dataset, peers: Sequence[Peer]) -> int:
+    """In how many rows one individual's data are at most: their own, and those of all who have them as a peer."""
+    pairs = " UNION ".join(f"({_pairs(room, spec, name)})" for name in dict.fromkeys(one.relation for one in peers))
+    ((most,),) = room.run(
+        f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({pairs}) WHERE who <> peer GROUP BY peer)"
+    )
+    return int(most) + 1
+
+
+def _for_rows(spec: Spec, dataset: str, guarantee: Guarantee, rows: int) -> Guarantee:
+    match guarantee:
+        case PureDP(eps=eps):
+            return Pufferfish(eps, 0.0, Reach(rows), adjacency=guarantee.adjacency)
+        case ApproxDP(eps=eps, delta_=delta):
+            return Pufferfish(eps, delta, Reach(rows), adjacency=guarantee.adjacency)
+    raise refusal(
+        spec.dataset(dataset).position,
+        f"In {dataset} individuals hold each other's data, and the promise {guarantee.describe()} is none for that.",
+        "State dp(Epsilon) or dp(Epsilon, Delta).",
+    )
+
+
+def peer_tables(spec: Spec) -> frozenset[str]:
+    """The tables that say who is whose peer."""
+    return frozenset(_ends(spec, one.relation)[0] for one in spec.peers)
+
+
+def add_peers(room: TableRoom, spec: Spec) -> None:
+    """Compute the columns, each beside the cells of its table."""
+    for place, one in enumerate(spec.peers):
+        person, cell = sql_name(one.whose), sql_name(one.cell.name)
+        domain = next(known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom))
+        assert isinstance(domain, Interval)
+        kind = room.types(one.table, [one.cell.name])[one.cell.name]
+        number = f"TRY_CAST({cell} AS DOUBLE)" if kind == TEXT else f"{cell}::DOUBLE"
+        inside = f"least(greatest(coalesce({number}, {_absent(spec, one, domain)}), {domain.low}), {domain.high})"
+        step = (domain.high - domain.low) / _STEPS
+        whole = f"CAST(round(({inside} - {domain.low}) / {step!r}) AS HUGEINT)"
+        cells = f"SELECT {person}::VARCHAR AS peer, min({whole}) AS x FROM {room.names[one.table]} GROUP BY 1"
+        summed = f"sum(c.x)::DOUBLE * {step!r} + count(*) * {domain.low}"
+        sums = (
+            f"SELECT w.who, {f'({summed}) / count(*)' if one.mean else summed} AS s FROM "
+            f"({_pairs(room, spec, one.relation)}) AS w JOIN ({cells}) AS c USING (peer) GROUP BY 1"
+        )
+        own = f"p{place}_{room.names[one.table]}"
+        room.run(
+            f"CREATE VIEW {own} AS SELECT v.*, coalesce(s.s, 0.0) AS {sql_name(one.column)} "
+            f"FROM {room.names[one.table]} AS v LEFT JOIN ({sums}) AS s ON v.{person}::VARCHAR = s.who"
+        )
+        room.names[one.table] = own
+
+
+def _absent(spec: Spec, one: Peer, domain: Interval) -> float:
+    said = spec.missing_of(one.cell.atom)
+    if said is not None and said.rule == "value" and isinstance(said.value, int | float):
+        return float(said.value)
+    return (domain.low + domain.high) / 2
