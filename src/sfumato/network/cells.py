@@ -227,7 +227,8 @@ def _placed_word(domain: Categories, raw: str, compared: str) -> str:
     word = f"TRY_CAST({compared} AS {_words_of(domain)})"
     if domain.unknown is None:
         return word
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({word}, {sql_level(domain.unknown)}) END)"
+    other = f"{sql_level(domain.unknown)}::{_words_of(domain)}"
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({word}, {other}) END)"
 
 
 def _words_of(domain: Categories) -> str:

@@ -75,7 +75,7 @@ def _by_columns(room: TableRoom, kinds: Mapping[str, str]) -> str:
         else:
             found.append(_of_texts(room, name, kind))
     (rows, *added) = room.run(f"SELECT {', '.join(['count(*)', *sums])} FROM {table}")[0]
-    found += [_summary(*numbers, 0) for numbers in added]
+    found += [_summary(count, total, size, 0) for count, total, size in added]
     whole = hashlib.sha256("\n".join(sorted(one for one in found if one)).encode()).hexdigest()
     return f"{rows} {whole[:32]}"
 
