@@ -166,6 +166,7 @@ class TableRoom:
             }
         )
         opened.execute("SET ieee_floating_point_ops = true")
+        opened.execute("SET enable_progress_bar = false")  # it would stand between the lines of a command
         opened.execute(f"SET disabled_optimizers = '{_DISTRUSTED}'")
         files = [f"'{str(path).replace(chr(39), chr(39) * 2)}'" for path in self._files]
         opened.execute(f"SET allowed_paths = [{', '.join(files)}]")
