@@ -114,7 +114,8 @@ def synthesize(
         )
     )
     console.print(f"Promise: {promise}", highlight=False, markup=False)
-    console.print((out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0], highlight=False, markup=False)
+    said = (out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0]
+    console.print(said, highlight=False, markup=False, soft_wrap=True)
     console.print(f"Next: sfumato verify {out}", highlight=False, markup=False)
 
 

@@ -33,6 +33,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.core.calendar import shown
+from sfumato.core.calendar_columns import calendar_cell, calendar_numbers, holds_calendar
 from sfumato.core.cell import number_of, text_of
 from sfumato.core.tables import as_column, plain_type, untyped_cells
 from sfumato.errors import DataError, SchemaError, UndeclaredCellWarning
@@ -109,7 +111,8 @@ class Interval(Domain):
     edges: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
     #: The part of a budget that bounds are bought with, where none are public.
     share: float | None = field(default=None, kw_only=True, repr=False)
-    calendar: str = field(default="", kw_only=True, repr=False)  # "date" or "time" (core/calendar.py)
+    #: "date" or "time": numbers stand for days since 1970-01-01 or seconds since midnight, and such cells are read.
+    calendar: str = field(default="", kw_only=True, repr=False)
 
     @classmethod
     def private(cls, share: float, *, null: float | None = None) -> Interval:
@@ -123,6 +126,8 @@ class Interval(Domain):
     def __post_init__(self) -> None:
         if self.share is not None and not 0 < checked_number(self.share, "Interval: share") < 1:
             raise SchemaError(f"Interval.private: the share of a budget lies between 0 and 1, not {self.share!r}.")
+        if self.calendar not in ("", "date", "time"):
+            raise SchemaError('Interval: calendar is "date" or "time", or left out.')
         for end in ("low", "high"):
             object.__setattr__(self, end, checked_number(getattr(self, end), f"Interval: {end}"))
         if not self.low < self.high:
@@ -152,18 +157,21 @@ class Interval(Domain):
 
     def accepts(self, kind: pa.DataType) -> bool:
         """Integers, floating-point numbers, decimals, truth values; and the type of a column without any value."""
-        return pa.types.is_null(kind) or _holds_numbers(plain_type(kind))
+        plain = plain_type(kind)
+        return pa.types.is_null(kind) or _holds_numbers(plain) or holds_calendar(plain, self.calendar)
 
     def check_type(self, kind: pa.DataType, name: str) -> None:
         """DataError unless the type holds numbers."""
         if not self.accepts(kind):
-            raise _wrong_type(kind, name, "an interval needs numbers")
+            raise _wrong_type(kind, name, f"an interval needs {f'{self.calendar}s' if self.calendar else 'numbers'}")
 
     def read(self, column: Any, name: str) -> pa.ChunkedArray:
         """Numbers as they are; Python objects as the numbers they hold or spell."""
         cells = untyped_cells(column, name)
         if cells is None:
-            return _typed(self, column, name)
+            return calendar_numbers(_typed(self, column, name), self.calendar)
+        if self.calendar:
+            return _chunked([calendar_cell(cell, self.calendar) for cell in cells], pa.float64())
         quick = _quickly(cells, name, _holds_native_numbers)
         return quick if quick is not None else _chunked([number_of(cell) for cell in cells], pa.float64())
 
@@ -187,8 +195,9 @@ class Interval(Domain):
     def places(self) -> str:
         """A sentence part about missing cells."""
         if self.null is None:
-            return f"none was declared to be missing; such a cell counts as {self.middle:g}, the middle"
-        return f"a missing cell counts as {self.null:g}"
+            middle = shown(self.middle, self.calendar)
+            return f"none was declared to be missing; such a cell counts as {middle}, the middle"
+        return f"a missing cell counts as {shown(self.null, self.calendar)}"
 
     def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
         """(value - low) / width: rounding is monotone, so the quotient never leaves [0, 1]."""
@@ -491,7 +500,7 @@ def _fits(value: Scalar, kind: pa.DataType) -> bool:
 
 def _wrong_type(kind: pa.DataType, name: str, need: str) -> DataError:
     if pa.types.is_temporal(kind):
-        way = "Turn it into a number, such as days since a public date, and declare that interval."
+        way = "Declare Dates(first, last) or Times(first, last); in TOML an interval with low = 2020-01-01."
     else:
         way = "Convert the column, or declare a domain of its type."
     return DataError(f"Column {name!r} is of type {_family(kind)} and {need}. {way} Nothing was spent.")

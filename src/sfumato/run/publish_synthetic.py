@@ -19,7 +19,8 @@ from typing import Any, ClassVar, final
 
 import pyarrow as pa
 
-from sfumato.core import Guarantee, Schema
+from sfumato.core import Guarantee, Interval, Schema
+from sfumato.core.calendar_columns import calendar_kind, calendar_values
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
@@ -100,7 +101,7 @@ class SyntheticPublisher(Publisher):
         release = dataclasses.replace(
             _release(schema, act.parameters["target"], rows, act.guarantee), plan=self.name, random_state=random_state
         )
-        held = table.select(list(schema.columns))
+        held = _with_days(table.select(list(schema.columns)), schema)
         if rows > 1:
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
@@ -114,6 +115,16 @@ class SyntheticPublisher(Publisher):
             (INVENTED,),
             tables={"measured": measured_table(made.measured)},
         )
+
+
+def _with_days(table: pa.Table, schema: Schema) -> pa.Table:
+    """Days and times of day, numbers within a study, as such: so they come out."""
+    for at, (name, domain) in enumerate(schema.columns.items()):
+        if isinstance(domain, Interval) and domain.calendar:
+            numbers = table[name].cast(pa.float64()).combine_chunks()
+            days = calendar_values(numbers, domain.calendar, calendar_kind(domain.calendar))
+            table = table.set_column(at, name, days)
+    return table
 
 
 def _check_drawn(act: Act, made: SyntheticTable, release: SyntheticRelease) -> None:
