@@ -362,7 +362,7 @@ def _toml_table(name: str, domain: Domain) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _toml_lines(entry: Mapping[str, tuple[Any, ...]]) -> list[str]:
+def _toml_lines(entry: Mapping[str, Sequence[Any]]) -> list[str]:
     return [f"{_toml_key(name)} = {_toml_value(values)}" for name, values in entry.items()]
 
 
