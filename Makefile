@@ -31,9 +31,13 @@ bench: $(STAMP)  ## side by side with peers; prints ratios
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
+# axe-core looks for what keeps people from reading a page; it is a tool of the tests, kept outside the checkout.
+AXE    ?= $(HOME)/.cache/sfumato-axe
+
 browser: $(STAMP) ## the pages, in a real Chromium
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,browser]'
-	$(BIN)/python -m pytest -q -m browser
+	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix $(AXE) axe-core@4 || echo "no npm: the pages are not read by axe-core"
+	SFUMATO_AXE=$(AXE) $(BIN)/python -m pytest -q -m browser
 
 federated:       ## rounds over Flower, in an environment of its own
 	$(PYTHON) -m venv $(VENV)-federated

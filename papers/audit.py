@@ -163,7 +163,7 @@ def page(found: list[Evidence] | None = None) -> str:
         "",
         "Made by `python -m papers.audit` from the tests that carry `@pytest.mark.paper(…)`; a section that no test",
         "names is answered “no”. What the papers print wrongly was put right first: see [the proofs](proofs_index.md).",
-        "`sfumato reproduce --list` names what can be run again.",
+        "`sfumato reproduce --list` names every figure and table; `sfumato reproduce --all --quick` writes one page.",
         "",
         _count(table),
     ]

@@ -34,8 +34,11 @@ from papers.chaudhuri import TABLE1, TABLE2
 from papers.chaudhuri_curves import FIG4, FIG5
 from papers.chaudhuri_tradeoff import FIG2, FIG3
 from papers.farokhi import ADULT, CANCER, LENDING
+from papers.farokhi_regions import FIG1
+from papers.farokhi_regions import FIG2 as FAROKHI_FIG2
 from papers.farokhi_toy import TOY
 from papers.park import FIG7_1
+from papers.park_figures import FIG1_1, FIG5_2, TABLE7_1
 from papers.park_points import FIG7_2
 from papers.park_regions import FIG5_1
 from papers.park_tables import TABLE7_2, TABLE7_3
@@ -47,6 +50,8 @@ __all__ = ["STUDIES", "Study", "StudyResult", "StudySettings", "Verdict", "find_
 
 #: Every study by its id. Listed by hand: a study that is forgotten here does not exist.
 STUDIES: dict[str, Study] = {
+    "farokhi-fig1": FIG1,
+    "farokhi-fig2": FAROKHI_FIG2,
     "farokhi-toy": TOY,
     "farokhi-cancer": CANCER,
     "farokhi-adult": ADULT,
@@ -58,9 +63,12 @@ STUDIES: dict[str, Study] = {
     "chaudhuri-fig3": FIG3,
     "chaudhuri-fig4": FIG4,
     "chaudhuri-fig5": FIG5,
+    "park-fig1.1": FIG1_1,
     "park-fig5.1": FIG5_1,
+    "park-fig5.2": FIG5_2,
     "park-fig7.1": FIG7_1,
     "park-fig7.2": FIG7_2,
+    "park-table7.1": TABLE7_1,
     "park-table7.2": TABLE7_2,
     "park-table7.3": TABLE7_3,
     **basu_channels.STUDIES,

@@ -40,7 +40,13 @@ ALLOWED = {
 
 #: Files that draw what is no privacy noise: public random features, simulations of public laws.
 PUBLIC_RANDOMNESS = {
-    *("learn/fair.py", "learn/features.py", "learn/sample_size.py", "release/aware_moments.py"),
+    *(
+        "learn/fair.py",
+        "learn/features.py",
+        "learn/sample_size.py",
+        "release/aware_kernel.py",
+        "release/aware_moments.py",
+    ),
     *(
         "release/synthetic/junction_tree.py",
         "release/synthetic/levels.py",

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.centres.card import Card
+from sfumato.centres.card import Card, client_tls, server_tls
 from sfumato.cli.app import app
 from sfumato.errors import InputError, LedgerError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.evidence.verify import verify
@@ -140,6 +143,37 @@ def test_another_key_or_another_name_is_refused(here):
             Home.open(here / "north", "north").card().identity,
             Home.open(here / "west", "west").card().certificate,
         )
+
+
+def test_a_stranger_without_a_card_hears_nothing(here):
+    """Not even the challenge: TLS ends before a word of the protocol, and the round goes on without noticing."""
+    shared = RoundFolder.read(here / "round")
+    stranger = Home.make(here / "oslo", "oslo")
+    server = server_tls(here / COORDINATOR / "key.pem", Home.open(here / COORDINATOR, COORDINATOR).card(), shared.cards)
+    heard = []
+
+    async def knock(tls):
+        async def welcome(reader, writer):
+            writer.write(b"a challenge")
+            writer.close()
+
+        listening = await asyncio.start_server(welcome, "127.0.0.1", 0, ssl=server)
+        port = listening.sockets[0].getsockname()[1]
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+            heard.append(await reader.read())
+            writer.close()
+        finally:
+            listening.close()
+
+    for own, who in ((stranger, shared.coordinator), (Home.open(here / "north", "north"), stranger.card())):
+        with suppress(ssl.SSLError, ConnectionError):
+            asyncio.run(knock(client_tls(own.key_file, own.card(), who)))
+    assert not any(heard)
+    heard.clear()
+    north = Home.open(here / "north", "north")
+    asyncio.run(knock(client_tls(north.key_file, north.card(), shared.coordinator)))
+    assert heard == [b"a challenge"]
 
 
 def test_every_first_mistake_names_the_next_command(here):

@@ -112,7 +112,8 @@ def test_every_text_tells_the_errors_of_the_results(tmp_path, metric):
         texts["explain"] = squeezed(explain(plan, "public", folder)).split(f" {name}Out:")[1]
         if name in KNOWN:
             texts["README"] = readme.split(f"{name}Out, for public")[1]
-            texts["report"] = page(folder).split("sees, and could still learn", 1)[1].split(f" {name}Out ")[1]
+            shown_to = page(folder).split("sees, and could still learn", 1)[1].split(f" {name}Out ")[1]
+            texts["report"] = shown_to.split("realised error", 1)[1]
             texts["explain to all"] = squeezed(explain(plan, "analyst", folder)).split(f" {name}Out:")[1]
             texts["explain beforehand"] = squeezed(explain(plan)).split(f" {name}Out:")[1]
         for part, error, below, above in figures(folder, name, "public"):

@@ -66,8 +66,9 @@ def of_partitions(folder):
 
 
 def of_coordinate(folder):
-    found, _ = gather(*small_round(centres=3, length=2, absences=0))
-    centre_commands._write(found, folder / "out")
+    agreed, *others = small_round(centres=3, length=2, absences=0)
+    found, _ = gather(agreed, *others)
+    centre_commands._write(found, agreed, folder / "out")
 
 
 MAKERS = {"run": of_run, "release": of_release, "partitions": of_partitions, "coordinate": of_coordinate}

@@ -133,6 +133,28 @@ def test_who_knows_what_must_be_public():
         make_plan(load(text))
 
 
+def test_a_doctor_knows_the_patients_she_treats(tmp_path):
+    """The thesis' own example: a public relation says of whom; the others are seen as by everybody."""
+    text = BASE.replace("FORMULA", FORMULAS[0])
+    text += (
+        "source(v, 'v.csv'). column(v, p, patient(P)). column(v, d, doc(D)). relation(v, treats(P, D)). public(v).\n"
+    )
+    text += "doc(drA). observe(D, age(P)) :- treats(P, D).\n"
+    treated = [f"p{place:03d}" for place in range(0, 400, 2)]
+    data = DATA | {"v": pa.table({"p": treated, "d": ["drA"] * len(treated)})}
+    plan = make_plan(load(text), data, sizes={"ds": 400})
+    release = run_plan(plan, data, None, out=tmp_path / "out", random_state=4)
+    file = {row["id"]: row for row in release["each", "drA"].to_pylist()}
+    (mine,) = observers_own(plan, plan.network, plan.network.evaluate(data), tmp_path / "out", "drA").values()
+    ages = dict(zip(DATA["patients"]["id"].to_pylist(), DATA["patients"]["age"].to_pylist(), strict=True))
+    for row in mine.to_pylist():
+        known = row["id"] in treated
+        assert row["age(P)"] == (ages[row["id"]] if known else None)
+        assert np.isfinite(row["risk(P)"])
+        if known:  # the file has no answer that holds her age
+            assert file[row["id"]].get("risk(P)") is None or np.isnan(file[row["id"]]["risk(P)"])
+
+
 @pytest.mark.paper("002", "§4.4, personal", "run/own.py")
 def test_a_person_gets_what_is_theirs_and_nothing_else():
     network = Network.from_spec(load(BASE.replace("FORMULA", FORMULAS[0]) + KNOWS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -327,7 +328,7 @@ def test_a_use_that_breaks_inside_the_domain_is_refused_with_the_point(wish, poi
     "wish",
     [
         {"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": math.nan}, {"epsilon": math.inf}, {"epsilon": None},
-        {"delta": 1.0}, {"delta": -0.1}, {"outputs": 5}, {"outputs": [1.0]}, {"outputs": "many"}, {"bins": 1},
+        {"delta": 1.0}, {"delta": -0.1}, {"outputs": 1}, {"outputs": [1.0]}, {"outputs": "many"}, {"bins": 1},
         {"bins": 100_000}, {"bins": 2.5}, {"uses": []}, {"uses": ["logg"]}, {"uses": ["log", "log"]}, {"uses": [3]},
         {"uses": [("log", -1)]}, {"uses": ["power:0"]}, {"uses": ["power:x"]}, {"bias": "some"}, {"binning": "mine"},
         {"binning": [0.01, 0.5, 1.0]}, {"binning": "quantile"}, {"prior": [1.0, 2.0]}, {"prior": [-1.0] * 20},
@@ -405,3 +406,48 @@ def test_seeded_bits_are_only_for_experiments():
     assert not channel.publishable
     assert np.array_equal(channel([0.5] * 9), channel([0.5] * 9))
     assert Bits(3).words(1).size == 1
+
+
+@pytest.mark.paper("002", "§5.3, outputs", "mechanisms/tailored/design.py")
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+def test_fewer_outputs_than_inputs(epsilon):
+    """41 inputs and 20 outputs: private, no better than with more outputs, and the best that 20 allow by cvxpy."""
+    cvxpy = pytest.importorskip("cvxpy")
+    few = TailoredNoise(Interval(0, 1), epsilon, bins=41, outputs=20, bias="none")
+    assert len(few.outputs) <= 20 < len(few.inputs) == 41
+    assert few.event().eps <= epsilon
+    assert few.error() >= TailoredNoise(Interval(0, 1), epsilon, bins=41, bias="none").error() - 1e-9
+    outputs = np.linspace(few.inputs[0], few.inputs[-1], 20)
+    costs = (few.inputs[:, None] - outputs) ** 2 / 41
+    f, top = cvxpy.Variable((41, 20)), cvxpy.Variable(20)
+    limits = [cvxpy.sum(f, axis=1) == 1, f <= top[None, :], f >= math.exp(-epsilon) * top[None, :]]
+    best = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(cvxpy.multiply(costs, f))), limits).solve(solver="CLARABEL")
+    assert few.error() == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.paper("002", "§5.7", "mechanisms/tailored/noise.py")
+@pytest.mark.parametrize("uses", [["identity"], ["identity", "log"]])
+def test_interpolated_noise_has_its_density_and_its_promise(uses):
+    """Draws follow the stated density by a Kolmogorov test that finds another one; ratios of densities obey e^ε."""
+    channel = TailoredNoise(Interval(0.05, 1), 5.0, uses=uses, bins=12, random_state=3)
+    places = np.linspace(channel.outputs[0], channel.outputs[-1], 20_001)
+    densities = {value: channel.interpolated_density(value, places) for value in (0.06, 0.4, 0.99)}
+    step = places[1] - places[0]
+    for value, density in densities.items():
+        assert density.sum() * step == pytest.approx(1, abs=5e-3)
+        drawn = channel.interpolated(np.full(20_000, value))
+        cumulative = np.interp(np.sort(drawn), places, np.cumsum(density) * step)
+        distance = np.abs(cumulative - (np.arange(20_000) + 0.5) / 20_000).max()
+        assert distance < 2.2 / math.sqrt(20_000) + 2e-3
+        other = np.interp(np.sort(drawn), places, np.cumsum(densities[0.4 if value != 0.4 else 0.99]) * step)
+        assert np.abs(other - (np.arange(20_000) + 0.5) / 20_000).max() > 0.05
+    for first, second in itertools.permutations(densities.values(), 2):
+        assert (first <= math.exp(5.0) * second * (1 + 1e-9)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.paper("002", "§5.3, δ", "mechanisms/tailored/relaxed.py", missing="48 bins at most; 41 take ten seconds")
+def test_delta_for_more_than_32_bins():
+    channel = TailoredNoise(Interval(0, 1), 1.0, 1e-3, bins=41, bias="none")
+    assert channel.event().delta <= 1e-3
+    assert channel.error() < TailoredNoise(Interval(0, 1), 1.0, bins=41, outputs=41, bias="none").error()

@@ -101,7 +101,7 @@ def test_every_text_says_the_question_the_range_and_the_rule_of_absent_cells(tex
 def test_the_best_case_counts_every_row_that_may_count():
     plan = make_plan(STUDY + "rows_per_person(stays, 5).", sizes={"people": 1000})
     note = plan.publication("length").seen[0].note
-    assert note.startswith("For 500 contributions; ±")
+    assert note.startswith("For 1,118 contributions; ±")  # half of 1,000 individuals, √5 rows of at most 5 each
     many, few = map(
         float, re.findall(r"±([\d.]+) if (?:all 1,000 individuals have 5 rows that qualify|100 rows do)", note)
     )

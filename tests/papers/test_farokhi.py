@@ -24,7 +24,8 @@ from sfumato.errors import DataError, InputError
 from sfumato.mechanisms import Gaussian, Laplace
 
 NEEDS = {"farokhi-adult": "adult", "farokhi-lending": "lending_club_2007_2014"}
-FAROKHI = [name for name in STUDIES if name.startswith("farokhi-")]
+REGIONS = ("farokhi-fig1", "farokhi-fig2")
+FAROKHI = [name for name in STUDIES if name.startswith("farokhi-") and name not in REGIONS]
 
 
 def needs_data(study: str) -> None:
@@ -58,6 +59,19 @@ def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path, console):
     for verdict in report["verdicts"]:
         assert verdict["holds"] in (True, False, None)
         assert " ".join(verdict["claim"].split()) in text
+
+
+@pytest.mark.paper("000", "Figs 1–2", "papers/farokhi_regions.py")
+def test_regions_are_judged_by_the_exact_profile(tmp_path, console):
+    """The printed region is met and not all; its rule fails far out; the error grows like ln and not like ln²."""
+    for study, wanted in zip(REGIONS, ([True, False, True], [True, False, False]), strict=True):
+        reproduce(study, tmp_path, quick=True, console=console)
+        report = json.loads((tmp_path / f"{study}.json").read_text())
+        assert [verdict["holds"] for verdict in report["verdicts"]] == wanted
+        assert (tmp_path / f"{study}.png").read_bytes().startswith(b"\x89PNG")
+    for epsilon, delta, printed, exact in report["rows"]:
+        assert printed == pytest.approx((1 + np.sqrt(2 * np.log(1 / delta))) ** 2 / epsilon**2)
+        assert exact <= printed
 
 
 @pytest.fixture(scope="module")

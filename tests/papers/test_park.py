@@ -49,6 +49,20 @@ def needs_data(*names: str) -> None:
             pytest.skip(f"{name}.parquet is not in SFUMATO_DATA nor in ../shared/data")
 
 
+@pytest.mark.paper("004", "Fig 1.1", "papers/park_figures.py")
+@pytest.mark.paper("004", "Figs 5.1–5.2", "papers/park_figures.py")
+@pytest.mark.paper("004", "Tables 7.1–7.2", "papers/park_figures.py")
+@pytest.mark.parametrize(
+    ("study", "holds"), [("park-fig1.1", [True, True]), ("park-fig5.2", [True]), ("park-table7.1", [False])]
+)
+def test_drawings_and_settings_are_judged(study, holds, tmp_path):
+    """Support vectors betray, others do not; points alone do in two columns; two rows of Table 7.1 are swapped."""
+    reproduce(study, tmp_path, quick=True, console=Console(file=io.StringIO()))
+    report = json.loads((tmp_path / f"{study}.json").read_text())
+    assert [verdict["holds"] for verdict in report["verdicts"]] == holds
+    assert (tmp_path / f"{study}.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.paper("004", "Table 7.3", "papers/park_tables.py")
 @pytest.mark.paper("004", "Tables 7.1–7.2", "papers/park_tables.py")
 @pytest.mark.paper("004", "Fig 7.2", "papers/park_points.py")

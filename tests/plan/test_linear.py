@@ -27,6 +27,7 @@ from sfumato.core.events.linear import person_sensitivity
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.evidence.verify import verify
 from sfumato.plan import place_noise
+from sfumato.plan.linear.budgets import place_noise_by_coordinate
 from sfumato.plan.linear.question import separation
 
 WANTED = ApproxDP(1.0, 1e-5)
@@ -429,3 +430,29 @@ def test_owners_may_be_a_mapping_and_the_record_is_plain():
     listed = place_noise([[1.0, 2.0]], WANTED, 1.0, owners=["Ann", "Ann"])
     mapped = place_noise([[1.0, 2.0]], WANTED, 1.0, owners={1: "Ann", 0: "Ann"})
     assert json.loads(json.dumps(listed.to_dict())) == mapped.to_dict()
+
+
+@pytest.mark.paper("002", "§3.3.2, budgets", "plan/linear/budgets.py")
+@pytest.mark.parametrize("seed", range(4))
+def test_every_coordinate_keeps_its_own_budget(seed):
+    """By the published covariance alone: w² aᵀ Σ⁻¹ a ≤ μ² for each column; and no worse than the strictest for all."""
+    chance = np.random.default_rng(seed)
+    outputs, inputs = int(chance.integers(2, 5)), int(chance.integers(2, 5))
+    matrix = chance.normal(size=(outputs, inputs)).round(2) + np.eye(outputs, inputs)
+    wanted = [GaussianDP(float(mu)) for mu in chance.uniform(0.1, 2.0, inputs)]
+    ranges = chance.uniform(0.5, 3.0, inputs)
+    placed = place_noise_by_coordinate(matrix, wanted, ranges)
+    inverse = np.linalg.pinv(placed.placement.covariance)
+    for place, promise in enumerate(wanted):
+        column = matrix[:, place]
+        assert ranges[place] * np.sqrt(column @ inverse @ column) <= promise.mu * (1 + 1e-6)
+        assert placed.mus()[place] <= promise.mu
+        assert placed.events()[place].guarantee().implies(promise.under(placed.events()[place].adjacency)) is True
+    strict = place_noise(matrix, GaussianDP(min(one.mu for one in wanted)), ranges)
+    assert placed.error <= strict.error * (1 + 1e-3)
+    assert placed.publish(ranges * 5, random_state=1).shape == (outputs,)
+
+
+def test_budgets_need_one_for_each_coordinate():
+    with pytest.raises(InputError, match="each of the 2 coordinates"):
+        place_noise_by_coordinate(np.eye(2), [GaussianDP(1.0)], 1.0)

@@ -171,6 +171,7 @@ def test_households_are_no_structure_of_a_plan():
     assert len(plan.draws) == 1
 
 
+@pytest.mark.slow
 def test_models_and_tables_may_serve_households():
     names = "source(people, 'people.csv'). column(people, id, person(P)). rows_per_person(people, 1)."
     text = f"""
@@ -290,6 +291,15 @@ def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
     told = " ".join(recipient_text(plan).split())
     assert f"(1, 1e-06)-DP for one whose data are part of at most {rows} rows" in told
     assert "This counts what others tell" not in told
+
+
+def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
+    """`other(Q)`, of whom nothing but cost(Q) is asked, is a patient; a word that means something else stays."""
+    text = SOCIAL.replace("column(fr, b, patient(Q))", "column(fr, b, other(Q))")
+    (draw,), (same,) = make_plan(text, social(1)).draws, make_plan(SOCIAL, social(1)).draws
+    assert draw.scale == same.scale
+    known = text.replace("dataset(pats", "random(mood(Q)) :- other(Q). depends(mood(Q), [], 1). dataset(pats")
+    assert "unknown-variable" in codes(known)
 
 
 @pytest.mark.parametrize(

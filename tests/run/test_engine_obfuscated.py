@@ -70,7 +70,7 @@ def test_the_two_sums_do_not_depend_on_the_cut(folder):
 
     table = PartitionedTable.open(folder / "in")
     parts = table.parts(SMALL)
-    shares = partition_obfuscated._Shares.of(parts, np.linspace(-1, 1, 700))
+    shares = partition_obfuscated._RowShares.of(parts, np.linspace(-1, 1, 700))
     weigh = _WeighNoise(_Noise(StreamKey.fresh(), 2.0, 3))
     seen = [LocalEngine().total(weigh, grouped(shares.of_parts, count)).values for count in (1, 2, 7)]
     for sums, squares in seen:

@@ -22,6 +22,7 @@ from sfumato.learn import NothingLearnedWarning, PrivateSVDD
 from sfumato.plan.request import Request
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.axis import Axis
+from sfumato.questions.bought import Bought, power_axis
 from sfumato.questions.groups import FoundGroups
 from sfumato.questions.quantile import Quantile
 from sfumato.run.publish import STRATEGIES
@@ -224,6 +225,7 @@ def test_a_channel_within_five_per_cent():
 
 ASKED = {
     "quantile": Quantile(values=("x(P)",), ranges=((0.0, 10.0),), numbers=(0.25, 0.5), everybody=True),
+    "bought": Bought(values=("x(P)",), axes=(power_axis("x(P)"),), everybody=True),
     "groups": FoundGroups(axes=(Axis("city(P)"),)),
 }
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from plan.studies import EACH, HEAD, MEAN, one
 from sfumato.core import REPLACE_ONE, Interval, PureDP, compose
-from sfumato.errors import DataError, InputError, LedgerError, PlanError
+from sfumato.errors import DataError, InputError, LedgerError, PlanError, StudyError
 from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.ledger.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
@@ -96,7 +96,7 @@ def test_two_datasets_of_the_same_people_are_refused():
             "publish(two, age(P), b(public)) :- patient(P).\n"
         )
     )
-    with pytest.raises(PlanError, match="same individuals"):
+    with pytest.raises(StudyError, match="same individuals"):
         make_plan(study)
 
 

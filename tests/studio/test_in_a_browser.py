@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
+from accessible import axe_source, complaints, system_browser
 from sfumato.studio.app import studio_app
 from sfumato.studio.desk import Desk
 from sfumato.studio.guard import Guard
@@ -40,12 +40,8 @@ def served(tmp_path) -> Iterator[tuple[Desk, Guard]]:
 @pytest.fixture
 def page(served):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    browser = next((found for name in names if (found := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("no Chromium here: install it (Debian: `apt-get install chromium`) and run `make browser` again")
     with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        opened = running.chromium.launch(executable_path=system_browser(), args=["--no-sandbox"])
         context = opened.new_context(viewport={"width": 1400, "height": 1000})
         view = context.new_page()
         view.outside, view.complaints = [], []
@@ -186,3 +182,19 @@ def test_a_foreign_page_is_refused_by_the_browser_and_by_the_studio(served, page
     assert answer in ("refused", "opaque0")
     fresh = page.context.browser.new_context().new_page()
     assert fresh.goto(f"http://127.0.0.1:{guard.port}/").status == 401
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(served, page, scheme):
+    source = axe_source()
+    _, guard = served
+    page.emulate_media(color_scheme=scheme)
+    opened(page, guard)
+    assert complaints(page, source) == []
+    page.locator("#tab-form").click()
+    assert complaints(page, source) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert complaints(page, source) == []
+    page.locator("#publish").click()
+    page.locator("#word").wait_for()
+    assert complaints(page, source) == []

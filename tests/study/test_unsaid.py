@@ -117,9 +117,9 @@ def test_clean_cells_give_no_word(capsys):
     assert not capsys.readouterr().err
 
 
-@pytest.mark.parametrize("ends", [("2020-01-01", "2020-12-31"), (date(2020, 1, 1), date(2021, 1, 1))])
-def test_two_dates_are_not_taken_for_two_categories(ends):
-    with pytest.raises(StudyError, match="two dates are no range here"):
-        Study("s").table("people", None, person="who", columns={"day": ends})
+@pytest.mark.parametrize("ends", [("2020-01-01", "2020-12-31"), (date(2020, 1, 1), date(2020, 12, 31))])
+def test_two_dates_are_a_range_of_days_and_two_words_are_categories(ends):
+    days = Study("s").table("people", None, person="who", columns={"day": ends})
+    assert "date(2020, 1, 1)" in days.to_text()
     words = Study("s").table("people", None, person="who", columns={"season": ("winter", "summer")})
     assert "[winter, summer]" in words.to_text()

@@ -207,6 +207,9 @@ def run(
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
     at: Annotated[int | None, typer.Option("--at", help="The step to publish, of a study with steps.")] = None,
+    inside: Annotated[
+        str | None, typer.Option(metavar="CENTRE", help="Publish at this centre, from its own rows, to those inside.")
+    ] = None,
     forgotten: Annotated[
         Path | None, typer.Option(help="A list of forget lines that stays with the data and in no published file.")
     ] = None,
@@ -246,6 +249,7 @@ def run(
             resume=resume,
             sizes=read_sizes(size),
             at=at,
+            inside=inside,
             forgotten=forgotten,
             engine=engine,
             tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
@@ -311,6 +315,9 @@ def explain(
         str, typer.Option("--for", help="LAWYER, ANALYST or SUBJECT, or the name of one of the study's observers.")
     ] = "ANALYST",
     at: Annotated[int | None, typer.Option("--at", help="The step, of a study file with steps.")] = None,
+    html: Annotated[Path | None, typer.Option(help="With --for LAWYER: write a page with lines to sign.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="The same as PDF, printed by a Chromium of this machine.")] = None,
+    ledger: Annotated[Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = None,
 ) -> None:
     """Say in words what each observer will see, what they could still learn, and what else was considered."""
     from sfumato.evidence.explain import explain as explain_plan
@@ -321,6 +328,11 @@ def explain(
         made = plan_study(file, None, {}, at)
     else:
         made = Plan.read(file / "plan.json" if file.is_dir() else file)
+    if html is not None or pdf is not None:
+        from sfumato.cli.pages import write_lawyer_page
+
+        print(write_lawyer_page(made, reader, file, html, pdf, ledger))
+        return
     print(explain_plan(made, reader, file if file.is_dir() else None), end="")
 
 
@@ -330,12 +342,17 @@ def report(
     study: Annotated[Path | None, typer.Option(help="The study, for the picture of its network.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the public tables; the study's own if left out.")] = None,
     ledger: Annotated[Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Also print the page to this PDF, by a Chromium here.")] = None,
 ) -> None:
     """Write report.html and README.txt of a folder again, and say whether the folder is complete."""
     from sfumato.cli.trace import run_report
 
     text, complete = run_report(folder, study, data, ledger)
     print(text)
+    if pdf is not None:
+        from sfumato.cli.pages import print_page
+
+        print(f"{print_page(folder / 'report.html', pdf)}: the same page, printed.")
     if not complete:
         raise typer.Exit(1)
 

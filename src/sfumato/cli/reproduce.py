@@ -25,6 +25,7 @@ def reproduce_command(
     out: Annotated[Path, typer.Option(help="Folder to write table, figure and JSON to.")] = Path("reproduced"),
     quick: Annotated[bool, typer.Option("--quick", help="Few rows and draws: seconds, and rough.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    every: Annotated[bool, typer.Option("--all", help="Run every study and write one page, index.html.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the studies and stop.")] = False,
 ) -> None:
     """Run an experiment of a paper again and say which of its claims hold."""
@@ -33,8 +34,13 @@ def reproduce_command(
     if listed:
         console.print(catalogue.studies_table())
         return
+    if every:
+        if study is not None:
+            raise InputError("Say either a study or --all. Nothing was run.")
+        import_module("papers.page").reproduce_all(out, seed=seed, quick=quick, console=console)
+        return
     if study is None:
-        raise InputError(f"Say which study to run: {', '.join(catalogue.STUDIES)}. Nothing was run.")
+        raise InputError(f"Say which study to run: {', '.join(catalogue.STUDIES)}; or --all. Nothing was run.")
     catalogue.reproduce(study, out, seed=seed, quick=quick, console=console)
 
 

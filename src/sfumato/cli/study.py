@@ -19,6 +19,7 @@ from rich.text import Text
 
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
+from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import history_sentences, part_sentences
 from sfumato.plan.told import told_before
@@ -74,7 +75,7 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
     for planned in plan.publications:
         for sentence in planned.about:
             console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
-    for sentence in verdicts(plan):
+    for sentence in (*verdicts(plan), *weak_promises(plan)):
         console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)

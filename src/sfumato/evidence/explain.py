@@ -13,7 +13,8 @@ from pathlib import Path
 
 from sfumato.errors import InputError
 from sfumato.evidence.figures import told_of
-from sfumato.evidence.odds import odds_sentence
+from sfumato.evidence.odds import odds_sentence, one_in, stated_point
+from sfumato.plan.about import decided_of, title_of, weak_promises
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
@@ -130,7 +131,11 @@ def _publication(plan: Plan, planned: Planned, told: Sequence[Told]) -> Iterator
 
 
 def _lawyer(plan: Plan) -> list[str]:
-    lines = [f"What is promised in {plan.study}, and to whom it applies"]
+    lines = [f"What is promised in {title_of(plan)}, and to whom it applies"]
+    if purpose := plan.extras.get("about", {}).get("purpose"):
+        lines += _wrapped(f"Purpose: {purpose}")
+    for sentence in weak_promises(plan):
+        lines += _wrapped(f"Warning: {sentence}")
     for promise in plan.promises:
         who = " and ".join(promise.observers)
         unit = promise.asked.adjacency.unit if promise.asked.adjacency else "record"
@@ -138,6 +143,7 @@ def _lawyer(plan: Plan) -> list[str]:
         lines += _wrapped(
             f"The protected unit is one {unit} of {promise.dataset}; the change considered is "
             f"{promise.asked.adjacency}. The promise is {promise.asked.describe()} (requirement {promise.requirement})."
+            f"{_delta(promise)} {_decided(plan, promise)}"
         )
         for sentence in exact_sentences(plan, promise.observers):
             lines += _wrapped(f"Not promised: {sentence}")
@@ -177,6 +183,16 @@ def _lawyer(plan: Plan) -> list[str]:
         f"hash is {plan.hash}."
     )
     return lines
+
+
+def _delta(promise: Promise) -> str:
+    delta = stated_point(promise.asked)[1]
+    return f" Its δ of {delta:g} is {one_in(delta)}." if delta else ""
+
+
+def _decided(plan: Plan, promise: Promise) -> str:
+    who = decided_of(plan, promise.requirement)
+    return f"It was decided by {who}." if who else "The study does not say who decided it (decided_by)."
 
 
 def _numbers(plan: Plan) -> list[str]:

@@ -18,7 +18,7 @@ from typing import TypeGuard
 from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, Reach
 from sfumato.core.odds import loss_tail
 
-__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "stated_point"]
+__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "one_in", "stated_point"]
 
 #: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
 USUAL_DELTA = 1e-6
@@ -146,6 +146,23 @@ def guesses(sure: float) -> str:
         if shown < 100:
             return f"{shown:.{digits}f}"
     return "100"
+
+
+def one_in(chance: float) -> str:
+    """A small probability as people say it, never smaller than it is.
+
+    >>> one_in(1e-6), one_in(1e-5), one_in(0.003), one_in(2.5e-9), one_in(0.4)
+    ('one in a million', 'one in 100,000', 'one in 330', 'one in 400 million', '0.4')
+    """
+    if not 0 < chance <= 0.1:
+        return f"{chance:.4g}"
+    many = 1 / chance * (1 + 1e-12)
+    unit = 10.0 ** (math.floor(math.log10(many)) - 1)  # two digits, downwards: the probability is rounded up
+    many = math.floor(many / unit) * unit
+    for word, size in (("billion", 1e9), ("million", 1e6)):
+        if size <= many < 1000 * size:
+            return f"one in a {word}" if many == size else f"one in {many / size:.4g} {word}"
+    return f"one in {many:,.0f}" if many < 1e6 else f"one in {many:.2g}"
 
 
 def _factor(epsilon: float) -> str:

@@ -1,7 +1,7 @@
 """report.html: one page a lawyer can read, and the last look at a folder before it is handed on.
 
 In:   a Plan, the folder of its release, optionally a ledger.
-Out:  report.html (self-contained, no script), README.txt; what a folder still lacks.
+Out:  report.html (self-contained, no script), README.txt, a page to sign; what a folder still lacks.
 Not here: the facts (evidence/report_facts.py), the recipients' text (evidence/recipient.py).
 
 The page shows no result: it may be handed to an observer who must not see another observer's numbers.
@@ -34,7 +34,7 @@ from sfumato.network.observations import check_observations
 from sfumato.plan.plan import Plan
 from sfumato.run.study import read_release
 
-__all__ = ["finish_folder", "missing_from", "report_html", "write_report"]
+__all__ = ["finish_folder", "lawyer_html", "missing_from", "report_html", "write_report"]
 
 
 def write_report(
@@ -75,16 +75,24 @@ def report_html(
         ledger,
         _findings(graph, tables) if graph else (),
         _picture(plan, graph) if graph is not None else None,
+        graph=graph,
     )
-    page = resources.files("sfumato.evidence").joinpath("templates", "report.html").read_text(encoding="utf-8")
+    return _rendered("report.html", facts=facts, realised=realised or {}, version=metadata.version("sfumato"))
+
+
+def lawyer_html(plan: Plan, folder: str | Path | None = None, *, ledger: str | Path | None = None) -> str:
+    """The promise on a page or two, with lines to sign: the same facts and figures as the report."""
+    return _rendered("lawyer.html", facts=gather(plan, Path(folder) if folder is not None else None, ledger))
+
+
+def _rendered(template: str, **given: Any) -> str:
+    page = resources.files("sfumato.evidence").joinpath("templates", template).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = _number
     environment.filters["sentence"] = _sentence
     environment.filters["capital"] = _capital
     environment.filters["percent"] = guesses
-    return environment.from_string(page).render(
-        facts=facts, realised=realised or {}, version=metadata.version("sfumato")
-    )
+    return environment.from_string(page).render(**given)
 
 
 def finish_folder(
@@ -190,7 +198,8 @@ def _picture(plan: Plan, network: Network) -> Markup:
     # Matplotlib writes empty elements in the XML way; a page wants an end tag.
     text = re.sub(r"<(\w+)((?:\s[^<>]*?)?)\s*/>", r"<\1\2></\1>", text)
     head, rest = text.split(">", 1)
-    return Markup(re.sub(r'\s(?:width|height)="[^"]*"', "", head) + ">" + rest)
+    said = ' role="img" aria-label="The network from sensitive variables to what is observed; in words below"'
+    return Markup(re.sub(r'\s(?:width|height)="[^"]*"', "", head) + said + ">" + rest)
 
 
 def _number(value: float | None) -> str:

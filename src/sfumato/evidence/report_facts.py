@@ -19,12 +19,13 @@ from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
 from sfumato.evidence.frontier import Frontier, frontier_of
-from sfumato.evidence.odds import odds_of, odds_sentence, stated_point
+from sfumato.evidence.odds import odds_of, odds_sentence, one_in, stated_point
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.evidence.verify import verify
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
+from sfumato.plan.about import decided_of, title_of, weak_promises
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
 from sfumato.plan.told import Told
@@ -43,6 +44,8 @@ __all__ = [
     "state_of",
 ]
 
+#: So many nodes of a zone are named in words.
+_LISTED = 12
 _LAWS = {"gaussian": "Gaussian", "laplace": "Laplace"}
 
 
@@ -61,6 +64,12 @@ class PromiseFacts:
     odds: str  # what happens to them, in words
     sure: float  # per cent of right guesses of the best attacker who starts at 50
     sentence: str
+    chance: str  # δ as one in so many; empty where there is none
+    decided: str  # who decided it; empty where the study does not say
+
+    @property
+    def delta_text(self) -> str:
+        return f"{self.delta:g}"
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class PublicationFacts:
     about: tuple[str, ...]
     files: tuple[str, ...]
     exact: bool
+    act: bool  # rows or a model, whose error is no interval
     frontier: Frontier | None
     plot: Markup | None
 
@@ -128,6 +138,8 @@ class Facts:
     """The whole report."""
 
     study: str
+    title: str
+    purpose: str
     plan_hash: str
     study_digest: str
     state: str  # "planned", "published", "dry run" or "incomplete"
@@ -142,6 +154,10 @@ class Facts:
     picture: Markup | None
     extras: tuple[tuple[str, str], ...]
     exact: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]  # table, column, public range, what is done with absent cells
+    rows: tuple[tuple[str, ...], ...]  # table, which rows count
+    weak: tuple[str, ...]
+    drawn: tuple[str, ...]  # the picture in words
 
 
 def gather(
@@ -151,9 +167,11 @@ def gather(
     findings: Iterable[str] = (),
     picture: Markup | None = None,
     network: Network | None = None,
+    graph: Network | None = None,
 ) -> Facts:
     """Everything the page shows."""
-    promises = tuple(_promise(promise) for promise in plan.promises)
+    promises = tuple(_promise(plan, promise) for promise in plan.promises)
+    about = plan.extras.get("about", {})
     certificates = _checked(folder) if folder else ()
     files = published_files(folder) if folder else {}
     names = sorted({planned.observer for planned in plan.publications})
@@ -162,7 +180,7 @@ def gather(
             name,
             f"observer-{number}",
             tuple(_shown(plan, one, files, network, folder) for one in plan.publications if one.observer == name),
-            tuple(_promise(promise) for promise in plan.promises if name in promise.observers),
+            tuple(_promise(plan, promise) for promise in plan.promises if name in promise.observers),
             _noise(drawn_for(plan, name)),
         )
         for number, name in enumerate(names, 1)
@@ -170,6 +188,8 @@ def gather(
     accounts, note = _accounts(plan, ledger, certificates)
     return Facts(
         plan.study,
+        title_of(plan),
+        str(about.get("purpose", "")),
         plan.hash,
         plan.study_digest,
         _state(folder, certificates),
@@ -182,8 +202,16 @@ def gather(
         plan.assumptions,
         tuple(findings),
         picture,
-        tuple((str(key), json.dumps(value, ensure_ascii=False, default=str)) for key, value in plan.extras.items()),
+        tuple(
+            (str(key), json.dumps(value, ensure_ascii=False, default=str))
+            for key, value in plan.extras.items()
+            if key != "about"
+        ),
         (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)),
+        tuple(tuple(map(str, one)) for one in about.get("columns", ())),
+        tuple(tuple(map(str, one)) for one in about.get("rows", ())),
+        weak_promises(plan),
+        _zones_in_words(plan, graph) if graph is not None else (),
     )
 
 
@@ -200,7 +228,7 @@ def _state(folder: Path | None, certificates: tuple[Checked, ...]) -> str:
     return "published" if all(one.publishable for one in certificates) else "dry run"
 
 
-def _promise(promise: Promise) -> PromiseFacts:
+def _promise(plan: Plan, promise: Promise) -> PromiseFacts:
     epsilon, delta = stated_point(promise.asked)
     odds = odds_of(promise.asked, promise.kept)
     adjacency = promise.asked.adjacency
@@ -216,6 +244,8 @@ def _promise(promise: Promise) -> PromiseFacts:
         odds.bound,
         odds.sure,
         odds_sentence(promise.asked, promise.kept),
+        one_in(delta) if delta else "",
+        decided_of(plan, promise.requirement),
     )
 
 
@@ -235,6 +265,7 @@ def _shown(
         (*verdicts_of(plan, planned), *planned.about),
         files.get((planned.name, planned.observer), ()),
         planned.error == 0 and not drawn,
+        any((act.name, act.observer) == (planned.name, planned.observer) for act in plan.acts),
         frontier,
         frontier_svg(frontier, planned.name) if frontier else None,
     )
@@ -263,6 +294,28 @@ def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
         deviation = deviation_of(acts)
         labels[key] = "noise" if deviation is None else f"noise σ = {deviation:.3g}"
     return labels
+
+
+def _zones_in_words(plan: Plan, network: Network) -> tuple[str, ...]:
+    """The picture as a list: for each observer what is sensitive, what lies between, what is seen, where noise goes."""
+    labels = noise_labels(plan)
+    found = []
+    for zones in network.zones:
+        noisy = [f"{node} ({label})" for (observer, node), label in labels.items() if observer == zones.observer]
+        parts = (
+            ("sensitive", zones.sensitive),
+            ("between", zones.intermediate),
+            ("seen", zones.observed),
+            ("noise on", noisy),
+        )
+        told = [f"{word}: {_some(sorted(names))}" for word, names in parts if names]
+        found += [f"For {zones.observer}, {'; '.join(told)}."] if zones.observed else []
+    return tuple(found)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _checked(folder: Path) -> tuple[Checked, ...]:

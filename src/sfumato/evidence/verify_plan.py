@@ -24,6 +24,7 @@ from sfumato.evidence.fairness import fairness_records, fairness_words, verify_f
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.lang import load
+from sfumato.lang.inside import at_home
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
@@ -59,7 +60,9 @@ def verify_folder(
         sentence = "No certificate covers these files: anybody could have written or changed them."
         checks.append(Check(", ".join(rest), True, sentence))
     if study is not None and plan is not None:
-        checks.extend(verify_plan(plan, network_of(load(study, plan.extras.get("step")), tables)))
+        spec = load(study, plan.extras.get("step"))
+        spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
+        checks.extend(verify_plan(plan, network_of(spec, tables)))
     return tuple(checks)
 
 

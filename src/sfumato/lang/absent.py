@@ -17,7 +17,7 @@ from sfumato.lang.term import indicator, show
 from sfumato.lang.vocabulary import STATIC
 
 if TYPE_CHECKING:
-    from sfumato.lang.declare import Declared
+    from sfumato.lang.declared import Declared
 
 __all__ = ["unknown_missing"]
 

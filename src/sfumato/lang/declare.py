@@ -8,12 +8,11 @@ Not here: declarations with conditions, which the logic engine derives (lang/gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
+from sfumato.lang.about import about, decision
 from sfumato.lang.absent import unknown_missing
 from sfumato.lang.arguments import Wrong as _Wrong
 from sfumato.lang.arguments import atom_of as _atom
@@ -21,8 +20,10 @@ from sfumato.lang.arguments import name_of as _name
 from sfumato.lang.arguments import names_of as _names
 from sfumato.lang.arguments import number_of as _number
 from sfumato.lang.arguments import scalar_of as _scalar
+from sfumato.lang.centre_units import protect_centres
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
-from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv, fair_rv, fairness_holds, fairness_requirement
+from sfumato.lang.declared import Declared
+from sfumato.lang.fair import fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
 from sfumato.lang.paths import wrong_path
 from sfumato.lang.problem import Problem, nearest
@@ -39,7 +40,6 @@ from sfumato.lang.spec import (
     EachPerson,
     Forbidden,
     Forgotten,
-    HeldPart,
     Holds,
     Keep,
     Missing,
@@ -72,50 +72,6 @@ from sfumato.lang.vocabulary import METRICS, STATIC
 __all__ = ["Declared", "declare"]
 
 
-@dataclass
-class Declared:
-    """Declarations while they are collected; `fields()` are those of a Spec."""
-
-    sources: list[Source] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    public_tables: set[str] = field(default_factory=set)
-    ranges: list[Range] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    row_limits: list[RowLimit] = field(default_factory=list)
-    each_person: list[EachPerson] = field(default_factory=list)
-    datasets: list[Dataset] = field(default_factory=list)
-    correlations: list[Correlated] = field(default_factory=list)
-    requirements: list[Requirement] = field(default_factory=list)
-    fairness: list[FairnessRequirement] = field(default_factory=list)
-    fair_rvs: list[FairRv] = field(default_factory=list)
-    fairness_holds: list[FairnessHolds] = field(default_factory=list)
-    preferences: list[Preference] = field(default_factory=list)
-    forbidden: list[Forbidden] = field(default_factory=list)
-    weights: list[Weight] = field(default_factory=list)
-    nonnegative: list[Nonnegative] = field(default_factory=list)
-    whole: list[Whole] = field(default_factory=list)
-    aims: list[Within] = field(default_factory=list)
-    collusions: list[Collusion] = field(default_factory=list)
-    centres: list[Centre] = field(default_factory=list)
-    holds: list[Holds] = field(default_factory=list)
-    trusted: list[str] = field(default_factory=list)
-    colluders: int = 0
-    absences: int = 0
-    parts: list[HeldPart] = field(default_factory=list)
-    forgotten: list[Forgotten] = field(default_factory=list)
-    same_people: list[tuple[str, str]] = field(default_factory=list)
-    #: adjacency/2, kept until the datasets are known.
-    relations_of_neighbours: dict[str, tuple[str, Clause]] = field(default_factory=dict)
-
-    def fields(self) -> dict[str, Any]:
-        """Keyword arguments of Spec."""
-        made: dict[str, Any] = {name: tuple(value) for name, value in vars(self).items() if isinstance(value, list)}
-        made["public_tables"] = frozenset(self.public_tables)
-        made |= {"colluders": self.colluders, "absences": self.absences}
-        return made
-
-
 def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
     """All declarations that are facts, and what is wrong with the others."""
     declared = Declared()
@@ -132,6 +88,7 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
     problems += _unknown_adjacencies(declared)
     problems += unknown_missing(declared)
     problems += read_as_one(declared)
+    problems += protect_centres(declared)
     return declared, problems
 
 
@@ -427,6 +384,14 @@ def _collude(declared: Declared, clause: Clause) -> None:
     declared.collusions.append(Collusion(frozenset(observers), clause.position))
 
 
+def _about(declared: Declared, clause: Clause) -> None:
+    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+
+
+def _decided_by(declared: Declared, clause: Clause) -> None:
+    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+
+
 def _same_person(declared: Declared, clause: Clause) -> None:
     first, second = (_name(one, "a dataset") for one in clause.head.arguments)
     known = {dataset.name for dataset in declared.datasets}
@@ -449,6 +414,18 @@ def _holds(declared: Declared, clause: Clause) -> None:
 
 def _trusted(declared: Declared, clause: Clause) -> None:
     declared.trusted.append(_name(clause.head.arguments[0], "a party"))
+
+
+def _persons_per_centre(declared: Declared, clause: Clause) -> None:
+    dataset, number = clause.head.arguments
+    most = _centres(number, "how many individuals a centre has at most")
+    if most < 1:
+        raise _Wrong("a centre has at least one individual", number)
+    declared.persons_per_centre[_name(dataset, "a dataset")] = most
+
+
+def _inside(declared: Declared, clause: Clause) -> None:
+    declared.inside.append(_name(clause.head.arguments[0], "an observer"))
 
 
 def _colluders(declared: Declared, clause: Clause) -> None:
@@ -505,11 +482,15 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "whole": _whole,
     "within": _within,
     "collude": _collude,
+    "about": _about,
+    "decided_by": _decided_by,
     "same_person": _same_person,
     "centre": _centre,
     "holds": _holds,
     "trusted": _trusted,
     "colluders": _colluders,
+    "persons_per_centre": _persons_per_centre,
+    "inside": _inside,
     "absences": _absences,
     "forget": _forget,
 }

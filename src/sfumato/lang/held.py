@@ -20,7 +20,7 @@ from sfumato.lang.term import Position as Place
 from sfumato.lang.term import Term, Variable, indicator, show
 
 if TYPE_CHECKING:
-    from sfumato.lang.declare import Declared
+    from sfumato.lang.declared import Declared
 
 __all__ = ["read_as_one"]
 

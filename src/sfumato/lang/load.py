@@ -18,6 +18,7 @@ from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
 from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
+from sfumato.lang.kinds import named_individuals
 from sfumato.lang.limits import Limits
 from sfumato.lang.owners import owned
 from sfumato.lang.problem import Problem
@@ -82,6 +83,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     found += complaints
     declared, complaints = declare(clauses)
     found += complaints
+    declared.columns = named_individuals(declared.columns, declared.relations, declared.datasets, clauses)
     clauses, owners, complaints = owned(clauses, declared)
     found += complaints
     parted = divided(declared.datasets, declared.requirements, clauses)

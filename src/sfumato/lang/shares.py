@@ -27,7 +27,7 @@ def share_of(whole: Guarantee, steps: int, numbers: bool = True) -> Guarantee:
     implies it, which is far less noise than (ε/T, δ/T).
 
     >>> print(share_of(GaussianDP(1.0), 4).describe())
-    0.5-GDP
+    0.5-Gaussian DP
     >>> share_of(PureDP(1.0), 4).epsilon(0.0) <= 0.25
     True
     """

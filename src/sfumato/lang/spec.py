@@ -22,12 +22,14 @@ from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
+from sfumato.lang.institutions import Centre, CentrePromise, HeldPart, Holds
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
+    from sfumato.lang.about import About, Decision
     from sfumato.lang.problem import Problem
     from sfumato.lang.reader import Clause
     from sfumato.lang.steps import Step
@@ -40,6 +42,7 @@ __all__ = [
     "TABLE_ENDINGS",
     "AggregateDeclaration",
     "Centre",
+    "CentrePromise",
     "Collusion",
     "Column",
     "Dataset",
@@ -272,32 +275,6 @@ class Collusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Centre:
-    """centre(Name): an institution that keeps its own rows."""
-
-    name: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """holds(Centre, Table): whose rows they are."""
-
-    centre: str
-    table: str
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPart:
-    """One centre's part of a table that several centres hold."""
-
-    table: str
-    centre: str
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
 class Forgotten:
     """forget(Individual): rows that must not be read again; forget(Individual, RV): one cell of them."""
 
@@ -436,6 +413,8 @@ class Spec:
     whole: tuple[Whole, ...] = ()
     aims: tuple[Within, ...] = ()
     collusions: tuple[Collusion, ...] = ()
+    about: tuple[About, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     centres: tuple[Centre, ...] = ()
     holds: tuple[Holds, ...] = ()
     #: Parties that may see the rows of every centre.
@@ -445,6 +424,12 @@ class Spec:
     absences: int = 0
     #: What each centre calls its part of a table that several hold (lang/held.py).
     parts: tuple[HeldPart, ...] = ()
+    #: Promises to whole centres (lang/centre_units.py).
+    centre_promises: tuple[CentrePromise, ...] = ()
+    #: Observers within a centre: they see what it publishes from its own rows alone (lang/inside.py).
+    inside: tuple[str, ...] = ()
+    #: The centre whose own study this is; None for that of all centres.
+    at_home: str | None = None
     forgotten: tuple[Forgotten, ...] = ()
     steps: tuple[Step, ...] = ()
     #: The step that is asked for; None where everything holds at once.

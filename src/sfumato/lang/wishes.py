@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
+from sfumato.lang.about import unknown_decisions
 from sfumato.lang.fair import check_fairness
+from sfumato.lang.inside import check_inside
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
@@ -38,8 +40,10 @@ def check_wishes(spec: Spec) -> Iterator[Problem]:
     yield from _aims(spec)
     yield from _observers(spec)
     yield from _correlations(spec)
+    yield from unknown_decisions(spec)
     yield from check_fairness(spec)
     yield from _weak_promises(spec)
+    yield from check_inside(spec)
 
 
 def _problem(

@@ -174,7 +174,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         return scores - self.offset_
 
     def error_bound(self, failure: float = 0.05) -> float:
-        """How far the squared distance to the centre is off at any point, except with probability `failure`.
+        """How far the squared distance to the centre is off at any point, in all but a share `failure` of fits.
 
         4·(‖noise‖ + what the solver left over), and never more than 4, which says nothing: squared distances in the
         unit ball are at most 4. A number of public facts, known before the fit.

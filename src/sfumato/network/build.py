@@ -97,8 +97,9 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
                 raise refusal(
                     column.position,
                     f"Rows of {column.table} belong to several individuals: {names} identify one each.",
-                    f"Keep one of them as an individual of a dataset and give the other a kind of its own, or declare "
-                    f"public({column.table}).",
+                    "Keep one of them as an individual of a dataset and give the other a kind of its own. If who "
+                    "belongs to whom is public, put it into a public table and say for each owner what is theirs: "
+                    "instance_rv(patients, P, cost(V)) :- seen(V, P, D).",
                 )
 
 

@@ -64,13 +64,14 @@ def _only_number(network: Network, one: Correlated) -> AggregateNode:
     found = [node for node in network.aggregates if node.name in seen]
     promises = [r for r in network.spec.requirements if r.dataset == one.dataset]
     plain = len(seen) == 1 and len(found) == 1 and len(promises) == 1 and len(network.publications) == 1
-    if not plain or not _is_one_number(found[0]):
+    if not plain or network.exact or not _is_one_number(found[0]):
         raise refusal(
             one.position,
             f"Of a dataset with a known law one number is published, once: what two of {one.dataset} tell together is "
             "not the sum of what each tells (of two fair coins neither one nor whether they agree tells the other, and "
             "both do).",
-            "Publish one sum, mean or count to one observer, or declare group or chain, whose promises add up.",
+            "Publish one sum, mean or count to one observer who learns nothing exactly, or declare group or chain, "
+            "whose promises add up.",
         )
     return found[0]
 

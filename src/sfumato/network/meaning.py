@@ -190,7 +190,7 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
     if said is None or said.rule == "value":
         return f"{part}counted as {_placed(cell)}"
     if isinstance(cell.domain, AnyText):
-        return "such a person is in no group"
+        return "there are none by the author's word (one would be in no group)"
     return f"there are none by the author's word (one would count as {_placed(cell)})"
 
 

@@ -27,6 +27,7 @@ from sfumato.network.network import Network
 from sfumato.network.observations import touched
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
+from sfumato.plan.about import about_of
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.mixed import Mixed, Mixing
@@ -127,7 +128,7 @@ def _planned(
         tuple(draw for one in settled for draw in one.draws),
         tuple(promise for one in settled for promise in one.promises),
         tuple(assumptions),
-        _statements(network),
+        _statements(network) | {"about": about_of(network.spec), "sizes": sizes},
         network,
         tuple(act for one in settled for act in one.acts),
         tuple(curve for one in settled for curve in one.curves),
@@ -185,6 +186,7 @@ def _statements(network: Network) -> dict[str, Any]:
         "exact": [[observer, variable] for observer, variable in network.exact if variable in moved],
     }
     found: dict[str, Any] = {word: listed for word, listed in said.items() if listed}
+    found |= {"inside": network.spec.at_home} if network.spec.at_home is not None else {}
     return found | _history(network.spec) | _parts(network) | _owners(network.spec)
 
 

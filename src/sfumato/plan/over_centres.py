@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Spec
+from sfumato.lang.term import show
 from sfumato.plan.mixed import Mixed
 from sfumato.plan.plan import Considered, Planned
 from sfumato.plan.request import Request
@@ -33,7 +34,13 @@ def assumed_of_centres(spec: Spec) -> list[str]:
     names = centres_of(spec)
     if len(names) < 2:
         return []
-    return [f"every individual has rows at one of the centres alone ({', '.join(names)})."]
+    promised = [
+        f"{show(one.name)} protects whole centres: {one.guarantee.describe()}, if any of them had other rows. Each has "
+        f"at most {one.most} individuals of {one.dataset}, and refuses to take part if it has more; the promise to "
+        "each of these is what is planned for."
+        for one in spec.centre_promises
+    ]
+    return [f"every individual has rows at one of the centres alone ({', '.join(names)}).", *promised]
 
 
 def needs_one_party(request: Request) -> PlanError:

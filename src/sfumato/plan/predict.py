@@ -125,7 +125,7 @@ class Predicting:
         if rows > 1:
             taken = max(settling.count_of(one) for one in unknown)
             return (
-                f"For {taken:,.6g} contributions; ±{many:.4g} if all {size:,.6g} individuals have {rows} rows that "
+                f"For {taken:,.0f} contributions; ±{many:.4g} if all {size:,.6g} individuals have {rows} rows that "
                 f"qualify, ±{few:.4g} if {tenth:,.6g} rows do."
             )
         if unknown:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError
+from sfumato.lang.inside import requirements_here
 from sfumato.lang.spec import Publication, Requirement
 from sfumato.lang.term import Compound, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
@@ -101,7 +102,7 @@ def asked_of(node: AggregateNode) -> Question:
 def requests_of(network: Network) -> tuple[Request, ...]:
     """Every publish(…), and every dp_rv that no publish shows, each towards its own observer."""
     requests: dict[tuple[str, str], Request] = {}
-    for requirement in network.spec.requirements:
+    for requirement in requirements_here(network.spec):
         asked = [entry for entry in network.publications if entry.requirement == requirement.name]
         shown: set[str] = set()
         for entry in asked:

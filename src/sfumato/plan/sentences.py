@@ -89,8 +89,9 @@ def _owner_sentences(plan: Plan) -> Iterator[str]:
     """Of things with owners: why what holds for one thing holds for all things of one owner."""
     for observer, owners, unit, most, things, asked in plan.extras.get("owners", ()):
         yield (
-            f"{things} belong to {owners} by a public table, in which no {unit} has more than {most}. The noise is so "
-            f"wide that everything of {most} of them may change at once and {asked} still holds towards {observer}."
+            f"Each {things} belongs to one of {owners} by a public table, in which no {unit} has more than {most}. The "
+            f"noise is so wide that everything of {most} of them may change at once and {asked} still holds towards "
+            f"{observer}."
         )
 
 

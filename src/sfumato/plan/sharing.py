@@ -209,7 +209,9 @@ def ways_of(spec: Spec) -> tuple[Sharing | None, ...]:
         return (None,)
     apart = NoiseAtEach(count, absences=spec.absences)
     shared = Masks(count, spec.colluders, spec.absences)
-    return (*((None,) if spec.trusted else ()), apart, shared)
+    # A party that has all rows in one table cannot tell whose they are: no promise to a centre holds there.
+    alone = (None,) if spec.trusted and not spec.centre_promises else ()
+    return (*alone, apart, shared)
 
 
 def check_left(left: tuple[Sharing | None, ...], banned: set[str], place: str) -> None:

@@ -1,5 +1,6 @@
 """Publish a whole table, and learn from one that was published."""
 
+from sfumato.release.aware_kernel import NoiseAwareKernelClassifier
 from sfumato.release.aware_linear import NoiseAwareLinearRegression, SwampedWarning
 from sfumato.release.aware_logistic import NoiseAwareLogisticRegression
 from sfumato.release.aware_moments import NoiseAwareMoments
@@ -20,6 +21,7 @@ __all__ = [
     "GaussianRelease",
     "LaplaceRelease",
     "MachineBound",
+    "NoiseAwareKernelClassifier",
     "NoiseAwareLinearRegression",
     "NoiseAwareLogisticRegression",
     "NoiseAwareMoments",

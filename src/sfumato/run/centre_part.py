@@ -28,7 +28,7 @@ from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.forget import without_forgotten
-from sfumato.run.held_tables import own_tables
+from sfumato.run.held_tables import check_sizes, own_tables
 from sfumato.run.over_centres import cells_of, published_over_centres
 from sfumato.run.row_key import row_key
 from sfumato.run.study import Release
@@ -106,6 +106,7 @@ def _own_cells(plan: Plan, shared: RoundFolder, tables: Mapping[str, Path | Stor
     assert network is not None
     read = without_forgotten(network.spec, tables) if network.spec.forgotten else tables
     values = network.evaluate(read, dict.fromkeys((one.name for one in network.spec.datasets), key))
+    check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
     return cells_of(plan, values, shared.round)
 
 

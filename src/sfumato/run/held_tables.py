@@ -7,19 +7,20 @@ Not here: what a part is (lang/held.py), reading cells (network/).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.errors import DataError, InputError
+from sfumato.errors import DataError, InputError, RefusedError
 from sfumato.lang.spec import ROW, Source, Spec
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.network.tables import layout_of
 from sfumato.network.text_files import TextTable, read_text
 
-__all__ = ["empty_tables", "joined_parts", "own_tables"]
+__all__ = ["check_sizes", "empty_tables", "joined_parts", "own_tables"]
 
 
 def joined_parts(spec: Spec, folder: Path) -> dict[str, Any]:
@@ -84,3 +85,14 @@ def empty_tables(spec: Spec) -> dict[str, Any]:
             columns = {name: pa.array([], pa.string()) for name in sorted(names - {ROW})}
             found[source.table] = TextTable(pa.table(columns), None)
     return found
+
+
+def check_sizes(spec: Spec, sizes: Mapping[str, int]) -> None:
+    """A centre with more individuals than was said has no promise as a whole. How many it has is public there."""
+    for one in spec.centre_promises:
+        if sizes.get(one.dataset, 0) > one.most:
+            raise RefusedError(
+                f"This centre has more than {one.most} individuals of {one.dataset}, and the study promises to protect "
+                f"whole centres of at most so many. Write persons_per_centre({one.dataset}, N) with a larger N. "
+                "Nothing left the centre and nothing was spent."
+            )

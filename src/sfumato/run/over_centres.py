@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.centres.outcome import Aggregate
-from sfumato.centres.round import Block, Centre
+from sfumato.centres.round import Block, Centre, Coordinator
 from sfumato.centres.study_round import Cost, StudyRound
 from sfumato.errors import InputError, PlanError
 from sfumato.network.evaluate import Values
@@ -116,6 +116,7 @@ def study_round(
         bits=_BITS,
         colluders=sharing.colluders,
         absences=sharing.absences,
+        coordinator=_coordinator(sharing),
         step_seconds=step_seconds,
         plan_hash=plan.hash,
         text=spec.text,
@@ -124,6 +125,13 @@ def study_round(
         paid=tuple(Cost(name, plan.draw_events(name)) for name in plan.datasets),
         with_masks=isinstance(sharing, Masks),
     )
+
+
+def _coordinator(sharing: Sharing) -> Coordinator:
+    """One that may send anything costs nothing to bear, wherever more than half of the honest stay to the end."""
+    most = (sharing.centres + sharing.colluders) // 2 + 1
+    masked = isinstance(sharing, Masks)
+    return "malicious" if masked and sharing.colluders < most <= sharing.centres - sharing.absences else "curious"
 
 
 def cells_of(plan: Plan, values: Values, agreed: StudyRound) -> np.ndarray:

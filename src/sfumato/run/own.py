@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from sfumato.errors import DataError, InputError
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import indicator, match
+from sfumato.lang.term import Variable, indicator, match
 from sfumato.network.cells import equals
+from sfumato.network.convert import level_of
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Group, Network
@@ -98,9 +99,9 @@ def _cells(spec: Spec, group: Group, name: str, mine: Mapping[str, Any], person:
     layout = layout_of(spec, node.source.table)
     others = match(node.source.atom, node.atom) or {}
     tests = [
-        equals(column.name, str(getattr(others[variable], "value", others[variable])))
+        equals(column.name, level_of(others[variable], node.position))
         for variable, column in layout.identities
-        if variable in others and not hasattr(others[variable], "name")
+        if variable in others and not isinstance(others[variable], Variable)
     ]
     with TableRoom(kept, [layout.table]) as room:
         query = (
@@ -172,13 +173,13 @@ def _put_together(
     columns: dict[str, np.ndarray] = {}
     for place, group in groups:
         template = template_of(network, group, names, planned.observer)
-        if template is None or not template.observed:
+        if template is None:
             continue
         here = np.flatnonzero((values.membership(dataset) == place) & (rows >= 0))
         read: dict[str, np.ndarray] = {}
         for name in template.order:
-            if name in published.column_names:
-                read[name] = published[name].to_numpy(zero_copy_only=False)[rows[here]]
+            if (shown := _shown(published, name, rows[here])) is not None:
+                read[name] = shown
             elif name in template.formulas:
                 if all(parent in read for parent in template.parents[name]):
                     read[name] = np.asarray(template.formulas[name].evaluate(read))
@@ -190,3 +191,12 @@ def _put_together(
                 whole = columns.setdefault(name, np.full(len(rows), None, dtype=object))
                 whole[here] = np.broadcast_to(read[name], here.shape)
     return columns
+
+
+def _shown(published: pa.Table, name: str, rows: np.ndarray) -> np.ndarray | None:
+    """What the file has of a node for these rows; None where it is empty, as for nodes that other groups are shown."""
+    if name not in published.column_names:
+        return None
+    found = published[name].take(pa.array(rows)).to_numpy()
+    empty = all(one is None for one in found) if found.dtype.kind == "O" else bool(np.isnan(found).all())
+    return None if empty else found

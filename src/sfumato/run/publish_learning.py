@@ -223,13 +223,12 @@ class ClassifierPublisher(LearningPublisher):
         note = (
             f"The error is that of a score, in units of the spread of scores; noise overturns about {overturned:.2g} %."
         )
+        told = "" if fair is None or wanted.fairness is None else fair.sentence(wanted.fairness)
+        note += f" {told[0].upper()}{told[1:]}." if told else ""
         seen = Seen(str(wanted.target), loss, _NORMAL_95 * ratio, 1, note)
-        if fair is None or wanted.fairness is None:
-            return Prediction(loss, (seen,), self.seconds * size / 1000)
         # A constant answer is as far from a score as the spread of scores.
-        return Prediction(
-            loss + (1 - fair.share), (seen,), self.seconds * size / 1000, note=fair.sentence(wanted.fairness)
-        )
+        lost = 0.0 if fair is None else 1 - fair.share
+        return Prediction(loss + lost, (seen,), self.seconds * size / 1000)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         act = super().settle(wanted, guarantee, size)

@@ -36,7 +36,7 @@ from sfumato.plan.request import requests_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
-from sfumato.run.held_tables import joined_parts
+from sfumato.run.held_tables import check_sizes, joined_parts
 from sfumato.run.history import check_order
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
@@ -115,6 +115,8 @@ def run_plan(
         check_balance(plan, charged, sources)
     stage("evaluating the study")
     values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
+    if random_state is None:
+        check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
     columns = _columns(plan, values)
     _check_certificates(plan, holds)
 

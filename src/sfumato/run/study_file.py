@@ -15,6 +15,7 @@ from typing import Any
 from sfumato.core import Guarantee
 from sfumato.core.certificate import Certificate
 from sfumato.lang import load
+from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.stores.store import StoredRows, located, read_stored
@@ -36,9 +37,16 @@ def public_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
     return read_stored({source.table: located(source, folder) for source in public})
 
 
-def plan_study(study: Path, data: Path | None, sizes: Mapping[str, float], at: int | None = None) -> Plan:
-    """The plan of a study file, of one of its steps where it has any."""
+def _loaded(study: Path, at: int | None, inside: str | None) -> Spec:
     spec = load(study, at)
+    return spec if inside is None else at_home(spec, inside)
+
+
+def plan_study(
+    study: Path, data: Path | None, sizes: Mapping[str, float], at: int | None = None, inside: str | None = None
+) -> Plan:
+    """The plan of a study file, of one of its steps where it has any, or of what one centre publishes at home."""
+    spec = _loaded(study, at, inside)
     return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
 
 
@@ -53,6 +61,7 @@ def run_study(
     resume: bool = False,
     sizes: Mapping[str, float] | None = None,
     at: int | None = None,
+    inside: str | None = None,
     forgotten: Path | None = None,
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
@@ -61,12 +70,13 @@ def run_study(
 ) -> tuple[Plan, Release]:
     """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan.
 
-    `at` is the step of a study with steps, `forgotten` the curator's list of who is forgotten (run/forget.py).
+    `at` is the step of a study with steps, `inside` the centre that publishes to those within, `forgotten` the list of
+    who is forgotten, by the curator (run/forget.py).
     """
     stage("planning")
     others = read_forgotten(forgotten) if forgotten is not None else ()
     if dry_run:
-        spec = load(study, at)
+        spec = _loaded(study, at, inside)
         public = public_tables(spec, data)
         tables: Mapping[str, Any] = generated_tables(spec, public)
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
@@ -75,7 +85,7 @@ def run_study(
         for name in (name for name in known if name not in (sizes or {})):
             tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
-    plan = plan_study(study, data, sizes or {}, at)
+    plan = plan_study(study, data, sizes or {}, at, inside)
     tell(_summary(plan))
     for sentence in verdicts(plan):  # before anything is spent
         tell(sentence)
@@ -84,6 +94,7 @@ def run_study(
     words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
     words += ["--at", str(at)] if at is not None else []
     words += ["--forgotten", forgotten] if forgotten is not None else []
+    words += ["--inside", inside] if inside is not None else []
     again = f"`{shlex.join(map(str, words))}`."
     with told_when_interrupted():
         release = run_plan(

@@ -44,6 +44,7 @@ from sfumato.study.writing import (
     parts_of,
     publications_of,
     said_of,
+    said_text,
     unsaid_place,
 )
 
@@ -71,6 +72,7 @@ class Study(Shown):
 
     title: str = "study"
     hide_presence: bool = field(default=False, kw_only=True)
+    purpose: str = field(default="", kw_only=True)
     _parts: Parts = field(default=Parts(), kw_only=True)
 
     if TYPE_CHECKING:  # for editors; the methods are made below, one for each question there is
@@ -201,12 +203,14 @@ class Study(Shown):
         households: int | None = None,
         memory: float | None = None,
         longest: int | None = None,
+        decided_by: str | None = None,
     ) -> Study:
         """What this reader may learn about one person, by everything they see together: ε (and δ), or μ, or ρ.
 
         `households=4`: people depend on each other in groups of at most four, in any way, and the promise counts what
         the others tell of one. `memory=M`: each row is one value of a series, and no step multiplies odds by more than
-        e^M; `longest` is the length of a series, where it is known.
+        e^M; `longest` is the length of a series, where it is known. `decided_by` says who answers for it: the report
+        and the page for a lawyer name them.
         """
         mark = here(f".promise({reader!r})")
         parts = self._parts
@@ -228,6 +232,7 @@ class Study(Shown):
         if tied and known and known != [tied]:
             raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
         lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
+        lines += [f"decided_by({show(name)}, {said_text(decided_by)})."] if decided_by else []
         return self._with(mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
@@ -343,10 +348,12 @@ class Study(Shown):
         errors = tuple(problem for problem in problems if problem.severity == "error")
         if errors or spec is None:
             raise StudyError(f"The study has {len(errors)} error(s). Nothing was run and nothing was spent.", errors)
+        told = {one.topic: one.text for one in spec.about}
         first = text.lstrip().splitlines()[0] if text.strip() else ""
-        title = first.lstrip("% ").strip() if first.startswith("%") else "study"
+        title = told.get("title") or (first.lstrip("% ").strip() if first.startswith("%") else "")
         hidden = any(one.adjacency.relation == "add-remove" for one in spec.datasets)
-        return cls(title or "study", hide_presence=hidden, _parts=parts_of(spec, text))
+        purpose = told.get("purpose", "")
+        return cls(title or "study", hide_presence=hidden, purpose=purpose, _parts=parts_of(spec, text))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
@@ -452,7 +459,8 @@ class Study(Shown):
         return dataclasses.replace(self, _parts=parts)
 
     def _heading(self) -> list[str]:
-        return ["% " + "".join(letter if letter.isprintable() else " " for letter in self.title)]
+        told = {"title": self.title, "purpose": self.purpose}
+        return [f"about({topic}, {said_text(text)})." for topic, text in told.items() if text.strip()]
 
     def _mark(self, line: int) -> Mark | None:
         lines = self._parts.lines

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.card import Card, Shown, cell
+from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.run.aims import Aimed, aims_of, planned_with
 from sfumato.study.caller import in_callers_words
@@ -191,13 +192,14 @@ class StudyPlan(Shown):
         ]
         head = ["publication", "reader", "about", "95 % within", "standard error"]
         kind = "a plan; no data were read, nothing was spent"
-        notes = [*(one.sentence for one in self._aimed), *self._told, *self.assumptions]
+        notes = [*(one.sentence for one in self._aimed), *weak_promises(self.plan), *self._told, *self.assumptions]
         return Card(self.study.title, kept, head, rows, notes, kind, self.study.to_text())
 
     def __str__(self) -> str:
         kept = [f"promise to {' and '.join(one.observers)}: {one.asked}" for one in self.plan.promises]
         assumed = [f"assumed: {one}" for one in self.assumptions]
-        return "\n".join([str(self.lines), *kept, *(one.sentence for one in self._aimed), *self._told, *assumed])
+        aims = (one.sentence for one in self._aimed)
+        return "\n".join([str(self.lines), *kept, *aims, *weak_promises(self.plan), *self._told, *assumed])
 
     __repr__ = __str__
 

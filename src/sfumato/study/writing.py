@@ -37,7 +37,7 @@ __all__ += [
     "parts_of",
     "publications_of",
 ]
-__all__ += ["said_of", "unsaid_place"]
+__all__ += ["said_of", "said_text", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -297,6 +297,11 @@ def _words(spec: Spec) -> Iterator[str]:
     for clause in spec.clauses:
         for term in (clause.head, *([clause.body] if clause.body is not None else [])):
             yield from (part.functor for part in walk(term) if isinstance(part, Compound))
+
+
+def said_text(text: str) -> str:
+    """A text of people as the language quotes it, on one line."""
+    return show(Compound(" ".join("".join(letter if letter.isprintable() else " " for letter in text).split())))
 
 
 def said_of(column: DeclaredColumn) -> str:

@@ -34,6 +34,8 @@ Bias = Literal["soft", "none", "unbiased"]
 _SECONDS_AT_400 = 5.0
 _MOST_SECONDS = 300.0
 _FINE_OUTPUTS = 97
+#: With δ > 0 and more inputs than this, one output for each.
+_CHEAP_WITH_DELTA = 24
 #: A design that may be this much worse than the best, or this biased where no bias was allowed, is refused.
 _LARGEST_GAP = 1e-3
 
@@ -230,21 +232,20 @@ def _outputs(wish: DesignWish, grid: InputGrid) -> np.ndarray:
     elif wish.bias == "unbiased":
         outputs = _wide_outputs(wish, inputs, given)
     else:
-        count = _fine(len(inputs)) if given is None else given
+        count = _fine(len(inputs), wish.delta) if given is None else given
         outputs = np.interp(np.linspace(0, len(inputs) - 1, count), np.arange(len(inputs)), inputs)
     for use in wish.uses:
         outputs = use.moved(outputs, wish.domain.low, wish.domain.high, wish.guard or 0.0)
     outputs = np.unique(outputs)
-    if len(outputs) < len(inputs):
-        raise InputError(
-            f"There are {len(outputs)} outputs for {len(inputs)} inputs: a channel needs at least as many outputs as "
-            "inputs (the design drops those that are not worth having). Nothing was drawn."
-        )
+    if len(outputs) < 2:
+        raise InputError("All outputs are the same value: nothing would be told. Nothing was drawn.")
     return outputs
 
 
-def _fine(inputs: int) -> int:
+def _fine(inputs: int, delta: float) -> int:
     """Several outputs between two inputs while that is cheap: at small ε the best outputs lie close together."""
+    if delta > 0 and inputs > _CHEAP_WITH_DELTA:
+        return inputs
     return max(1, (_FINE_OUTPUTS - 1) // max(1, inputs - 1)) * (inputs - 1) + 1
 
 

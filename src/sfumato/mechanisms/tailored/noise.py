@@ -24,6 +24,7 @@ from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee
 from sfumato.errors import DataError, InputError, PrivacyParameterError
+from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.mechanism import Mechanism, finite_array, kept
 from sfumato.mechanisms.tailored.design import Bias, ChannelTable, DesignWish, WeightsKey, as_outputs, design
@@ -199,11 +200,11 @@ class TailoredNoise(Mechanism):
 
     def __call__(self, values: Any) -> Any:
         """Published values, each from `outputs`. Values outside the domain count as its nearest end."""
-        drawn = self._send(finite_array(values))
+        drawn = self._send(finite_array(values), self._bits())
         return float(drawn) if np.ndim(values) == 0 else drawn
 
     def sample(self, value: Any, trials: int) -> np.ndarray:
-        return self._send(np.broadcast_to(finite_array(value), (trials, *np.shape(value))))
+        return self._send(np.broadcast_to(finite_array(value), (trials, *np.shape(value))), self._bits())
 
     def log_likelihood(self, outputs: np.ndarray, value: Any) -> np.ndarray:
         below, share = self.table.grid.between(finite_array(value))
@@ -221,13 +222,41 @@ class TailoredNoise(Mechanism):
             raise DataError("A published value is not among the outputs of this channel: another channel made it.")
         return columns
 
-    def _send(self, values: np.ndarray) -> np.ndarray:
-        flat, bits = values.reshape(-1), self._bits()
+    def _send(self, values: np.ndarray, bits: Bits) -> np.ndarray:
+        flat = values.reshape(-1)
         result = np.empty(flat.size)
         for start in range(0, flat.size, _CHUNK):  # pieces that stay in the cache
             rows = self.table.grid.drawn_rows(flat[start : start + _CHUNK], bits)
             self.outputs.take(self.table.alias.draw(rows, bits), out=result[start : start + _CHUNK])
         return result.reshape(values.shape)
+
+    def interpolated(self, values: Any) -> np.ndarray:
+        """Published values anywhere between the outputs: their density is the channel's row, interpolated linearly.
+
+        Each output is spread over its neighbours' gap by a triangular law that knows nothing but the output, so the
+        promise is the channel's own. Estimates (`estimate`) read the outputs themselves, not these.
+
+        >>> channel = TailoredNoise(Interval(0, 1), 2.0, random_state=1)
+        >>> found = channel.interpolated(np.full(1000, 0.3))
+        >>> bool(np.unique(found).size == 1000 and found.min() >= channel.outputs[0])
+        True
+        """
+        bits = self._bits()
+        drawn = self._send(finite_array(values), bits)
+        columns, outputs = np.searchsorted(self.outputs, drawn), self.outputs
+        below, above = (np.clip(columns + step, 0, len(outputs) - 1) for step in (-1, 1))
+        uniform = (bits.words(2 * drawn.size) >> np.uint64(11)).astype(float).reshape(2, *drawn.shape) * 2.0**-53
+        tent = 1 - np.sqrt(uniform[0])  # density 2(1 - t) on [0, 1]
+        low, high = drawn - outputs[below], outputs[above] - drawn
+        upwards = uniform[1] * (low + high) < high
+        return drawn + np.where(upwards, high, -low) * tent
+
+    def interpolated_density(self, value: float, places: Any) -> np.ndarray:
+        """The density of `interpolated(value)` at each place."""
+        row, outputs = np.exp(self.log_likelihood(self.outputs[:, None], value)), self.outputs
+        sides = np.diff(outputs, prepend=outputs[0]) + np.diff(outputs, append=outputs[-1])
+        found = np.interp(finite_array(places), outputs, 2 * row / sides, left=0.0, right=0.0)
+        return np.asarray(found)
 
     def events(self) -> tuple[Event, ...]:
         """What the channel costs a record, and what its bins cost those from whom they were drawn."""

@@ -1,0 +1,91 @@
+"""Promises to whole centres, as promises to their individuals.
+
+In:   declarations with dataset(D, domain(C, centre(C))), a requirement on D, persons_per_centre(People, N).
+Out:  the requirement on the individuals that implies it, and what it was made from; problems.
+Not here: whether a centre has no more individuals than that (run/centre_part.py), noise (plan/).
+Proof: docs/proofs/centre_sums.md, "A whole centre"
+
+A centre with at most N individuals is a group of N: what protects each of them N times as well protects the centre.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.lang.problem import Problem
+from sfumato.lang.spec import CentrePromise, Dataset
+from sfumato.lang.term import Position, indicator
+
+if TYPE_CHECKING:
+    from sfumato.lang.declared import Declared
+
+__all__ = ["of_one_person", "protect_centres"]
+
+_CENTRE = "centre/1"
+_DOWN = 1 - 1e-12
+
+
+def protect_centres(declared: Declared) -> Iterator[Problem]:
+    """Rewrites, in place, every requirement on centres."""
+    units = {one.name: one for one in declared.datasets if indicator(one.goal) == _CENTRE}
+    if not units:
+        return
+    people = [one for one in declared.datasets if one.name not in units]
+    declared.datasets = people
+    asked = [one for one in declared.requirements if one.dataset in units]
+    declared.requirements = [one for one in declared.requirements if one.dataset not in units]
+    for requirement in asked:
+        unit = units[requirement.dataset]
+        wrong = _wrong(declared, unit, people)
+        if wrong:
+            yield _problem(wrong, requirement.position)
+            continue
+        owner, most = people[0], declared.persons_per_centre[people[0].name]
+        part = of_one_person(requirement.guarantee, most)
+        if part is None:
+            yield _problem("a promise to centres is dp(…), gdp(…) or zcdp(…)", requirement.position)
+            continue
+        declared.centre_promises.append(CentrePromise(requirement.name, requirement.guarantee, owner.name, most))
+        declared.requirements.append(
+            dataclasses.replace(requirement, dataset=owner.name, guarantee=part.under(owner.adjacency))
+        )
+
+
+def _wrong(declared: Declared, unit: Dataset, people: list[Dataset]) -> str:
+    if len(people) != 1:
+        return f"{unit.name} are centres, and {len(people)} datasets say whose rows they hold: there must be one"
+    if unit.adjacency.relation != "replace-one" or people[0].adjacency.relation != "replace-one":
+        return "a promise to centres needs datasets in which one is replaced: how many people a centre has is public"
+    if people[0].name not in declared.persons_per_centre:
+        return f"nothing says how many of {people[0].name} a centre has at most"
+    return ""
+
+
+def of_one_person(guarantee: Guarantee, most: int) -> Guarantee | None:
+    """What each of `most` individuals must be promised so that all of them together are promised this.
+
+    >>> of_one_person(PureDP(1.0), 100).eps < 0.01
+    True
+    """
+    match guarantee:
+        case PureDP(eps=eps):
+            return PureDP(eps / most * _DOWN)
+        case ApproxDP(eps=eps, delta_=delta):
+            return GaussianDP(gaussian_mu(eps, delta) / most * _DOWN)
+        case GaussianDP(mu=mu):
+            return GaussianDP(mu / most * _DOWN)
+        case ZCDP(rho=rho):
+            return ZCDP(rho / most**2 * _DOWN)
+    return None
+
+
+def _problem(message: str, position: Position | None) -> Problem:
+    way_out = (
+        "Write dataset(people, domain(P, person(P))), dataset(hospitals, domain(C, centre(C))) and "
+        "persons_per_centre(people, N)."
+    )
+    return Problem("error", "centre-units", message, position or Position("study", 1, 1), way_out=way_out)

@@ -1,0 +1,74 @@
+"""Who a column names, where the study says it by use: friend(P, Q) of whose Q a variable of patients is asked.
+
+In:   columns, relations and datasets as they were declared, the clauses.
+Out:  the columns, those whose things are individuals by what is asked of them under the individuals' own word.
+Not here: what follows for noise (network/peers.py).
+
+`column(fr, b, other(Q))` gives the second end of a relation a word of its own. If nothing else speaks of other/1 and a
+clause collects cost(Q) over the relation, cost being declared for patients alone, then Q is a patient: no other reading
+gives the clause a meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from sfumato.lang.reader import Clause, goals
+from sfumato.lang.spec import Column, Dataset, Relation
+from sfumato.lang.term import Compound, Term, Variable, indicator, walk
+
+__all__ = ["named_individuals"]
+
+
+def named_individuals(
+    columns: Sequence[Column], relations: Sequence[Relation], datasets: Sequence[Dataset], clauses: Sequence[Clause]
+) -> list[Column]:
+    """The same columns, with the individuals' word where no other reading gives a clause a meaning."""
+    people = {indicator(goals(dataset.goal)[0]) for dataset in datasets}
+    owners = {indicator(head): goal for head, goal in _declared(clauses, people)}
+    renamed: dict[tuple[str, str], Compound] = {}
+    for what, asked in _collected(clauses):
+        goal = owners.get(indicator(what))
+        for relation in relations:
+            if goal is None or indicator(relation.atom) != indicator(asked) or len(relation.atom.arguments) != 2:
+                continue
+            end = relation.atom.arguments[1]
+            for column in columns:
+                unknown = indicator(column.atom) not in people and not _spoken_of(indicator(column.atom), clauses)
+                if column.table == relation.table and column.atom.arguments == (end,) and unknown:
+                    renamed[column.table, column.name] = Compound(goal.functor, (end,), column.atom.position)
+    return [replace(one, atom=renamed.get((one.table, one.name), one.atom)) for one in columns]
+
+
+def _declared(clauses: Iterable[Clause], people: set[str]) -> Iterator[tuple[Term, Compound]]:
+    """Variables of individuals: random(x(P)) :- patient(P)."""
+    for clause in clauses:
+        if indicator(clause.head) == "random/1":
+            for goal in goals(clause.body):
+                if indicator(goal) in people and isinstance(goal, Compound):
+                    yield clause.head.arguments[0], goal
+
+
+def _collected(clauses: Iterable[Clause]) -> Iterator[tuple[Compound, Compound]]:
+    """x(Q) and r(P, Q) of every findall(x(Q), r(P, Q), L) that gives a variable its parents."""
+    for clause in clauses:
+        for goal in goals(clause.body) if indicator(clause.head) == "depends/3" else ():
+            if isinstance(goal, Compound) and indicator(goal) == "findall/3":
+                what, asked, _ = goal.arguments
+                if not isinstance(asked, Compound) or not isinstance(what, Compound) or len(asked.arguments) != 2:
+                    continue
+                if what.arguments == asked.arguments[1:] and isinstance(what.arguments[0], Variable):
+                    yield what, asked
+
+
+def _spoken_of(kind: str, clauses: Iterable[Clause]) -> bool:
+    """Whether anything but columns mentions a kind of thing."""
+    heads = (clause for clause in clauses if clause.head.functor != "column")
+    return any(
+        indicator(part) == kind
+        for clause in heads
+        for term in (clause.head, clause.body)
+        if term is not None
+        for part in walk(term)
+    )

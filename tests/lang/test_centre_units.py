@@ -1,0 +1,108 @@
+"""Promises to whole centres, and observers inside one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lang.test_held import STUDY
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.errors import InputError, PlanError, RefusedError, StudyError
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.lang import load
+from sfumato.lang.centre_units import of_one_person
+from sfumato.lang.inside import at_home
+from sfumato.plan.make import make_plan
+from sfumato.run.held_tables import check_sizes
+from sfumato.run.over_centres import sharing_of
+from sfumato.run.study_file import run_study
+
+UNITS = STUDY.replace("privacy_requirement(pp(x), pats,", "privacy_requirement(pp(x), hospitals,")
+UNITS += "dataset(hospitals, domain(C, centre(C))). persons_per_centre(pats, 50).\n"
+INSIDE = STUDY + "privacy_requirement(own(researcher), pats, dp(2.0, 1e-5)). inside(researcher).\n"
+INSIDE += "publish(ours, m, own(researcher)).\n"
+
+
+@settings(max_examples=50, deadline=None)
+@given(size=st.floats(1e-3, 5.0), most=st.integers(1, 10**6), delta=st.floats(1e-12, 0.1))
+def test_a_group_of_so_many_keeps_the_promise(size, most, delta):
+    """By each measure's own rule for groups: ε and μ are multiplied, ρ by the square; and nothing is given away."""
+    assert PureDP(of_one_person(PureDP(size), most).eps * most).implies(PureDP(size))
+    assert GaussianDP(of_one_person(GaussianDP(size), most).mu * most).implies(GaussianDP(size))
+    assert ZCDP(of_one_person(ZCDP(size), most).rho * most**2).implies(ZCDP(size))
+    together = GaussianDP(of_one_person(ApproxDP(size, delta), most).mu * most)
+    assert together.implies(ApproxDP(size, delta))
+    assert not GaussianDP(together.mu * 1.001).implies(ApproxDP(size, delta))
+
+
+def test_a_requirement_on_centres_is_one_on_their_people():
+    spec = load(UNITS)
+    assert [dataset.name for dataset in spec.datasets] == ["pats"]
+    assert spec.requirements[0].guarantee == of_one_person(ApproxDP(1.0, 1e-5), 50).under(spec.datasets[0].adjacency)
+    plan, alone = make_plan(UNITS, sizes={"pats": 100}), make_plan(STUDY, sizes={"pats": 100})
+    assert plan.draws[0].scale > 40 * alone.draws[0].scale
+    assert any("whole centres: (1, 1e-05)-DP" in text for text in plan.assumptions)
+
+
+def test_nobody_promises_a_centre_what_he_cannot_check():
+    """A party with all rows cannot tell whose they are; a centre with more people than was said stays away."""
+    assert sharing_of(make_plan(UNITS + "trusted(registry).\n")) is not None
+    check_sizes(load(UNITS), {"pats": 50})
+    with pytest.raises(RefusedError, match="more than 50"):
+        check_sizes(load(UNITS), {"pats": 51})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("persons_per_centre(pats, 50).", "", "how many of pats"),
+        ("persons_per_centre(pats, 50).", "persons_per_centre(pats, 0).", "at least one"),
+        ("persons_per_centre", "adjacency(pats, add_remove). persons_per_centre", "one is replaced"),
+        ("dp(1.0, 1e-5)", "renyi_dp(2, 1)", r"dp\(…\), gdp"),
+    ],
+)
+def test_what_is_missing_for_a_promise_to_centres_is_said(old, new, said):
+    with pytest.raises(StudyError, match=said):
+        load(UNITS.replace(old, new))
+
+
+def test_inside_and_outside_are_two_releases_with_promises_of_their_own(tmp_path):
+    assert [one.name for one in make_plan(INSIDE).publications] == ["mm"]
+    home = make_plan(at_home(load(INSIDE), "b"))
+    assert [(one.name, one.observer) for one in home.publications] == [("ours", "researcher")]
+    assert sharing_of(home) is None
+    values = np.random.default_rng(0).uniform(2, 8, 200)
+    pq.write_table(pa.table({"id": np.arange(200), "kalium": values}), tmp_path / "b.parquet")
+    (tmp_path / "study.pl").write_text(INSIDE)
+    _, release = run_study(
+        tmp_path / "study.pl", tmp_path, tmp_path / "out", tmp_path / "l.db", grant=True, inside="b"
+    )  # fmt: skip
+    assert release["ours"]["value"][0].as_py() == pytest.approx(values.mean(), abs=0.5)
+    assert all(check.ok for check in verify_folder(tmp_path / "out", tmp_path / "study.pl"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("inside(researcher)", "inside(reseacher)", "no requirement speaks"),
+        ("inside(researcher).", "inside(researcher). collude([researcher, x]).", "may not collude"),
+        ("own(researcher)", "own", "no requirement speaks|everyone"),
+        ("centre(b).", "", "two centres|not declared"),
+    ],
+)
+def test_what_inside_cannot_mean_is_refused(old, new, said):
+    with pytest.raises(StudyError, match=said):
+        load(INSIDE.replace(old, new))
+
+
+def test_a_home_is_one_of_the_centres():
+    with pytest.raises(InputError, match="no centre oslo"):
+        at_home(load(INSIDE), "oslo")
+    with pytest.raises(InputError, match="inside"):
+        at_home(load(STUDY), "a")
+    with pytest.raises(PlanError, match="publishes nothing"):
+        make_plan(INSIDE.replace("inside(researcher).", "inside(researcher). inside(x)."))
