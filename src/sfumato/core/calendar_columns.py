@@ -9,6 +9,7 @@ No cell makes a column fail: text that says no day is missing. Timestamps with a
 
 from __future__ import annotations
 
+import numbers
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core.calendar import number_of_day, number_of_time, shown
+from sfumato.core.cell import number_of
 
 __all__ = ["calendar_cell", "calendar_kind", "calendar_numbers", "calendar_values", "holds_calendar"]
 
@@ -47,8 +49,8 @@ def calendar_cell(cell: Any, unit: str) -> float | None:
     >>> [calendar_cell(cell, "date") for cell in ("2020-01-31", datetime(2020, 1, 31, 8, 30), 3, "soon")]
     [18292.0, 18292.0, 3.0, None]
     """
-    if isinstance(cell, int | float | np.number) and not isinstance(cell, bool):
-        return float(cell)
+    if isinstance(cell, numbers.Real) and not isinstance(cell, bool):
+        return number_of(cell)
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[us]").item()
     with suppress(ValueError, OverflowError, TypeError, AttributeError):  # pandas' NaT is a datetime that has no day
@@ -76,20 +78,20 @@ def calendar_numbers(column: pa.ChunkedArray, unit: str) -> pa.ChunkedArray:
     steps = _steps_a_day(kind)
     whole = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
     raw = whole.fill_null(0).to_numpy()
-    numbers = np.floor_divide(raw, steps) if unit == "date" else np.mod(raw, steps) * (_DAY / steps)
-    return pa.chunked_array([pa.array(numbers.astype(np.float64), mask=column.is_null().to_numpy().astype(bool))])
+    found = np.floor_divide(raw, steps) if unit == "date" else np.mod(raw, steps) * (_DAY / steps)
+    return pa.chunked_array([pa.array(found.astype(np.float64), mask=column.is_null().to_numpy().astype(bool))])
 
 
-def calendar_values(numbers: pa.Array, unit: str, kind: pa.DataType) -> pa.Array:
+def calendar_values(given: pa.Array, unit: str, kind: pa.DataType) -> pa.Array:
     """Whole days or seconds as cells of `kind`; of a type that cannot hold them, as dates or times of day.
 
     >>> calendar_values(pa.array([18292.0, None]), "date", pa.string()).to_pylist()
     ['2020-01-31', None]
     """
     if _is_number(kind):
-        return numbers
-    missing = numbers.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    whole = np.floor(np.where(missing, 0.0, numbers.fill_null(0.0).to_numpy(zero_copy_only=False))).astype(np.int64)
+        return given
+    missing = given.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    whole = np.floor(np.where(missing, 0.0, given.fill_null(0.0).to_numpy(zero_copy_only=False))).astype(np.int64)
     if _is_text(kind):
         levels, place = np.unique(whole, return_inverse=True)
         words = pa.array([shown(float(level), unit) for level in levels], kind)

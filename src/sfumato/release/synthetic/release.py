@@ -356,17 +356,17 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
 
 
 def _calendar_kind(table: Any, name: str, unit: str) -> pa.DataType:
-    """Of days and times: what Arrow and polars state; of other containers timestamps stay such, the rest is read."""
+    """Of days and times: what Arrow and polars state; elsewhere always one: a cell that is no date may decide it."""
     with suppress(KeyError, ValueError, TypeError, IndexError):
         column = table[name]
-        kind = getattr(getattr(column, "dtype", None), "kind", None)
-        if kind == "M":  # its unit may have been chosen by a cell
-            return pa.timestamp("us") if unit == "date" else calendar_kind(unit)
+        stated = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
         if isinstance(column, pa.ChunkedArray | pa.Array):
-            return plain_type(column.type)
-        if hasattr(column, "to_arrow"):
-            return plain_type(column.to_arrow().type)
-    return calendar_kind(unit)
+            stated = column.type
+        elif stated is None and hasattr(column, "to_arrow"):
+            stated = column.to_arrow().type
+        if stated is not None:
+            return plain_type(stated)
+    return pa.timestamp("us") if unit == "date" else calendar_kind(unit)
 
 
 def _plain(edge: Any) -> Any:
