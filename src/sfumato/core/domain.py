@@ -184,7 +184,10 @@ class Interval(Domain):
         if missing.any():
             placed[missing] = self.middle if self.null is None else self.null
             if self.null is None:
-                _tell_missing(name, "the middle of its interval", f"null = … (a number in [{self.low}, {self.high}])")
+                within = f"a number in [{self.low}, {self.high}]"
+                if self.calendar:
+                    within = " to ".join(shown(end, self.calendar) for end in (self.low, self.high))
+                _tell_missing(name, "the middle of its interval", f"null = … ({within})")
         return placed
 
     @property
