@@ -19,6 +19,9 @@ __all__ = ["Dates", "Times"]
 def Dates(first: Any, last: Any, *, null: Any = None) -> Interval:  # it stands where a domain stands
     """Days from `first` to `last`, as dates or as texts such as "2020-01-31".
 
+    Read from columns of dates, timestamps and text. Synthetic rows have days again; what gets noise is a number, days
+    since 1970-01-01.
+
     >>> Dates("2020-01-01", "2020-12-31").width
     365.0
     """
