@@ -7,7 +7,7 @@
 In:   public bounds and lists, written down by a person who did not look at the data.
 Out:  `place`: every value of a private column put inside the domain. Only a column's type can be refused.
 Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py),
-one Python object (core/cell.py).
+one Python object (core/cell.py), how the curator is told of a cell (core/curator.py).
 
 A value outside an interval is clipped in silence: to count or to show how many would publish a private number. No cell
 makes a column fail, because a failure would tell of it: a cell that nothing was declared for has a fixed place, and the
@@ -20,12 +20,9 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-import sys
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -36,15 +33,13 @@ from numpy.typing import NDArray
 from sfumato.core.calendar import shown
 from sfumato.core.calendar_columns import calendar_cell, calendar_numbers, holds_calendar
 from sfumato.core.cell import number_of, text_of
+from sfumato.core.curator import tell_missing, tell_unlisted
 from sfumato.core.tables import as_column, plain_type, untyped_cells
-from sfumato.errors import DataError, SchemaError, UndeclaredCellWarning
+from sfumato.errors import DataError, SchemaError
 
-__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text", "told_to", "warn_of"]
+__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text"]
 
 Scalar = str | int | bool
-_ALONE = "This is told to you alone and stands in no file."
-#: Where sentences for the curator go instead of into a warning: workers send them home.
-_told: ContextVar[set[str] | None] = ContextVar("told", default=None)
 
 
 class Domain(ABC):
@@ -187,7 +182,7 @@ class Interval(Domain):
                 within = f"a number in [{self.low}, {self.high}]"
                 if self.calendar:
                     within = " to ".join(shown(end, self.calendar) for end in (self.low, self.high))
-                _tell_missing(name, "the middle of its interval", f"null = … ({within})")
+                tell_missing(name, "the middle of its interval", f"null = … ({within})")
         return placed
 
     @property
@@ -292,9 +287,9 @@ class Categories(Domain):
         codes[missing] = self._position(self.null)
         codes[unlisted] = self._position(self.unknown)
         if self.null is None and missing.any():
-            _tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
+            tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
         if self.unknown is None and unlisted.any():
-            _tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
+            tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
         return codes
 
     def _position(self, member: Scalar | None) -> int:
@@ -513,46 +508,3 @@ def _family(kind: pa.DataType) -> str:
     # The full name of a nested or extension type can hold field names and parameters that nobody declared.
     simple = pa.types.is_primitive(kind) or _holds_strings(kind) or pa.types.is_decimal(kind)
     return str(kind) if simple else str(kind).split("<", 1)[0].split("[", 1)[0]
-
-
-@contextmanager
-def told_to(sentences: set[str]) -> Iterator[None]:
-    """Collect what the curator is to be told instead of warning, for a worker whose warnings nobody reads.
-
-    >>> heard = set()
-    >>> with told_to(heard):
-    ...     _ = Interval(0, 2).place([None], "dose")
-    >>> len(heard)
-    1
-    """
-    before = _told.set(sentences)
-    try:
-        yield
-    finally:
-        _told.reset(before)
-
-
-def warn_of(sentences: Iterable[str]) -> None:
-    """Tell the curator, or whoever listens with `told_to`.
-
-    A filter that makes errors of warnings would let one cell decide whether the caller fails: then it is only written.
-    """
-    heard = _told.get()
-    for sentence in sorted(sentences):
-        if heard is not None:
-            heard.add(sentence)
-            continue
-        try:
-            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
-        except UndeclaredCellWarning:
-            print(sentence, file=sys.stderr)
-
-
-def _tell_missing(name: str, where: str, way: str) -> None:
-    text = f"Column {name!r} has a missing cell and no place is declared for one: it counts as {where}."
-    warn_of([f"{text} Declare {way}. {_ALONE}"])
-
-
-def _tell_unlisted(name: str, where: str, way: str) -> None:
-    text = f"Column {name!r} has a cell that is not among its categories and no place is declared for one: it counts"
-    warn_of([f"{text} as {where}. Declare {way}, or list it. {_ALONE}"])
