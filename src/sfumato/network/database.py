@@ -6,6 +6,7 @@ Not here: what is asked of it (network/tables.py), the folder for what does not 
 
 What a room makes is in a catalogue of its own and on a connection of its own, both of which end with the room. A
 database is kept for the next room only if both went away cleanly and nothing lies in its folder; if not it is closed.
+One that may read files is its room's alone, since the permission cannot be taken back.
 It is closed before a fork, since its threads do not follow into the child, and when the process ends.
 """
 
@@ -14,7 +15,9 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from sfumato.network.spill import SpillFolder
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "borrowed", "close_idle"]
 
+#: What reasons from the least and greatest value that a Parquet file claims for a column. Such a claim knows nothing of
+#: NaN, and it may be false: then a bound that this program puts on a cell would be taken for granted and left out.
+_DISTRUSTED = (
+    "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner,compressed_materialization,"
+    "aggregate_function_rewriter"
+)
 #: The one that nobody uses, if there is one. Whoever takes it out has it alone.
 _idle: list[Database] = []
 _numbers = itertools.count()
@@ -40,9 +49,10 @@ class Database:
     []
     """
 
-    def __init__(self) -> None:
+    def __init__(self, files: Sequence[Path] = ()) -> None:
         import duckdb
 
+        self._files = tuple(files)
         self.spill = SpillFolder()
         self._whole = duckdb.connect(
             config={
@@ -51,6 +61,8 @@ class Database:
                 "temp_directory": str(self.spill.path),
             }
         )
+        allowed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self._files)
+        self._whole.execute(f"SET allowed_paths = [{allowed}]")
         self._whole.execute("SET enable_external_access = false")
         self.connection: DuckDBPyConnection = self._whole
         self._catalogue = ""
@@ -61,11 +73,13 @@ class Database:
         self._whole.execute(f"ATTACH ':memory:' AS {self._catalogue}")
         self.connection = self._whole.cursor()
         self.connection.execute("SET ieee_floating_point_ops = true")
+        self.connection.execute("SET enable_progress_bar = false")  # it would stand between the lines of a command
+        self.connection.execute(f"SET disabled_optimizers = '{_DISTRUSTED}'")
         self.connection.execute(f"USE {self._catalogue}")
 
     def hand_back(self) -> None:
         """Forget what the room made; the next one may have the database, unless something of it may be left."""
-        if self._forgotten() and not _idle:
+        if not self._files and self._forgotten() and not _idle:
             _idle.append(self)
         else:
             self.close()
@@ -86,10 +100,10 @@ class Database:
         self.spill.close()
 
 
-def borrowed() -> Database:
-    """A database that nobody else uses, with nothing in it. Hand it back."""
+def borrowed(files: Sequence[Path] = ()) -> Database:
+    """A database that nobody else uses, with nothing in it, that may read these files and no others. Hand it back."""
     try:
-        found = _idle.pop()
+        found = Database(files) if files else _idle.pop()
     except IndexError:
         found = Database()
     found.open()
