@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -80,11 +81,38 @@ def test_our_side_of_the_pages_for_who_comes_from_elsewhere_runs(text, tmp_path)
 def test_we_need_no_more_lines_than_they_do():
     """Counted as they stand, and none of ours is wider than a line."""
     listed = programs()
-    assert {"opendp", "smartnoise", "diffprivlib"} <= {program.page for program in listed}
+    assert {"opendp", "smartnoise", "diffprivlib", "tumult"} <= {program.page for program in listed}
+    tasks = {program.task for program in listed}
+    assert tasks == {"group means", "two-way table", "median", "synthetic table", "model"}
+    shown = (DOCS / "comparison.md").read_text(encoding="utf-8")
+    for task in tasks:
+        ours, theirs = (
+            min(one.lines for one in listed if one.task == task and one.ours is own) for own in (True, False)
+        )
+        assert ours <= theirs, task
+        assert f"| {task} | {ours} | {theirs}" in shown, (task, ours, theirs)
     for theirs in (program for program in listed if not program.ours):
         ours = next(one for one in listed if one.ours and (one.page, one.task) == (theirs.page, theirs.task))
         assert ours.lines <= theirs.lines, (theirs.page, theirs.task)
         assert max(map(len, ours.text.splitlines())) <= 120
+
+
+def test_the_reference_has_every_public_name(tmp_path):
+    """Made when the site is built; a public name without words of its own is found here."""
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "hooks" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = hook.reference_text()
+    for module, _, _ in hook.ROOMS:
+        for name in importlib.import_module(module).__all__:
+            assert f"### {name}\n" in text, (module, name)
+    for method in ("mean", "histogram", "promise", "from_text"):
+        assert f"#### Study.{method}\n" in text
+    bare = re.findall(r"^### (\w+)\n\n```text\n[^`]*\n```\n\n\n", text, re.MULTILINE)
+    assert bare == []
+    assert text.count("```") % 2 == 0
 
 
 def test_the_tutorial_does_what_it_says(tmp_path):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from run.test_staging import PUBLISH, STUDY, TABLE
 from sfumato.cli.app import app, main
 from sfumato.core import Adjacency
-from sfumato.errors import InputError, LedgerError, OverspendError
+from sfumato.errors import InputError, LedgerError, OverspendError, UnfinishedError
 from sfumato.ledger import ledger as books
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
@@ -173,3 +173,24 @@ def test_a_release_of_another_plan_is_still_in_the_way(folder):
     other = make_plan(STUDY.replace("0, 110", "0, 100") + PUBLISH)
     with pytest.raises(InputError, match="not an empty folder"):
         run_plan(other, TABLE, books.Ledger(folder / "l.db"), out=folder / "out")
+
+
+def test_a_folder_of_parts_is_gone_on_with_by_the_same_command(tmp_path, monkeypatch):
+    """Each part has a stream of its own, so what is said is: nothing is drawn twice, or settle."""
+    from sfumato.run import partition_release
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(partition_release, "release_partitions", stop)
+    (tmp_path / "parts").mkdir()
+    pq.write_table(pa.table({"age": [20.0, 30.0]}), tmp_path / "parts" / "a.parquet")
+    (tmp_path / "s.toml").write_text("[age]\nlow = 0\nhigh = 100\n")
+    book = tmp_path / "my ledger.db"
+    places = {"--schema": tmp_path / "s.toml", "--out": tmp_path / "out", "--ledger": book}
+    options = [str(word) for option in places.items() for word in option]
+    words = ["release", str(tmp_path / "parts"), "--epsilon", "1", "--delta", "1e-6", *options]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, UnfinishedError), result.output
+    assert "The same command goes on" in str(result.exception)
+    assert f"sfumato ledger settle parts --unit record --ledger '{book}' --yes" in str(result.exception)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from sfumato.cli.app import app
 from sfumato.cli.privatize import privatize_file
 from sfumato.core import Interval
-from sfumato.errors import DataError, InputError, PrivacyParameterError, UndeclaredCellWarning
+from sfumato.errors import DataError, InputError, PrivacyParameterError, UndeclaredCellWarning, UnfinishedError
 from sfumato.evidence import verify
 from sfumato.mechanisms import TailoredNoise
 
@@ -100,3 +100,16 @@ def test_a_column_of_another_type_is_refused_without_a_trace(tmp_path, channel):
     with pytest.raises(DataError, match="type string"):
         privatize_file(channel, source, tmp_path / "out.parquet", "a")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["channel.json", "text.parquet"]
+
+
+def test_an_interruption_says_that_nothing_left_the_house(tmp_path, channel, private, monkeypatch):
+    def stop(self, values):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TailoredNoise, "__call__", stop)
+    out = tmp_path / "published.csv"
+    words = ["privatize", "--channel", str(channel), "--column", "a", str(private), str(out)]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, UnfinishedError)
+    assert "handed to nobody" in str(result.exception)
+    assert {path.name for path in tmp_path.iterdir()} == {"channel.json", "private.csv"}

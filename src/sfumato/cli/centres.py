@@ -152,6 +152,7 @@ def run_over_centres(
     from sfumato.evidence.report import finish_folder
     from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
     from sfumato.run.centre_part import coordinate_study
+    from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.study_file import public_tables
 
     shared = RoundFolder.read(folder)
@@ -162,7 +163,8 @@ def run_over_centres(
         )
     tell = _console().print
     own = Home.open(home, COORDINATOR)
-    made, release = coordinate_study(shared, own, out, listen=listen, join_seconds=join_seconds, tell=tell)
+    with told_when_interrupted(_COORDINATOR_STOPPED):
+        made, release = coordinate_study(shared, own, out, listen=listen, join_seconds=join_seconds, tell=tell)
     show_plan(made, console)
     tell(f"{len(release.published)} publication(s) in {out}")
     assert made.network is not None  # it was planned just now
@@ -170,6 +172,12 @@ def run_over_centres(
     tell(folder_note(out, missing))
     if missing:
         raise typer.Exit(1)
+
+
+_COORDINATOR_STOPPED = (
+    "Interrupted. Nothing was published. This machine holds no rows and no budget of the centres: each one's own "
+    "ledger says what it reserved. A new round begins with `sfumato coordinate init`."
+)
 
 
 def _console() -> Console:
@@ -193,22 +201,38 @@ def _join_study(
     from sfumato.run.accounts import known_ledgers, remember_ledger
     from sfumato.run.centre_home import Home, RoundFolder
     from sfumato.run.centre_part import join_study
+    from sfumato.run.interruption import told_when_interrupted
 
     own = Home.open(home, name)
     book = (ledger or own.ledger_file).resolve()
     remember_ledger(book)
-    release = join_study(
-        RoundFolder.read(folder),
-        own,
-        data,
-        at=at,
-        ledger=Ledger(book, beside=known_ledgers()),
-        grant=granting(grant, console),
-        out=out,
-        verify=verify,
-        tell=console.print,
-    )
+    shared = RoundFolder.read(folder)
+    with told_when_interrupted(_centre_stopped(shared.study, book)):
+        release = join_study(
+            shared,
+            own,
+            data,
+            at=at,
+            ledger=Ledger(book, beside=known_ledgers()),
+            grant=granting(grant, console),
+            out=out,
+            verify=verify,
+            tell=console.print,
+        )
     console.print(f"{name}: the sum was opened, {len(release.published)} publication(s); the cost is in {book}.")
+
+
+def _centre_stopped(study: Path, ledger: Path) -> str:
+    """What a centre that leaves a round should know: its own ledger says whether its part had left the house."""
+    from sfumato.lang.load import load
+    from sfumato.ledger.grants import settle_command
+
+    settle = " and ".join(f"`{settle_command(one.name, one.adjacency.unit, ledger)}`" for one in load(study).datasets)
+    return (
+        "Interrupted. If this centre's part had been sent, its cost stays reserved, because nobody can know what was "
+        f"seen: `sfumato ledger show --ledger {shlex.quote(str(ledger))}` says so. A new round begins "
+        f"with `sfumato coordinate init`. To record what is reserved as spent: {settle}."
+    )
 
 
 def _read_round(path: Path) -> StatisticRound:

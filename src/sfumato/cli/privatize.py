@@ -7,6 +7,7 @@ Not here: the channel (mechanisms/tailored/), budgets: what a party says about i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,10 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError
 __all__ = ["privatize", "privatize_file"]
 
 _ROWS = 1 << 20
+_STOPPED = (
+    "Interrupted: the file was not written, and what was drawn for it was handed to nobody. A channel has no ledger; "
+    "nothing was charged. The same command begins anew."
+)
 
 
 def privatize(
@@ -41,15 +46,28 @@ def privatize(
 
     Example: sfumato privatize --channel channel.json mine.csv published.csv
     """
+    from rich.progress import Progress
+
+    from sfumato.run.interruption import told_when_interrupted
+
     console = Console()
-    promise, note, certificate = privatize_file(channel, source, out, column, most_epsilon)
+    with Progress(console=console, transient=True) as bar, told_when_interrupted(_STOPPED):
+        task = bar.add_task("sending", total=None)
+        promise, note, certificate = privatize_file(
+            channel, source, out, column, most_epsilon, lambda rows: bar.advance(task, rows)
+        )
     console.print(Text.assemble("Published ", (str(out), "bold"), f" and {certificate.name}"))
     console.print(f"Promise for each record: {promise}", highlight=False, markup=False)
     console.print(note, highlight=False, markup=False)
 
 
 def privatize_file(
-    channel: Path, source: Path, out: Path, column: str | None = None, most_epsilon: float | None = None
+    channel: Path,
+    source: Path,
+    out: Path,
+    column: str | None = None,
+    most_epsilon: float | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
 ) -> tuple[str, str, Path]:
     """Writes OUT and its certificate; the promise, the note and the certificate's path."""
     from sfumato.mechanisms import TailoredNoise
@@ -83,6 +101,7 @@ def privatize_file(
             for batch in table.batches(schema, [name], _ROWS):
                 values = law.domain.place(batch.column(name), name)
                 append(pa.table({name: law(values) if len(values) else np.empty(0)}))
+                progress(len(values))
         table.check_unchanged()
         law.certificate(f"column {name!r} of {out.name}, each record sent through a channel").write(certificate)
     warn_of(heard)

@@ -22,6 +22,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 
 if TYPE_CHECKING:
+    from sfumato.core.guarantee import Guarantee
     from sfumato.release.table import PreparedTable
 
 __all__ = ["release", "wide_noise"]
@@ -122,10 +123,11 @@ def release(
                     path, prepared, out, book, name, progress=lambda done: bar.advance(task, done), grant=allowed
                 )
         else:
-            release_partitions(
-                source, prepared, out, book, name, engine=engine, partitions=partitions,
-                progress=lambda done: bar.advance(task, done), grant=allowed,
-            )  # fmt: skip
+            with told_when_interrupted(_kept(name, prepared.guarantee, place)):
+                release_partitions(
+                    source, prepared, out, book, name, engine=engine, partitions=partitions,
+                    progress=lambda done: bar.advance(task, done), grant=allowed,
+                )  # fmt: skip
     table = f"table{path.suffix.lower()}" if one_file else "table/part-….parquet"
     console.print(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
@@ -133,6 +135,18 @@ def release(
     console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
     for note in prepared.notes:
         console.print(note, highlight=False, markup=False)
+
+
+def _kept(dataset: str, promise: Guarantee, ledger: Path) -> str:
+    """Of parts that are drawn one by one: each has its own stream, so that going on draws nothing twice."""
+    from sfumato.ledger.grants import settle_command
+
+    unit = promise.adjacency.unit if promise.adjacency else "record"
+    return (
+        "Interrupted. Parts that are finished are kept, and what was reserved stays reserved. The same command goes on "
+        "from there at no further cost. To give up, and record it as spent: "
+        f"`{settle_command(dataset, unit, ledger)}`."
+    )
 
 
 def wide_noise(prepared: PreparedTable) -> list[str]:

@@ -82,9 +82,12 @@ def paying(ledger: Ledger | None, again: str) -> Iterator[Payment]:
 
 
 @contextmanager
-def told_when_interrupted() -> Iterator[None]:
-    """At the command line: the words of an interruption as an error, because Ctrl-C alone prints nothing."""
+def told_when_interrupted(otherwise: str = _NOTHING) -> Iterator[None]:
+    """At the command line: the words of an interruption as an error, because Ctrl-C alone prints nothing.
+
+    `otherwise` is said where the work left no note of its own.
+    """
     try:
         yield
     except KeyboardInterrupt as interruption:
-        raise UnfinishedError(" ".join(getattr(interruption, "__notes__", None) or [_NOTHING])) from interruption
+        raise UnfinishedError(" ".join(getattr(interruption, "__notes__", None) or [otherwise])) from interruption
