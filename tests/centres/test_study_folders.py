@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
 from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
 from sfumato.run.centre_part import coordinate_study, join_study
+from sfumato.run.over_centres import study_round
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("east", "north", "south", "west")
@@ -127,7 +129,22 @@ def test_a_round_that_is_not_its_study_is_refused(here):
     path.write_text(json.dumps(record))
     study = here / "round" / "study.pl"
     study.write_text(study.read_text().replace("dp(1, 0.000001)", "dp(3, 0.000001)"))
-    with pytest.raises(RefusedError, match="differs in"):
+    with pytest.raises(RefusedError, match="made for another study"):
+        RoundFolder.read(here / "round").plan()
+
+
+def test_a_plan_with_less_noise_than_the_study_asks_for_is_refused(here):
+    """Changed in both files, hashes and all: the centre derives the promises from the study's own words."""
+    shared = RoundFolder.read(here / "round")
+    honest = shared.plan()
+    louder = dataclasses.replace(
+        honest, draws=tuple(dataclasses.replace(draw, scale=draw.scale * 0.5) for draw in honest.draws)
+    )
+    (here / "round" / "plan.json").write_text(louder.to_json())
+    agreed = study_round(louder, shared.round.centres)
+    record = json.loads((here / "round" / "round.json").read_text())
+    (here / "round" / "round.json").write_text(json.dumps({**record, "round": agreed.to_dict()}))
+    with pytest.raises(RefusedError, match="does not follow from the study"):
         RoundFolder.read(here / "round").plan()
 
 

@@ -4,7 +4,7 @@ In:   the study's text, the plan's name, one block of numbers for each of its dr
 Out:  StudyRound.
 Not here: which numbers those are (run/over_centres.py), what every round has (round.py).
 
-The round travels with the study itself: every institution plans it again from the text, and compares.
+The round travels with the study itself: every institution derives its plan again from the text, and compares.
 """
 
 from __future__ import annotations

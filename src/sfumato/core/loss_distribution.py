@@ -9,6 +9,7 @@ Proof: docs/proofs/composition.md
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -19,13 +20,13 @@ from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import BoxPair, GaussianPair, LaplacePair, ObjectivePair, Part, TwoPointPair, WorstPair
 from sfumato.core.special import gammaln
 
-__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "law_delta", "law_epsilon"]
+__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "grid_step", "law_delta", "law_epsilon"]
 
 #: Acts that fail together with this chance promise nothing: what is left of their losses is too little to be added up.
 _CERTAIN_FAILURE = 1 - 1e-9
 
 
-def _interval(parts: tuple[Part, ...]) -> float:
+def grid_step(parts: tuple[Part, ...]) -> float:
     """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
     finest = min(part.value / part.pair.steps for part in parts)
     reach = [part.pair.reach(part) for part in parts]
@@ -36,7 +37,7 @@ def _interval(parts: tuple[Part, ...]) -> float:
 
 def can_be_added_up(parts: tuple[Part, ...]) -> bool:
     """Whether the losses are so small that a million steps between them are below one: beyond, simpler bounds do."""
-    return _interval(parts) <= 1.0
+    return grid_step(parts) <= 1.0
 
 
 def _failure(parts: tuple[Part, ...]) -> float:
@@ -62,7 +63,7 @@ def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:
 @lru_cache(maxsize=64)
 def loss_distribution(parts: tuple[Part, ...]) -> Any:
     """The pessimistic privacy loss distribution of all parts: the only door to dp-accounting."""
-    interval = _interval(parts)
+    interval = grid_step(parts)
     total = None
     for part in parts:
         one = _distribution(part.pair, part, interval)
@@ -78,14 +79,20 @@ def _distribution(pair: WorstPair, part: Part, interval: float) -> Any:
 
 @_distribution.register
 def _gaussian_distribution(pair: GaussianPair, part: Part, interval: float) -> Any:
-    one = _accounting().from_gaussian_mechanism(1 / part.value, value_discretization_interval=interval)
-    return _repeated(one, part)
+    from dp_accounting.pld import privacy_loss_mechanism
+
+    sigma = 1 / part.value
+    law = privacy_loss_mechanism.GaussianPrivacyLoss(sigma)
+    return _repeated(_connected(law, lambda losses: -0.5 - losses * (sigma**2), interval), part)
 
 
 @_distribution.register
 def _laplace_distribution(pair: LaplacePair, part: Part, interval: float) -> Any:
-    one = _accounting().from_laplace_mechanism(1 / part.value, value_discretization_interval=interval)
-    return _repeated(one, part)
+    from dp_accounting.pld import privacy_loss_mechanism
+
+    scale = 1 / part.value
+    law = privacy_loss_mechanism.LaplacePrivacyLoss(scale)
+    return _repeated(_connected(law, lambda losses: _laplace_place(losses, scale), interval), part)
 
 
 @_distribution.register
@@ -111,6 +118,45 @@ def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) ->
     lowest = math.ceil(part.extra / interval)
     masses = pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
     return _repeated(_accounting().PrivacyLossDistribution(masses), part)
+
+
+def _laplace_place(losses: np.ndarray, scale: float) -> np.ndarray:
+    """Where a Laplace law and its copy moved by one lose so much: nowhere above 1/scale, everywhere below -1/scale."""
+    shares = losses * scale
+    return np.where(shares > 1, -np.inf, np.where(shares <= -1, np.inf, 0.5 * (-1 - shares)))
+
+
+def _connected(law: Any, place: Callable[[np.ndarray], np.ndarray], interval: float) -> Any:
+    """The losses of one act, by connecting the dots: δ(ε) at every step of the grid, and a line in e^ε between them.
+
+    What `from_gaussian_mechanism` and `from_laplace_mechanism` make (Doroshenko et al. 2022, Algorithm 1), to the last
+    digit, but in whole arrays: they invert the loss and fill a table one number at a time, which took most of a plan.
+    `place` says at which output the loss is a given number; `law` gives the chances up to there.
+    """
+    ends = law.connect_dots_bounds()
+    lowest, highest = math.floor(ends.epsilon_lower / interval), math.ceil(ends.epsilon_upper / interval)
+    losses = np.arange(lowest, highest + 1) * interval
+    cut = place(losses)
+    deltas = np.clip(law.mu_upper_cdf(cut) - np.exp(losses + law.mu_lower_log_cdf(cut)), 0, 1)
+    return _accounting().PrivacyLossDistribution(_dots(deltas, lowest, highest, interval))
+
+
+#: So few dots are kept one by one, as dp-accounting does: its tables add such losses up without a Fourier transform.
+_FEW_DOTS = 1000
+
+
+def _dots(deltas: np.ndarray, lowest: int, highest: int, interval: float) -> Any:
+    """The masses whose δ(ε) goes through these dots and is a line in e^ε between them."""
+    from dp_accounting.pld import pld_pmf
+
+    if deltas.size <= _FEW_DOTS:
+        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lowest, highest, deltas)
+    deltas = np.minimum.accumulate(deltas)
+    steps = np.diff(deltas)
+    first = 1 - deltas[0] + steps[0] / math.expm1(interval)
+    inner = (steps[1:] - steps[:-1] * math.exp(interval)) / math.expm1(interval)
+    masses = np.maximum(0.0, np.concatenate(([first], inner, [steps[-1] / math.expm1(-interval)])))
+    return pld_pmf.DensePLDPmf(interval, lowest, masses, deltas[-1], pessimistic_estimate=True)
 
 
 def _accounting() -> Any:

@@ -20,6 +20,7 @@ from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
 from sfumato.evidence.odds import odds_sentence
 from sfumato.lang import load
+from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, show
 from sfumato.network.aggregate import AggregateNode
@@ -170,6 +171,7 @@ def find_result(result: str, folder: Path | None) -> tuple[Path, str, str | None
 def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network:
     """The network of the study a plan was made from; another study is refused."""
     spec = load(study, plan.extras.get("step"))
+    spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
     if spec.digest != plan.study_digest:
         raise InputError(
             f"{study.name} is not the study this plan was made from: its text has another digest. Give the study as it "

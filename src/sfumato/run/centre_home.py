@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,18 @@ from sfumato.centres.card import Card, new_card
 from sfumato.centres.round import Round
 from sfumato.centres.study_round import StudyRound
 from sfumato.errors import InputError, RefusedError
+from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
+from sfumato.plan.derive import derive
+from sfumato.plan.make import network_of
 from sfumato.plan.plan import Plan
 from sfumato.run.over_centres import study_round
-from sfumato.run.study_file import plan_study
+from sfumato.run.study_file import plan_study, public_tables
 
 __all__ = ["COORDINATOR", "Home", "RoundFolder", "new_key", "read_key"]
 
 COORDINATOR = "coordinator"
-_KEY, _LEDGER, _ROUND, _CARDS = "key.pem", "ledger.db", "round.json", "cards"
+_KEY, _LEDGER, _ROUND, _CARDS, _PLAN = "key.pem", "ledger.db", "round.json", "cards", "plan.json"
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
@@ -112,7 +115,7 @@ class Home:
 
 @dataclass(frozen=True)
 class RoundFolder:
-    """A round as everybody has it: the study's text, its public tables, the cards, the round itself."""
+    """A round as everybody has it: the study's text, its public tables, its plan, the cards, the round itself."""
 
     folder: Path
     round: StudyRound
@@ -123,7 +126,7 @@ class RoundFolder:
     def make(
         cls, study: Path, cards: Sequence[Card], folder: Path, coordinator: Card, sizes: Mapping[str, float]
     ) -> RoundFolder:
-        """Plans the study and writes all that the centres need to plan it again."""
+        """Plans the study and writes all that the centres need to derive the plan again."""
         if folder.exists():
             raise InputError(f"{folder} exists: give a new folder with --out. Nothing was made.")
         plan = plan_study(study, None, sizes)
@@ -136,6 +139,7 @@ class RoundFolder:
                 _copy(study.parent / source.path, folder / source.path)
         for card in (*cards, coordinator):
             card.write(folder / _CARDS / f"{card.name}.card")
+        (folder / _PLAN).write_text(plan.to_json(), encoding="utf-8")
         record = {"study": study.name, "coordinator": coordinator.name, "round": agreed.to_dict()}
         (folder / _ROUND).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         return cls(folder, agreed, coordinator, tuple(cards))
@@ -167,8 +171,19 @@ class RoundFolder:
         return self.folder / name
 
     def plan(self) -> Plan:
-        """The plan, made again from the text; RefusedError unless the round is what it asks for."""
-        plan = plan_study(self.study, self.folder, self.round.sizes)
+        """The plan, derived again from the study's text; RefusedError unless the round is what both ask for.
+
+        No optimisation is repeated, so machines that compute the last digits otherwise agree all the same.
+        """
+        spec = load(self.study)
+        plan = replace(Plan.read(self.folder / _PLAN), network=network_of(spec, public_tables(spec, self.folder)))
+        assert plan.network is not None
+        false = next((one for one in derive(plan, plan.network) if not one.ok), None)
+        if false is not None:
+            raise RefusedError(
+                f"{self.folder}: the plan does not follow from the study ({false.field}: {false.sentence}) Ask the "
+                "coordinator for `sfumato coordinate init` again. Nothing was read and nothing was spent."
+            )
         own = study_round(plan, self.round.centres, self.round.sizes, step_seconds=self.round.step_seconds)
         stated, found = self.round.description(), own.description()
         changed = [name for name, value in stated.items() if found[name] != value]
