@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sfumato.core.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-    from sfumato.core.calendar import Dates, Times
+    from sfumato.core.calendar_ranges import Dates, Times
     from sfumato.core.certificate import Certificate
     from sfumato.core.compose import compose
     from sfumato.core.dependence import Chains, Groups
@@ -85,7 +85,7 @@ _HOME = {
     "Categories": "core.domain",
     "Chains": "core.dependence",
     "Certificate": "core.certificate",
-    "Dates": "core.calendar",
+    "Dates": "core.calendar_ranges",
     "Exponential": "mechanisms.exponential",
     "Gaussian": "mechanisms.gaussian",
     "GaussianDP": "core.guarantee",
@@ -103,7 +103,7 @@ _HOME = {
     "RenyiDP": "core.guarantee",
     "Schema": "core.schema",
     "Study": "study.builder",
-    "Times": "core.calendar",
+    "Times": "core.calendar_ranges",
     "audit": "evidence.audit",
     "compose": "core.compose",
     "gaussian_mu": "core.gaussian",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import ClassifierMixin
 
 from laws.hostile import Hostile
 from laws.test_ends import every_estimator, made
@@ -200,3 +201,22 @@ def test_fits_of_a_family_add_up(kind):
             assert second.certificate_.guarantee == second.guarantee_
             fresh = made(kind, Hostile(X, LABELS, REPLACE_ONE, ROWS, 1.0)).fit(X, LABELS)
             assert fresh.guarantee_ == one
+
+
+CLASSIFIERS = [kind for kind in every_estimator() if issubclass(kind, ClassifierMixin)]
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("declared", [True, False])
+def test_where_the_labels_come_from_is_told(kind, declared):
+    """Declared or read off y: certificate, words and `not_covered_` agree, also of what a search hands out."""
+    estimator = made(kind, Hostile(X, LABELS, REPLACE_ONE, ROWS, 1.0))
+    given = "estimator__classes" if kind is learn.PrivateSearch else "classes"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.set_params(**{given: [0, 1] if declared else None}).fit(X, LABELS)
+    for one in (model, getattr(model, "best_estimator_", model)):
+        told = ["".join(one.certificate_.notes), one.explain()]
+        assert [text.count("list of labels is public: it was declared") for text in told] == [int(declared)] * 2
+        assert [text.count("list of labels was read from the training labels") for text in told] == [1 - declared] * 2
+        assert ("they were read from y" in one.not_covered_[0]) is not declared

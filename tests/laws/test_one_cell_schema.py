@@ -210,7 +210,7 @@ def test_the_law_finds_a_refusal_because_of_a_cell(monkeypatch, tmp_path):
         raise SfumatoError(name)
 
     assert not found_by("arrow", tmp_path)
-    monkeypatch.setattr(domain_module, "_tell_missing", refuse)
+    monkeypatch.setattr(domain_module, "tell_missing", refuse)
     assert found_by("arrow", tmp_path)
 
 

@@ -9,6 +9,7 @@ The acts of both are the same in number, size and scale: nothing else depends on
 from __future__ import annotations
 
 import random
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from laws.test_one_cell import OBJECTS
-from sfumato import ADD_REMOVE, REPLACE_ONE, Categories, Interval, Schema
+from sfumato import ADD_REMOVE, REPLACE_ONE, Categories, Dates, Interval, Schema, Times
 from sfumato.core.events.event import Event
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.release import SyntheticRelease
@@ -32,7 +33,7 @@ def any_release(source: random.Random) -> SyntheticRelease:
     edges = source.choice((None, None, (0, 2, 2, 5, 10)))
     columns = {
         "a": Interval(0, 10, edges=edges, null=source.choice((None, 3))),
-        "b": Interval(*source.choice(((0, 4), (-1000, 3.5)))),
+        "b": source.choice((Interval(0, 4), Interval(-1000, 3.5), Dates("1999-12-30", "2000-02-01"), Times())),
         "c": Categories(["x", "y", "z"], unknown=source.choice((None, "z"))),
         "d": Categories([0, 1]),
     }
@@ -53,7 +54,8 @@ def any_release(source: random.Random) -> SyntheticRelease:
 
 
 def any_row(source: random.Random) -> Row:
-    return source.uniform(-5, 15), source.choice((0, 1, 4, -7, 3.5)), source.choice("xyzq"), source.choice((0, 1))
+    moment = source.choice((0, 1, 4, -7, 3.5, date(2000, 1, 5), datetime(2000, 1, 20, 8, 30), "2000-01-09", "08:30"))
+    return source.uniform(-5, 15), moment, source.choice("xyzq"), source.choice((0, 1))
 
 
 def any_rows(source: random.Random, most: int) -> list[Row]:

@@ -28,7 +28,7 @@ STARTED = frozenset(("run", "call", "check_call", "check_output"))
 ENDS = {
     ("run/tables.py", "waiting.get()"): "a daemon thread, ended by its reader's `finally`, which waits only so long",
     ("lang/deadline.py", "_end.get()"): "a context variable",
-    ("core/domain.py", "_told.get()"): "a context variable",
+    ("core/curator.py", "_told.get()"): "a context variable",
     ("learn/arrays.py", "array.get()"): "an array leaves its device",
     ("centres/flower.py", "self.conductor.result()"): "the sum of a round, computed here",
     ("centres/network.py", "self.conductor.result()"): "the sum of a round, computed here",

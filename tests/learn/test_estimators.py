@@ -208,7 +208,7 @@ BAD = [
     (lambda X, y: PrivateLogisticRegression(1.0, method="magic").fit(X, y), PrivacyParameterError, "method"),
     (lambda X, y: PrivateLogisticRegression(1.0).fit(X, y[:-1]), DataError, "labels"),
     (lambda X, y: PrivateLogisticRegression(1.0).fit(X, X[:, 0]), DataError, "continuous"),
-    (lambda X, y: PrivateSVC(1.0, kernel="cubic").fit(X, y), InputError, "kernel"),
+    (lambda X, y: PrivateSVC(1.0, kernel="septic").fit(X, y), InputError, "kernel"),
     (lambda X, y: PrivateSVC(1.0, h=0).fit(X, y), PrivacyParameterError, "h"),
     (lambda X, y: PrivateLinearRegression(1.0, target=None).fit(X, y), SchemaError, "target"),
     (lambda X, y: PrivateLinearRegression(1.0, target=(1, 1)).fit(X, y), SchemaError, "target"),

@@ -32,7 +32,7 @@ def test_the_public_curve_costs_nothing_and_keeps_the_order():
     assert (np.argsort(chance[:, 1]) == np.argsort(model.decision_function(X))).all()
     assert ((chance[:, 1] > 0.5) == model.predict(X)).all()
     plain = PrivateSVC(1.0, 1e-6, random_state=0)
-    assert len(model.certificate_.events) == len(plain.plan_for(X, [0, 1]).events) == 2
+    assert len(model.certificate_.events) == len(plain.plan_for(X, [0, 1]).events) == 3
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
@@ -53,7 +53,7 @@ def test_a_norm_that_is_bought_and_a_curve_share_one_budget():
     X, y = data(3000)
     model = PrivateSVC(2.0, 1e-6, norm=None, spend_on_bounds=0.2, calibration=0.2, random_state=0).fit(X, y)
     assert verify(model.certificate_).ok
-    assert len(model.certificate_.events) == 4
+    assert len(model.certificate_.events) == 5
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1, "paid", None, True])

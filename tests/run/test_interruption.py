@@ -185,7 +185,7 @@ def test_a_folder_of_parts_is_gone_on_with_by_the_same_command(tmp_path, monkeyp
     monkeypatch.setattr(partition_release, "release_partitions", stop)
     (tmp_path / "parts").mkdir()
     pq.write_table(pa.table({"age": [20.0, 30.0]}), tmp_path / "parts" / "a.parquet")
-    (tmp_path / "s.toml").write_text("[age]\nlow = 0\nhigh = 100\n")
+    (tmp_path / "s.toml").write_text('[columns.age]\nkind = "interval"\nnull = 40\nlow = 0\nhigh = 110\n')
     book = tmp_path / "my ledger.db"
     places = {"--schema": tmp_path / "s.toml", "--out": tmp_path / "out", "--ledger": book}
     options = [str(word) for option in places.items() for word in option]

@@ -263,3 +263,20 @@ def test_the_same_from_python():
     assert "synthetic([" in asked.to_text()
     assert "for(" in asked.to_text()
     assert "rows" in str(asked.plan(size=4000))
+
+
+def test_days_and_times_come_out_of_a_study_as_such(tmp_path):
+    text = study("synthetic([age(P), drug(P), ill(P)])").replace("range(age(P), 0, 110)", "range(age(P), DAYS)")
+    text = text.replace("DAYS", "date(2020, 1, 1), date(2020, 12, 31)").replace(
+        "range(drug(P), [a, b, c | other])", "range(drug(P), time(0, 0), time(23, 59))"
+    )
+    frame = patients(2000)
+    generator = np.random.default_rng(1)
+    frame["age"] = (np.datetime64("2020-01-01") + generator.integers(0, 366, 2000)).astype(str)
+    frame["drug"] = [f"{hour:02d}:30" for hour in generator.integers(8, 12, 2000)]
+    made = run_plan(planned(text, 2000), {"patients": frame}, None, out=tmp_path / "out", random_state=None)["rows"]
+    kinds = {field.name: str(field.type) for field in made.schema}
+    assert kinds == {"age(P)": "date32[day]", "drug(P)": "time32[s]", "ill(P)": "string"}
+    days, hours = made["age(P)"].to_pylist(), made["drug(P)"].to_pylist()
+    assert min(days).year == max(days).year == 2020
+    assert np.mean([8 <= hour.hour < 13 for hour in hours]) > 0.9

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sfumato import Categories, Interval, Study
-from sfumato.core.domain import told_to
+from sfumato.core.curator import told_to
 from sfumato.errors import StudyError
 
 LISTED = ["north", "south"]

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from sfumato.core.domain import told_to, warn_of
+from sfumato.core.curator import told_to, warn_of
 from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest

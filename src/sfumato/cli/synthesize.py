@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import SchemaError
 
 if TYPE_CHECKING:
+    from sfumato.release.synthetic import SyntheticRelease
     from sfumato.release.synthetic.plans import Forecast
 
 __all__ = ["synthesize"]
@@ -95,6 +96,8 @@ def synthesize(
     )
     place = (ledger or default_ledger(source)).resolve()
     console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
+    if release.people is not None:
+        _tell_by_rows(console, release)
     allowed = granting(grant, console)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("counting", total=None)
@@ -114,7 +117,8 @@ def synthesize(
         )
     )
     console.print(f"Promise: {promise}", highlight=False, markup=False)
-    console.print((out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0], highlight=False, markup=False)
+    said = (out / "README.txt").read_text(encoding="utf-8").split("\n\n")[0]
+    console.print(said, highlight=False, markup=False, soft_wrap=True)
     console.print(f"Next: sfumato verify {out}", highlight=False, markup=False)
 
 
@@ -128,7 +132,17 @@ def _tell(console: Console, forecasts: Sequence[Forecast]) -> None:
         console.print(f"plan {one.plan.name} ({mark}): {one}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _read_edges(path: Path) -> dict[str, list[float]]:
+def _tell_by_rows(console: Console, release: SyntheticRelease) -> None:
+    """The same where the number of rows is private: for several numbers."""
+    from sfumato.release.synthetic.plans import best_plan
+
+    for rows in (1_000, 10_000, 100_000, 1_000_000):
+        best = best_plan(release.expected(rows))
+        said = f"of {rows:,} rows, plan {best.plan.name}: {best}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+def _read_edges(path: Path) -> dict[str, list[Any]]:
     try:
         return {name: list(values) for name, values in tomllib.loads(path.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, TypeError):

@@ -2,7 +2,8 @@
 
 In:   a day, a time, or a text that says one.
 Out:  days since 1970-01-01; seconds since midnight; and back.
-Not here: how columns are read (network/cells.py), how studies write them (lang/dates.py).
+Not here: whole columns (core/calendar_columns.py, and in SQL network/cells.py), ranges of days as domains
+(core/calendar_ranges.py), how studies write them (lang/dates.py).
 """
 
 from __future__ import annotations
@@ -11,10 +12,7 @@ import math
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
 
-from sfumato.core.domain import Interval
-from sfumato.errors import SchemaError
-
-__all__ = ["Dates", "Times", "Unit", "number_of_day", "number_of_time", "shown", "told"]
+__all__ = ["Unit", "number_of_day", "number_of_time", "shown", "told"]
 
 #: What a number stands for where it stands for no number.
 Unit = Literal["date", "time"]
@@ -77,35 +75,3 @@ def told(value: float, low: float, high: float, unit: str) -> dict[str, str]:
         return {}
     ends = math.floor(low) if math.isfinite(low) else low, math.ceil(high) if math.isfinite(high) else high
     return {unit: shown(value, unit), f"{unit}_low": shown(ends[0], unit), f"{unit}_high": shown(ends[1], unit)}
-
-
-def Dates(first: Any, last: Any, *, null: Any = None) -> Interval:  # it stands where a domain stands
-    """Days from `first` to `last`, as dates or as texts such as "2020-01-31": for columns of studies.
-
-    >>> Dates("2020-01-01", "2020-12-31").width
-    365.0
-    """
-    return _interval("date", number_of_day, first, last, null)
-
-
-def Times(first: Any = "00:00", last: Any = "23:59:59", *, null: Any = None) -> Interval:
-    """Times of day from `first` to `last`, as texts such as "08:30": for columns of studies.
-
-    >>> Times("08:00", "16:00").width
-    28800.0
-    """
-    return _interval("time", number_of_time, first, last, null)
-
-
-def _interval(unit: Unit, read: Any, first: Any, last: Any, null: Any) -> Interval:
-    ends = [None if one is None else read(one) for one in (first, last, null)]
-    for given, number in zip((first, last, null), ends, strict=True):
-        if given is not None and number is None:
-            way = "2020-01-31" if unit == "date" else "08:30"
-            raise SchemaError(f"{given!r} is no {unit}. Write it as {way!r}. Nothing was spent.")
-    low, high, absent = ends
-    assert low is not None
-    assert high is not None
-    if not low < high:
-        raise SchemaError(f"A range of {unit}s begins before it ends, and {first} is not before {last}.")
-    return Interval(low, high, null=absent, calendar=unit)

@@ -7,7 +7,7 @@
 In:   public bounds and lists, written down by a person who did not look at the data.
 Out:  `place`: every value of a private column put inside the domain. Only a column's type can be refused.
 Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py),
-one Python object (core/cell.py).
+one Python object (core/cell.py), how the curator is told of a cell (core/curator.py).
 
 A value outside an interval is clipped in silence: to count or to show how many would publish a private number. No cell
 makes a column fail, because a failure would tell of it: a cell that nothing was declared for has a fixed place, and the
@@ -20,12 +20,9 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-import sys
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -33,16 +30,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.core.calendar import shown
+from sfumato.core.calendar_columns import calendar_cell, calendar_numbers, holds_calendar
 from sfumato.core.cell import number_of, text_of
+from sfumato.core.curator import tell_missing, tell_unlisted
 from sfumato.core.tables import as_column, plain_type, untyped_cells
-from sfumato.errors import DataError, SchemaError, UndeclaredCellWarning
+from sfumato.errors import DataError, SchemaError
 
-__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text", "told_to", "warn_of"]
+__all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text"]
 
 Scalar = str | int | bool
-_ALONE = "This is told to you alone and stands in no file."
-#: Where sentences for the curator go instead of into a warning: workers send them home.
-_told: ContextVar[set[str] | None] = ContextVar("told", default=None)
 
 
 class Domain(ABC):
@@ -109,7 +106,8 @@ class Interval(Domain):
     edges: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
     #: The part of a budget that bounds are bought with, where none are public.
     share: float | None = field(default=None, kw_only=True, repr=False)
-    calendar: str = field(default="", kw_only=True, repr=False)  # "date" or "time" (core/calendar.py)
+    #: "date" or "time": numbers stand for days since 1970-01-01 or seconds since midnight, and such cells are read.
+    calendar: str = field(default="", kw_only=True, repr=False)
 
     @classmethod
     def private(cls, share: float, *, null: float | None = None) -> Interval:
@@ -123,6 +121,8 @@ class Interval(Domain):
     def __post_init__(self) -> None:
         if self.share is not None and not 0 < checked_number(self.share, "Interval: share") < 1:
             raise SchemaError(f"Interval.private: the share of a budget lies between 0 and 1, not {self.share!r}.")
+        if self.calendar not in ("", "date", "time"):
+            raise SchemaError('Interval: calendar is "date" or "time", or left out.')
         for end in ("low", "high"):
             object.__setattr__(self, end, checked_number(getattr(self, end), f"Interval: {end}"))
         if not self.low < self.high:
@@ -152,18 +152,21 @@ class Interval(Domain):
 
     def accepts(self, kind: pa.DataType) -> bool:
         """Integers, floating-point numbers, decimals, truth values; and the type of a column without any value."""
-        return pa.types.is_null(kind) or _holds_numbers(plain_type(kind))
+        plain = plain_type(kind)
+        return pa.types.is_null(kind) or _holds_numbers(plain) or holds_calendar(plain, self.calendar)
 
     def check_type(self, kind: pa.DataType, name: str) -> None:
         """DataError unless the type holds numbers."""
         if not self.accepts(kind):
-            raise _wrong_type(kind, name, "an interval needs numbers")
+            raise _wrong_type(kind, name, f"an interval needs {f'{self.calendar}s' if self.calendar else 'numbers'}")
 
     def read(self, column: Any, name: str) -> pa.ChunkedArray:
         """Numbers as they are; Python objects as the numbers they hold or spell."""
         cells = untyped_cells(column, name)
         if cells is None:
-            return _typed(self, column, name)
+            return calendar_numbers(_typed(self, column, name), self.calendar)
+        if self.calendar:
+            return _chunked([calendar_cell(cell, self.calendar) for cell in cells], pa.float64())
         quick = _quickly(cells, name, _holds_native_numbers)
         return quick if quick is not None else _chunked([number_of(cell) for cell in cells], pa.float64())
 
@@ -176,7 +179,10 @@ class Interval(Domain):
         if missing.any():
             placed[missing] = self.middle if self.null is None else self.null
             if self.null is None:
-                _tell_missing(name, "the middle of its interval", f"null = … (a number in [{self.low}, {self.high}])")
+                within = f"a number in [{self.low}, {self.high}]"
+                if self.calendar:
+                    within = " to ".join(shown(end, self.calendar) for end in (self.low, self.high))
+                tell_missing(name, "the middle of its interval", f"null = … ({within})")
         return placed
 
     @property
@@ -187,8 +193,9 @@ class Interval(Domain):
     def places(self) -> str:
         """A sentence part about missing cells."""
         if self.null is None:
-            return f"none was declared to be missing; such a cell counts as {self.middle:g}, the middle"
-        return f"a missing cell counts as {self.null:g}"
+            middle = shown(self.middle, self.calendar)
+            return f"none was declared to be missing; such a cell counts as {middle}, the middle"
+        return f"a missing cell counts as {shown(self.null, self.calendar)}"
 
     def fill(self, target: NDArray[np.float64], column: Any, name: str, scale: float) -> None:
         """(value - low) / width: rounding is monotone, so the quotient never leaves [0, 1]."""
@@ -280,9 +287,9 @@ class Categories(Domain):
         codes[missing] = self._position(self.null)
         codes[unlisted] = self._position(self.unknown)
         if self.null is None and missing.any():
-            _tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
+            tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
         if self.unknown is None and unlisted.any():
-            _tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
+            tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
         return codes
 
     def _position(self, member: Scalar | None) -> int:
@@ -491,7 +498,7 @@ def _fits(value: Scalar, kind: pa.DataType) -> bool:
 
 def _wrong_type(kind: pa.DataType, name: str, need: str) -> DataError:
     if pa.types.is_temporal(kind):
-        way = "Turn it into a number, such as days since a public date, and declare that interval."
+        way = "Declare Dates(first, last) or Times(first, last); in TOML an interval with low = 2020-01-01."
     else:
         way = "Convert the column, or declare a domain of its type."
     return DataError(f"Column {name!r} is of type {_family(kind)} and {need}. {way} Nothing was spent.")
@@ -501,46 +508,3 @@ def _family(kind: pa.DataType) -> str:
     # The full name of a nested or extension type can hold field names and parameters that nobody declared.
     simple = pa.types.is_primitive(kind) or _holds_strings(kind) or pa.types.is_decimal(kind)
     return str(kind) if simple else str(kind).split("<", 1)[0].split("[", 1)[0]
-
-
-@contextmanager
-def told_to(sentences: set[str]) -> Iterator[None]:
-    """Collect what the curator is to be told instead of warning, for a worker whose warnings nobody reads.
-
-    >>> heard = set()
-    >>> with told_to(heard):
-    ...     _ = Interval(0, 2).place([None], "dose")
-    >>> len(heard)
-    1
-    """
-    before = _told.set(sentences)
-    try:
-        yield
-    finally:
-        _told.reset(before)
-
-
-def warn_of(sentences: Iterable[str]) -> None:
-    """Tell the curator, or whoever listens with `told_to`.
-
-    A filter that makes errors of warnings would let one cell decide whether the caller fails: then it is only written.
-    """
-    heard = _told.get()
-    for sentence in sorted(sentences):
-        if heard is not None:
-            heard.add(sentence)
-            continue
-        try:
-            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
-        except UndeclaredCellWarning:
-            print(sentence, file=sys.stderr)
-
-
-def _tell_missing(name: str, where: str, way: str) -> None:
-    text = f"Column {name!r} has a missing cell and no place is declared for one: it counts as {where}."
-    warn_of([f"{text} Declare {way}. {_ALONE}"])
-
-
-def _tell_unlisted(name: str, where: str, way: str) -> None:
-    text = f"Column {name!r} has a cell that is not among its categories and no place is declared for one: it counts"
-    warn_of([f"{text} as {where}. Declare {way}, or list it. {_ALONE}"])

@@ -15,6 +15,11 @@ The encoding uses nothing but the schema: no mean, no maximum, no list of observ
     null = 0                # optional: where missing values go
     edges = [0, 18, 65, 110]  # optional: bins for whoever counts
 
+    [columns.admitted]
+    kind = "interval"
+    low = 2020-01-01        # days; low = 08:00:00 makes it times of day
+    high = 2020-12-31
+
     [columns.sex]
     kind = "categories"
     values = ["f", "m"]
@@ -36,6 +41,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +51,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.card import Card, Shown
+from sfumato.core.calendar import shown
+from sfumato.core.calendar_columns import calendar_cell
 from sfumato.core.domain import Categories, Domain, Interval, checked_number, checked_text
 from sfumato.core.tables import Extra, as_arrow, nearest
 from sfumato.core.whole_file import write_whole_file
@@ -222,7 +230,7 @@ class Schema(Shown):
 
 def _words(domain: Domain) -> tuple[str, str]:
     if isinstance(domain, Interval):
-        return f"{domain.low:g} to {domain.high:g}", domain.places()
+        return f"{shown(domain.low, domain.calendar)} to {shown(domain.high, domain.calendar)}", domain.places()
     values = domain.values if isinstance(domain, Categories) else ()
     return ", ".join(map(str, values[:8])) + (f", … ({len(values)})" if len(values) > 8 else ""), domain.places()
 
@@ -261,7 +269,8 @@ def _checked_combination(entry: Any, columns: Mapping[str, Domain]) -> Mapping[s
             raise SchemaError(f"Schema: impossible needs a list of values for {name}.")
         listed = tuple(values)
         if isinstance(domain, Interval):
-            ends = tuple(checked_number(end, f"Schema: impossible {name}") for end in listed)
+            numbers = [_calendar_number(end, domain.calendar) for end in listed]
+            ends = tuple(checked_number(end, f"Schema: impossible {name}") for end in numbers)
             if len(ends) != 2 or not domain.low <= ends[0] <= ends[1] <= domain.high:
                 raise SchemaError(f"Schema: impossible needs the two ends of a range inside {name}'s interval.")
             checked[name] = ends
@@ -315,9 +324,24 @@ def _parsed_domain(name: str, entry: Any) -> Domain:
         if part.default is dataclasses.MISSING and part.name not in entry:
             raise SchemaError(f"{where}: {part.name} is missing. Add a line {part.name} = …")
     try:
-        return domain(**{key: value for key, value in entry.items() if key != "kind"})
+        return domain(**_as_numbers({key: value for key, value in entry.items() if key != "kind"}))
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from error
+
+
+def _as_numbers(entry: dict[str, Any]) -> dict[str, Any]:
+    """Days and times of day of an interval as the numbers they stand for; `low` says which of the two they are."""
+    unit = {date: "date", time: "time"}.get(type(entry.get("low")))
+    if unit is None:
+        return entry
+    given = {"calendar": unit, **entry}
+    return {key: _calendar_number(value, unit) for key, value in given.items()}
+
+
+def _calendar_number(value: Any, unit: str) -> Any:
+    if isinstance(value, list):
+        return [_calendar_number(one, unit) for one in value]
+    return calendar_cell(value, unit) if isinstance(value, date | time) else value
 
 
 def _refuse_unknown(entry: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -333,12 +357,12 @@ def _toml_table(name: str, domain: Domain) -> str:
     lines = [f"[columns.{_toml_key(name)}]", f"kind = {_toml_text(domain.kind)}"]
     for part in dataclasses.fields(_KINDS[domain.kind]):
         value = getattr(domain, part.name)
-        if part.init and value is not None and (part.name, value) != ("calendar", ""):
+        if part.init and value != part.default:
             lines.append(f"{part.name} = {_toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _toml_lines(entry: Mapping[str, tuple[Any, ...]]) -> list[str]:
+def _toml_lines(entry: Mapping[str, Sequence[Any]]) -> list[str]:
     return [f"{_toml_key(name)} = {_toml_value(values)}" for name, values in entry.items()]
 
 

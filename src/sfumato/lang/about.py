@@ -60,16 +60,15 @@ def decision(requirement: Term, who: Term, position: Position | None) -> Decisio
 
 
 def _text(term: Term, what: str) -> str:
-    found = term.value if isinstance(term, Text) else term.functor if _is_name(term) else None
-    if found is None:
+    if isinstance(term, Text):
+        found = term.value
+    elif isinstance(term, Compound) and not term.arguments:
+        found = term.functor
+    else:
         raise InputError(f"{what} must be a 'quoted text', not {show(term)[:60]}")
     if len(found) > _LONGEST:
         raise InputError(f"{what} has more than {_LONGEST} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in found).split())
-
-
-def _is_name(term: Term) -> bool:
-    return isinstance(term, Compound) and not term.arguments
 
 
 def unknown_decisions(spec: Spec) -> Iterator[Problem]:

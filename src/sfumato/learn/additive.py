@@ -26,7 +26,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.additive_terms import Shape, Terms
-from sfumato.learn.fitting import PrivateEstimator, fit_inside
+from sfumato.learn.fitting import PrivateEstimator, fit_inside, sentence
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.rows import BLOCK
@@ -139,10 +139,13 @@ class _AdditiveModel(PrivateEstimator):
             subject=f"{type(self).__name__}, trained as: {inner.subject}",
             events=inner.events,
             proofs=sorted({*inner.proofs, "additive"}),
-            notes=["the schema and the bins of every column are public"],
+            notes=["the schema and the bins of every column are public", *self._label_notes()],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
+
+    def _label_notes(self) -> tuple[str, ...]:
+        return (self.labels_note(),) if hasattr(self, "classes_") else ()
 
     def explain(self) -> str:
         """What was done and what it promises, in words."""
@@ -154,6 +157,7 @@ class _AdditiveModel(PrivateEstimator):
             "trained at once as one linear model; noise was drawn for all of them together.",
             "Functions that jump are charged for it, so that neighbouring bins share what they learn.",
             *self._model.explain().splitlines()[1:3],
+            *map(sentence, self._label_notes()),
         ]
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

@@ -28,14 +28,15 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
-from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.joint_loss import JointLoss
+from sfumato.learn.label_look import best_score, seen_share
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, Objective, SumsAsked, SumsGiven, minimise_together
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, answers_from
+from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, TargetSums, answers_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ __all__ = ["NothingLearnedWarning", "PrivateLinearClassifier"]
 
 #: Strengths below this need Hessians in double precision: those in single precision err by about a millionth.
 _FINE_STRENGTH = 1e-6
+#: From so many columns on, rows that are lengthened with their constant are nearly alike in length: fixed on made
+#: tables of 1 to 8 columns.
+_MANY_COLUMNS = 4
 #: A mask wider than this shows in the predictions.
 _WIDE_MASK = 0.1
 
@@ -94,15 +98,25 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         """Features that training sees."""
         return matrix
 
-    def _constant(self) -> float:
+    def _constant(self, columns: int) -> float:
         """Size of the constant feature in rows of norm 1."""
-        return intercept_share(self.fit_intercept, self.schema)
+        return intercept_share(self.fit_intercept, self.schema, self._columns(columns))
 
     def _stretches(self) -> bool:
         """Whether short rows are lengthened in training; by default where the schema made the rows."""
         if self.rows not in ("auto", "clip", "stretch"):
             raise InputError("rows must be 'auto', 'clip' or 'stretch'. Nothing was spent.")
-        return self.rows == "stretch" or (self.rows == "auto" and self.schema is not None)
+        return self.rows == "stretch" or (self.rows == "auto" and self._stretches_by_itself())
+
+    def _stretches_by_itself(self) -> bool:
+        """Where the schema made the rows, unless they are a constant and few columns.
+
+        A constant that is lengthened with its row is none any more: the fewer columns, the more lengths differ, and a
+        rare label is then ordered by the length of rows.
+        """
+        if self.schema is None:
+            return False
+        return not self._constant(self.schema.width) or self.schema.width >= _MANY_COLUMNS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,12 +151,30 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._warn_if_hopeless(plan)
         budget = plan.budget
         nonzeros = budget.nonzeros if budget.noise.counts_entries else None
-        shape = RowShape(self._row_norm(bounds.norm), self._constant(), self._stretches(), nonzeros)
+        shape = RowShape(self._row_norm(bounds.norm), self._constant(columns), self._stretches(), nonzeros)
         template = self._expanded(np.zeros((1, columns)))  # also draws the frequencies, which no row influences
         rows = UnitRows(template, shape.norm, shape.constant)
-        self._train(plan, rows.width, lambda tilts: self._solve(plan, passes, shape, tilts), seeds)
+        centre = self._centre(plan, rows.width, passes, seeds)
+
+        def solve(tilts: Sequence[np.ndarray]) -> list[Minimiser]:
+            return self._solve(plan, passes, shape, [tilt - centre for tilt in tilts])
+
+        self._train(plan, rows.width, solve, seeds)
         self._store(plan, rows, bounds)
         return self
+
+    def _centre(self, plan: TrainingPlan, width: int, passes: Passes, seeds: Seeds) -> np.ndarray:
+        """Λ·f₀, for coefficients f₀ that the penalty draws to: a constant that a look at the labels found, or none."""
+        found = np.zeros(width * plan.loss.outputs)
+        if plan.look is None or isinstance(plan.loss, JointLoss):
+            return found
+        sums, _, rows = (float(total) for total in passes.total(TargetSums(0.0, 1.0)))
+        passes.check_unchanged()
+        counts = [(rows + sums) / 2, (rows - sums) / 2][: plan.look.dimension]
+        noisy = seeds.seeded(plan.look)(np.array(counts))
+        share = seen_share(noisy, plan.budget.size, math.sqrt(plan.look.error()))
+        found[-1] = plan.regularization * best_score(plan.loss, share) / plan.budget.constant
+        return found
 
     def _finish(self, table: Any, labels: np.ndarray, seeds: Any) -> None:
         """Called last by a fit in memory; a curve of probabilities that is paid for is drawn here."""
@@ -180,16 +212,20 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         return size
 
     def _plan(self, epsilon: float, delta: float, rows: int, columns: int, classes: int) -> TrainingPlan:
-        width = self._columns(columns) + (self._constant() > 0)
+        constant = self._constant(columns)
+        width = self._columns(columns) + (constant > 0)
         joint = classes > 2 and self.method == "objective"
         models = 1 if classes <= 2 or joint else classes
-        budget = TrainingBudget(epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros())
+        looks = constant if classes == 2 and self.method == "objective" else 0.0
+        budget = TrainingBudget(
+            epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros(), constant=looks
+        )
         loss = self._joint_loss(classes, full=budget.noise.counts_entries) if joint else self._loss_under(budget)
         return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:
         """How many entries of a row can differ from zero: one for each column of the schema, and the constant."""
-        return None if self.schema is None else len(self.schema.columns) + (self._constant() > 0)
+        return None if self.schema is None else len(self.schema.columns) + (self._constant(self.schema.width) > 0)
 
     def _columns(self, columns: int) -> int:
         """How many features training sees for a table of so many columns."""
@@ -221,9 +257,8 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._begin(plan.budget.size)
         self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
         bounds = NormBound(float(self.norm or 1.0), "that bound is public")
-        rows = UnitRows(
-            np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), self._constant()
-        )
+        constant = self._constant(self.n_features_in_)
+        rows = UnitRows(np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), constant)
         self._weights = np.zeros((1 if len(classes) <= 2 else len(classes), rows.width))
         self.n_iter_ = np.zeros(plan.budget.models, dtype=int)
         self._store(plan, rows, bounds)
@@ -307,7 +342,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
 
         notes = [
             f"{self.plan_.budget.size} records and {self.plan_.budget.width} features are public",
-            "the list of labels is public",
+            self.labels_note(),
         ]
         return Certificate.issue(
             subject=f"{type(self).__name__} with {self.plan_.method} perturbation",
@@ -347,6 +382,17 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             "cost more than half of epsilon, so it was raised to the least that is proved."
         )
 
+    def _intercept_words(self) -> str:
+        if not self._weights_constant:
+            return "There is no intercept: none was asked for or the one-hot columns carry it."
+        if self.plan_.look is None:
+            return "The intercept is a penalised constant feature."
+        deviation = math.sqrt(self.plan_.look.error())
+        return (
+            "The intercept is a constant feature; its penalty draws it to the score that is best for the share of the "
+            f"second label, which was counted with noise of standard deviation {deviation:.3g}."
+        )
+
     def explain(self) -> str:
         """What was done, what it promises and what it cost in accuracy, in words."""
         check_is_fitted(self, "plan_")
@@ -363,9 +409,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"Regularisation {plan.regularization:.3g} {self._strength_origin()}",
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
-            "The intercept is a penalised constant feature."
-            if self._weights_constant
-            else "There is no intercept: none was asked for or the one-hot columns carry it.",
+            self._intercept_words(),
             f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "
             "hidden by noise of its own and counted.",
         ]
@@ -373,6 +417,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             lines.append(f"All {plan.loss.classes} classes were trained together.")
         elif budget.models > 1:
             lines.append(f"{budget.models} one-against-the-rest models share the budget.")
+        lines.append(sentence(self.labels_note()))
         lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
@@ -384,22 +429,31 @@ def positive_codes(models: int) -> range:
     return range(1, 2) if models == 1 else range(models)
 
 
-#: Share of the norm that a constant feature takes when nobody says otherwise.
-_DEFAULT_SHARE = 0.2
+#: Share of the norm that a constant feature takes when nobody says otherwise: the least and the largest.
+_LEAST_CONSTANT, _LARGEST_CONSTANT = 0.2, 0.4
 
 
-def intercept_share(fit_intercept: Any, schema: Any) -> float:
-    """Size of the constant in rows of norm 1: a rule of the schema, never of the data.
+def intercept_share(fit_intercept: Any, schema: Any, columns: int | None = None) -> float:
+    """Size of the constant in rows of norm 1: a rule of the schema and the width, never of the data.
 
     One-hot columns add up to a constant already, so with a schema that has categories there is none. Otherwise the
-    constant is 0.2: it shortens the other features by 2 % only (a constant of 0.71, (x, 1)/√2, would cost 29 %).
-    A number in (0, 1) sets it.
+    constant is as long as one of columns + 1 that share a row, but 0.2 at least (it then shortens the others by 2 %;
+    (x, 1)/√2 would by 29 %) and 0.4 at most; 0.2 for regressions, whose mean comes first. A number in (0, 1) sets it.
+
+    >>> [round(intercept_share("auto", None, columns), 2) for columns in (1, 5, 8, 100)]
+    [0.4, 0.4, 0.33, 0.2]
     """
-    if fit_intercept == "auto":
-        has_categories = schema is not None and any(domain.kind == "categories" for domain in schema.columns.values())
-        return 0.0 if has_categories else _DEFAULT_SHARE
-    if isinstance(fit_intercept, bool | np.bool_):
-        return _DEFAULT_SHARE if fit_intercept else 0.0
+    if isinstance(fit_intercept, bool | np.bool_) and not fit_intercept:
+        return 0.0
+    if isinstance(fit_intercept, str) and fit_intercept == "auto" and _has_categories(schema):
+        return 0.0
+    if isinstance(fit_intercept, bool | np.bool_) or (isinstance(fit_intercept, str) and fit_intercept == "auto"):
+        wanted = 0.0 if columns is None else 1 / math.sqrt(columns + 1)
+        return min(_LARGEST_CONSTANT, max(_LEAST_CONSTANT, wanted))
     if isinstance(fit_intercept, int | float) and 0 < fit_intercept < 1 and math.isfinite(fit_intercept):
         return float(fit_intercept)
     raise InputError("fit_intercept must be 'auto', True, False or a share of the norm in (0, 1). Nothing was spent.")
+
+
+def _has_categories(schema: Any) -> bool:
+    return schema is not None and any(domain.kind == "categories" for domain in schema.columns.values())

@@ -30,7 +30,7 @@ from sfumato.errors import DataError, InputError, OverspendError, PrivacyParamet
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
-from sfumato.learn.fitting import LedgerLike, is_charged, pay
+from sfumato.learn.fitting import LedgerLike, is_charged, pay, sentence
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
@@ -129,7 +129,10 @@ class _KernelSVC(ClassifierMixin, KernelInput):
             subject=type(self).__name__,
             events=events,
             proofs=sorted({"svm_baselines", "output_perturbation", *(event.proof_id() for event in events)}),
-            notes=["the number of records, the box, the labels and the frequencies of the features are public"],
+            notes=[
+                "the number of records, the box and the frequencies of the features are public",
+                self.labels_note(),
+            ],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
@@ -137,7 +140,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "guarantee_")
-        return f"{type(self).__name__}: {self.guarantee_}.\n{self._how()}"
+        return f"{type(self).__name__}: {self.guarantee_}.\n{self._how()}\n{sentence(self.labels_note())}"
 
     @abstractmethod
     def _how(self) -> str:

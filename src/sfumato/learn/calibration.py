@@ -31,6 +31,7 @@ from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.special import ndtr
 from sfumato.errors import PrivacyParameterError
 from sfumato.learn.joint_loss import JointLoss
+from sfumato.learn.label_look import farthest_score, look_noise, look_share
 from sfumato.learn.losses import LogisticLoss, Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, attainable_tolerance, farthest_solution
 from sfumato.learn.seeds import Seeds
@@ -65,7 +66,8 @@ class TrainingBudget:
     """What one training run may cost, who is protected, and the public size under which it is planned.
 
     `nonzeros` bounds the entries of a row that are not zero, where the schema says so. A model has `outputs`
-    coefficients for each of `width` features.
+    coefficients for each of `width` features. `constant` is the size of the feature whose coefficient starts from a
+    look at the labels, 0 for none.
     """
 
     epsilon: float
@@ -76,6 +78,7 @@ class TrainingBudget:
     models: int = 1
     nonzeros: int | None = None
     outputs: int = 1
+    constant: float = 0.0
 
     @property
     def law(self) -> TrainingNoiseName:
@@ -128,8 +131,9 @@ class TrainingPlan:
     """Everything that is settled before the data: the noise, the strength, the tolerance, and what it costs.
 
     `tilt` draws b (None for output perturbation); `mask` is added to the solution and hides the solver's residual, or
-    the solution itself. `noise_length` is the expected length of the noise in the coefficients where the loss is flat.
-    `given` is the strength that was asked for, None for the public rule; `regularization` is the one that is used.
+    the solution itself; `look` is the noise of a look at the labels beforehand, where there is one. `noise_length` is
+    the expected length of the noise in the coefficients where the loss is flat. `given` is the strength that was asked
+    for, None for the public rule; `regularization` is the one that is used.
     """
 
     method: Method
@@ -143,6 +147,7 @@ class TrainingPlan:
     noise_length: float
     loss: Loss | JointLoss
     given: float | None = None
+    look: Gaussian | Laplace | None = None
 
     def masked(self, solutions: np.ndarray, seeds: Seeds) -> np.ndarray:
         """The solutions with the mask's noise: Gaussian noise for all models at once, else for one after the other."""
@@ -263,12 +268,13 @@ def _unit_noise(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
 class _Shares:
     """How the budget is divided at a strength: what the change of variables takes, the rest between tilt and mask.
 
-    `tilt` and `mask` are μ for Gaussian noise (`mask` for all models together) and ε for each model otherwise.
+    `tilt`, `mask` and `look` are μ for Gaussian noise (`mask` for all models together) and ε for each model otherwise.
     """
 
     shift: float
     tilt: float
     mask: float
+    look: float = 0.0
 
 
 def _least_strength(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
@@ -280,8 +286,9 @@ def _least_strength(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
 def _shares(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, pure_share: float) -> _Shares:
     shift = _shift(budget, loss, strength)
     if not budget.delta:
-        mask = budget.epsilon / budget.models * pure_share
-        return _Shares(shift, (budget.epsilon / budget.models - mask - shift) * (1 - 1e-12), mask * (1 - 1e-12))
+        mask, look = budget.epsilon / budget.models * pure_share, budget.epsilon * _look_share(budget)
+        tilt = (budget.epsilon / budget.models - mask - shift - look) * (1 - 1e-12)
+        return _Shares(shift, tilt, mask * (1 - 1e-12), look * (1 - 1e-12))
     if isinstance(loss, JointLoss):
         return _Shares(shift, *_joint_tilt(budget, loss, budget.epsilon - shift, _MASK_SHARE))
     if budget.models > 1:
@@ -290,13 +297,23 @@ def _shares(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, pur
         return _Shares(shift, _largest_mu(epsilon, delta, shift, budget.models), kept)
     rest = budget.epsilon - shift
     together = gaussian_mu(rest, budget.delta * (1 - 2 * TAIL_SHARE)) * (1 - 1e-12)
-    share = _mask_share(together, rest, budget.delta)
-    return _Shares(shift, together * math.sqrt(1 - share * share) * (1 - 1e-12), share * together)
+    look = math.sqrt(_look_share(budget))
+    share = _mask_share(together, rest, budget.delta, math.hypot(_MASK_SHARE, look))
+    tilt = together * math.sqrt(1 - share * share) * (1 - 1e-12)
+    part = share * together / math.hypot(_MASK_SHARE, look) * (1 - 1e-12)
+    return _Shares(shift, tilt, part * _MASK_SHARE, part * look)
 
 
-def _mask_share(together: float, rest: float, delta: float) -> float:
-    """A tenth of μ, or less where the mask's own loss could exceed the rest of ε."""
-    share = _MASK_SHARE
+def _look_share(budget: TrainingBudget) -> float:
+    """What a look at the labels takes, of μ² or of a pure ε."""
+    if not budget.constant:
+        return 0.0
+    whole = gaussian_mu(budget.epsilon, budget.delta) if budget.delta else budget.epsilon
+    return look_share(whole, budget.size, pure=not budget.delta)
+
+
+def _mask_share(together: float, rest: float, delta: float, share: float = _MASK_SHARE) -> float:
+    """A tenth of μ, and what a look takes, or less where their own loss could exceed the rest of ε."""
     while ndtr(share * together / 2 - rest / (share * together)) > TAIL_SHARE * delta / 2:
         share /= 2
     return share
@@ -327,6 +344,8 @@ def _residual(
 ) -> tuple[float, float, float]:
     """The solver's tolerance, by how much a solution can be off with it, and how long it can be."""
     longest = budget.longest_noise(scale) / budget.size
+    if budget.constant and isinstance(loss, Loss):  # the centre is a linear term as well
+        longest += strength * farthest_score(loss, budget.size) / budget.constant
     tolerance = attainable_tolerance(loss, budget.width, strength, longest, budget.most_rows)
     # b on the grid, as a gradient.
     rounding = _tilt(budget, scale).grid / 2 * math.sqrt(budget.coefficients) / budget.size
@@ -377,6 +396,8 @@ def _objective(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, 
     scale = _scale(budget, loss, shares.tilt)
     tolerance, residual, reach = _residual(budget, loss, strength, scale)
     mask = _mask(budget, 2 * residual, reach, shares.mask)
+    look = look_noise(shares.look, budget.adjacency, pure=not budget.delta) if shares.look else None
+    looks = () if look is None else (look,)
     return TrainingPlan(
         "objective",
         budget,
@@ -384,10 +405,14 @@ def _objective(budget: TrainingBudget, loss: Loss | JointLoss, strength: float, 
         tolerance,
         _tilt(budget, scale),
         mask,
-        _events(budget, loss, strength, scale, mask),
-        ("joint_objective" if isinstance(loss, JointLoss) else "objective_perturbation", mask.proof),
+        (*(one.event() for one in looks), *_events(budget, loss, strength, scale, mask)),
+        (
+            "joint_objective" if isinstance(loss, JointLoss) else "objective_perturbation",
+            *(one.proof for one in (*looks, mask)),
+        ),
         budget.noise_length(scale) / (budget.size * strength),
         loss,
+        look=look,
     )
 
 

@@ -35,7 +35,7 @@ from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.class_points import ClassScores, class_points, nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.fitting import fit_inside, pay
+from sfumato.learn.fitting import fit_inside, pay, sentence
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -355,7 +355,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             subject="EquilibriumClassifier" + (" as published" if self.as_published else ""),
             events=list(self.events_),
             proofs=[] if self.as_published else self._proofs(),
-            notes=["the number of records, the box, the labels and the starting points are public"],
+            notes=["the number of records, the box and the starting points are public", self.labels_note()],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
@@ -372,6 +372,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         lines = [f"EquilibriumClassifier: {self.guarantee_}.", f"{len(self.points_)} {found} were found from {origin}."]
         noise, what = (self.noise_, "sum") if self._by_class() else (self.votes_, "vote of every basin")
         lines.append(f"Every {what} carries noise of standard deviation {math.sqrt(noise.error()):.3g}.")
+        lines.append(sentence(self.labels_note()))
         if self.publish == "points":
             lines.append("Only the labelled points are kept: no support function is part of this model.")
         elif not self._by_class() and isinstance(self.guarantee_, ApproxDP | PureDP):

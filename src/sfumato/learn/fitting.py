@@ -27,7 +27,7 @@ from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import refuse_extras
 
-__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay"]
+__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay", "sentence"]
 
 Cost = Sequence[Event | Guarantee | Repeated] | Guarantee
 
@@ -114,6 +114,15 @@ def is_charged(estimator: Any) -> bool:
     return charge is not None and charge.ledger is not None
 
 
+def sentence(note: str) -> str:
+    """A note of a certificate as a sentence.
+
+    >>> sentence("the box is public")
+    'The box is public.'
+    """
+    return f"{note[:1].upper()}{note[1:]}."
+
+
 class PrivateEstimator(FittedShown, BaseEstimator):
     """An estimator whose `fit` costs something once. Abstract: `_fit` trains, and calls `pay` before it draws."""
 
@@ -151,8 +160,19 @@ class PrivateEstimator(FittedShown, BaseEstimator):
     @property
     def not_covered_(self) -> tuple[str, ...]:
         """What `guarantee_` does not speak of: it covers what this fit drew from the rows it was handed."""
-        undeclared = (_LABELS,) if getattr(self, "classes", ()) is None else ()
-        return (*undeclared, _BEFORE, SCORES)
+        return (*self.labels_not_covered(), _BEFORE, SCORES)
+
+    def labels_not_covered(self) -> tuple[str, ...]:
+        """That the list of labels is not covered, where it is not."""
+        return (_LABELS,) if self.reads_labels() else ()
+
+    def reads_labels(self) -> bool:
+        """Whether the list of labels comes from the training labels, since none was declared."""
+        return vars(self).get("_labels_read", getattr(self, "classes", ()) is None)
+
+    def labels_note(self) -> str:
+        """Where the list of labels comes from, for certificates and explanations."""
+        return _READ if self.reads_labels() else _DECLARED
 
 
 #: A person whose label nobody else has would show in the list of classes.
@@ -160,6 +180,11 @@ _LABELS = (
     "which labels occur: they were read from y. Pass classes=[…], the list that is public, and an unlisted label is "
     "refused instead"
 )
+_READ = (
+    "the list of labels was read from the training labels and is not covered, unless it is public anyway: classes=[…] "
+    "declares it"
+)
+_DECLARED = "the list of labels is public: it was declared"
 #: What no estimator can see from inside a scikit-learn Pipeline.
 _BEFORE = (
     "whatever was learned from the rows before fit was handed them: a fitted scaler, encoder, selection of columns. "

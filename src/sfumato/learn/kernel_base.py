@@ -30,7 +30,7 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaE
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.calibration import TrainingBudget
 from sfumato.learn.features import check_kernel, kernel_scale, random_features
-from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
@@ -296,7 +296,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         check_is_fitted(self, "noise_")
         from sfumato.core.certificate import Certificate
 
-        notes = ["the list of labels, the box and the frequencies of the features are public"]
+        notes = ["the box and the frequencies of the features are public", self.labels_note()]
         if self._replaces():
             notes.append("the number of records is public")
         return Certificate.issue(
@@ -318,6 +318,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             f"Bandwidth gamma {self.gamma_:.3g} "
             + self._origin()
             + " All that follows is computed from the noisy sums.",
+            sentence(self.labels_note()),
         ]
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

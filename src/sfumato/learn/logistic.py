@@ -29,8 +29,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     `delta=0` gives pure privacy; any δ > 0, such as 1e-6, lets the noise grow with √features instead of features.
     `schema` makes X a table of public domains; without it X is numeric. Rows are shortened to `norm`.
     `regularization` is Λ in (1/n)Σloss + ½Λ‖f‖² for rows of norm 1; "auto" is a public rule (`automatic_strength`).
-    `fit_intercept`: see `intercept_share`. `rows="stretch"` also lengthens short rows to the norm, which keeps the sign
-    of linear scores and wastes no noise; "auto" does so when the schema made the rows. Where noise is long against the
+    `fit_intercept`: see `intercept_share`; of two labels one is counted first, for at most 3 % of the budget, so that
+    the constant starts where it belongs (learn/label_look.py). `rows="stretch"` also lengthens short rows to the norm,
+    which keeps the sign of linear scores and wastes no noise; "auto" does so when the schema made the rows, and they
+    are not just a constant and fewer than four columns. Where noise is long against the
     data, regularization="auto" also gives the loss a margin (`logistic_margin`, a public rule); `predict_proba`
     undoes it. `classes` declares the labels. `random_state` is for experiments only.
 

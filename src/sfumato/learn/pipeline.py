@@ -61,8 +61,8 @@ class PrivatePipeline(Pipeline):
 
     @property
     def not_covered_(self) -> tuple[str, ...]:
-        """What guarantee_ does not speak of: steps that are public on your word, and scores."""
-        return (*trusted(self), SCORES)
+        """What guarantee_ does not speak of: labels nobody declared, steps that are public on your word, and scores."""
+        return (*private_core(self)[0].labels_not_covered(), *trusted(self), SCORES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Refused: the steps before the last are code, and a file is data. Save the last step."""

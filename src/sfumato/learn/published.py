@@ -19,7 +19,7 @@ __all__ = ["published_names", "refuse_unpublishable", "withheld_names"]
 
 #: The shape of what was seen, which scikit-learn asks for: the list of labels and the names of columns are public.
 _SEEN = frozenset({"classes_", "feature_names_in_", "n_features_in_"})
-_PROMISE = frozenset({"_publishable", "guarantee_"})
+_PROMISE = frozenset({"_labels_read", "_publishable", "guarantee_"})
 _LINEAR = frozenset(
     {
         "_norm",

@@ -165,10 +165,12 @@ def _model(record: Any) -> Any:
 
 
 def _check_certificate(model: Any, stated: Certificate) -> None:
-    """The certificate is whole, and is the one that this model's own events give."""
+    """The certificate is whole, and is the one that this model's own events give; its notes may be in older words."""
     if not stated.is_whole:
         raise CertificateError("The certificate of the model does not hold: it was edited.")
-    own = replace(model.certificate_, created=stated.created, versions=stated.versions, digest=stated.digest)
+    own = replace(
+        model.certificate_, created=stated.created, versions=stated.versions, notes=stated.notes, digest=stated.digest
+    )
     if own != stated:
         raise CertificateError("The certificate is not that of this model.")
 

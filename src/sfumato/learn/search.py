@@ -29,7 +29,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
-from sfumato.learn.fitting import PrivateEstimator, pay
+from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.lineage import on_its_own
 from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, transformed
 from sfumato.learn.seeds import Seeds, seed_from
@@ -149,6 +149,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         promise = {"epsilon": epsilon, "delta": delta, "classes": self.classes_, "random_state": seeds.next()}
         if getattr(core, "adjacency", None) != self._adjacency:
             raise PrivacyParameterError("The adjacency is not searched. Nothing was spent.")
+        core._labels_read = self.reads_labels()
         return model.set_params(**{prefix + name: value for name, value in promise.items()})
 
     def _split(
@@ -323,7 +324,13 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
             if self.scheme == "split"
             else "a random number of runs on all rows was made and the best noisy score kept"
         )
-        return f"PrivateSearch: {self.guarantee_}, the choice included; {how}. Chosen: {self.best_params_}."
+        return (
+            f"PrivateSearch: {self.guarantee_}, the choice included; {how}. Chosen: {self.best_params_}.\n"
+            + sentence(self.labels_note())
+        )
+
+    def reads_labels(self) -> bool:
+        return private_core(self.estimator)[0].reads_labels()
 
 
 def clone_alone(estimator: Any) -> Any:

@@ -110,6 +110,10 @@ class PrivateSVC(PrivateLinearClassifier):
         reach = float(self.norm) if self.norm is not None else math.sqrt(columns)
         return kernel_scale(self.kernel, rule.gamma * columns / reach**2, reach)
 
+    def _stretches_by_itself(self) -> bool:
+        """Rows with a constant are left as they are: a hinge asks for margins of 1 and no more, at any width."""
+        return self.schema is not None and not self._constant(self.schema.width)
+
     def _loss(self) -> Loss:
         if isinstance(self.loss, ConvexLoss):
             return self.loss

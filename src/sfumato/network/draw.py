@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
@@ -197,8 +198,8 @@ def _range(node: Node) -> str:
     match node.domain:
         case Interval(share=float()):
             return "bounds are bought"
-        case Interval(low=low, high=high):
-            ends = f"{low:.4g}", f"{high:.4g}"
+        case Interval(low=low, high=high, calendar=calendar):
+            ends = [shown(end, calendar) if calendar else f"{end:.4g}" for end in (low, high)]
             return f"{{{ends[0]}}}" if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
         case Categories(values=values):
             return "{" + ", ".join(map(str, values)) + "}"

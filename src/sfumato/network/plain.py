@@ -197,7 +197,7 @@ def _time_of_day(cell: str, kind: pa.DataType) -> str:
     moment = (
         f"make_timestamp({cell} // 1000)"
         if kind.unit == "ns"
-        else f"make_timestamp({cell} * {_MICROSECONDS[kind.unit]})"
+        else f"make_timestamp({cell}::BIGINT * {_MICROSECONDS[kind.unit]})"  # 32 bits hold no day of microseconds
     )
     most = 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit] - 1
     return f"(CASE WHEN {cell} BETWEEN 0 AND {most} THEN {moment}::TIME::VARCHAR ELSE '@' || {cell} END)"

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sfumato.core.domain import Categories, Interval, warn_of
+from sfumato.core.curator import ALONE, warn_of
+from sfumato.core.domain import Categories, Interval
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import show
 from sfumato.network.cells import placed
@@ -22,8 +23,6 @@ from sfumato.network.network import Network, Node
 from sfumato.network.tables import TableRoom
 
 __all__ = ["tell_curator"]
-
-_ALONE = "This is told to you alone and stands in no file."
 
 
 def tell_curator(room: TableRoom, network: Network) -> None:
@@ -47,7 +46,7 @@ def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) 
         never = said is not None and said.rule == "never"
         if nearly or (never and absent + unknown):
             told = _told(node, rows, absent, unknown, nearly)
-            yield f"Column {name!r} of {table}: {told}.{_way(node) if never else ''} {_ALONE}"
+            yield f"Column {name!r} of {table}: {told}.{_way(node) if never else ''} {ALONE}"
 
 
 def _counts(node: Node, column: str, kind: str) -> Iterable[str]:

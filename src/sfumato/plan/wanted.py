@@ -211,7 +211,7 @@ class _Reader:
         if isinstance(node.domain, Categories) and len(node.domain.values) > 1:
             return node.domain
         if isinstance(node.domain, Interval) and node.domain.width > 0:
-            return Interval(node.domain.low, node.domain.high)
+            return Interval(node.domain.low, node.domain.high, calendar=node.domain.calendar)
         raise self.wrong(
             f"needs a public range of {name}, with more than one value in it", f"Declare range({name}, Low, High)."
         )

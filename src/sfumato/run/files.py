@@ -21,7 +21,8 @@ import duckdb
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from sfumato.core.domain import Categories
+from sfumato.core.calendar_columns import calendar_kind
+from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
 from sfumato.network.cells import text_as_number
@@ -75,7 +76,7 @@ class TableFile:
         if self.format == "csv":
             kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
             return {
-                name: kinds[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+                name: kinds[domain.scalar] if isinstance(domain, Categories) else _kind_of_numbers(domain)
                 for name, domain in schema.columns.items()
             }
         held = self.column_types()
@@ -136,9 +137,16 @@ def new_sink(path: Path, kind: str, schema: pa.Schema) -> Any:
 
 def _read(cell: str, domain: Any) -> str:
     """SQL that reads text as the schema means it; what cannot be read is missing."""
+    if isinstance(domain, Interval) and domain.calendar:
+        return cell
     if isinstance(domain, Categories) and domain.scalar != "int":
         return cell if domain.scalar == "str" else f"CASE {text_as_number(cell)} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
     return text_as_number(cell)
+
+
+def _kind_of_numbers(domain: Any) -> pa.DataType:
+    calendar = domain.calendar if isinstance(domain, Interval) else ""
+    return calendar_kind(calendar) if calendar else pa.float64()
 
 
 def file_mark(path: Path) -> tuple[int, int, int]:

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.core.domain import told_to, warn_of
+from sfumato.core.curator import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, SfumatoError

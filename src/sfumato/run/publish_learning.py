@@ -83,18 +83,6 @@ def largest_norm(schema: Schema) -> float:
     return math.sqrt(math.fsum(squares))
 
 
-def _constant(schema: Schema) -> float | str:
-    """The constant feature of a linear classifier in a study: longer than an estimator's own (learn/base.py).
-
-    A label that few have wants a large negative constant. If that is dear under the penalty, columns that are mostly
-    positive take its part, and where there are few of them the order of people turns round (an area under the curve of
-    .25 for .75, one column, 7 %). At 0.4 it did not, and a label that half of all have lost .01 at most, on tables of 1
-    to 8 columns, 2,000 and 20,000 rows, ε from 0.5 to 8. Categories add up to a constant already.
-    """
-    has_categories = any(isinstance(domain, Categories) for domain in schema.columns.values())
-    return "auto" if has_categories else 0.4
-
-
 @lru_cache(maxsize=64)
 def second_moments(schema: Schema, norm: float, constant: float) -> np.ndarray:
     """Mean of row·rowᵀ over public points of the schema: what training would see of evenly spread individuals.
@@ -202,7 +190,7 @@ class ClassifierPublisher(LearningPublisher):
         given: dict[str, float],
         random_state: int | None,
     ) -> Any:
-        more = {"norm": largest_norm(schema), "fit_intercept": _constant(schema)} if self.has_norm else {}
+        more = {"norm": largest_norm(schema)} if self.has_norm else {}
         return self.estimator(
             **given, schema=schema, adjacency=guarantee.adjacency, classes=classes, random_state=random_state, **more
         )
@@ -264,7 +252,9 @@ class LinearPublisher(ClassifierPublisher):
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
         plan = model.plan_for(shape, classes)
-        moments = second_moments(model.schema, float(model.norm), intercept_share(model.fit_intercept, model.schema))
+        moments = second_moments(
+            model.schema, float(model.norm), intercept_share(model.fit_intercept, model.schema, model.schema.width)
+        )
         spectrum = np.maximum(np.linalg.eigvalsh(moments), 0.0)
         amplified = float(np.sum(spectrum / (plan.regularization + self.curvature * spectrum) ** 2))
         return amplified * plan.tilt.error() / len(shape) ** 2 / _SPREAD_OF_SCORES

@@ -19,7 +19,8 @@ from typing import Any, ClassVar, final
 
 import pyarrow as pa
 
-from sfumato.core import Guarantee, Schema
+from sfumato.core import Guarantee, Interval, Schema
+from sfumato.core.calendar_columns import calendar_kind, calendar_values
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
@@ -76,8 +77,8 @@ class SyntheticPublisher(Publisher):
         own = found[self.name]
         rows = max(size * wanted.rows, 1.0)
         seen = [self._seen(name, own) for name in wanted.columns]
-        note = f" Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models."
-        seen[0] = dataclasses.replace(seen[0], note=seen[0].note + note)
+        note = f"Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models. "
+        seen[0] = dataclasses.replace(seen[0], note=note + seen[0].note)
         columns = len(wanted.columns)
         seconds = rows * columns**2 / 2 / _PAIRS_PER_SECOND + _FIT_SECONDS[self.name]
         loss = own.two_way**2 if own.known else 1.0 + own.two_way  # nothing can be known, but some ways lose less
@@ -87,7 +88,13 @@ class SyntheticPublisher(Publisher):
     def _seen(name: str, forecast: Forecast) -> Seen:
         """Of a column: the share of any of its levels, by the noise of the tables it is measured in."""
         error = forecast.one_way if forecast.known else 1.0
-        return Seen(name, error**2, min(1.0, _NORMAL_95 * error), 1, "Of the shares of its levels, all together.")
+        return Seen(
+            name,
+            error**2,
+            min(1.0, _NORMAL_95 * error),
+            1,
+            "The error beside a column is that of the shares of its levels, all together.",
+        )
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         release = _release(wanted.schema, wanted.target, wanted.rows, guarantee)
@@ -100,7 +107,7 @@ class SyntheticPublisher(Publisher):
         release = dataclasses.replace(
             _release(schema, act.parameters["target"], rows, act.guarantee), plan=self.name, random_state=random_state
         )
-        held = table.select(list(schema.columns))
+        held = _with_days(table.select(list(schema.columns)), schema)
         if rows > 1:
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
@@ -114,6 +121,16 @@ class SyntheticPublisher(Publisher):
             (INVENTED,),
             tables={"measured": measured_table(made.measured)},
         )
+
+
+def _with_days(table: pa.Table, schema: Schema) -> pa.Table:
+    """Days and times of day, numbers within a study, as such: so they come out."""
+    for at, (name, domain) in enumerate(schema.columns.items()):
+        if isinstance(domain, Interval) and domain.calendar:
+            numbers = table[name].cast(pa.float64()).combine_chunks()
+            days = calendar_values(numbers, domain.calendar, calendar_kind(domain.calendar))
+            table = table.set_column(at, name, days)
+    return table
 
 
 def _check_drawn(act: Act, made: SyntheticTable, release: SyntheticRelease) -> None:

@@ -21,7 +21,8 @@ from typing import Any, final
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.core.domain import Categories, told_to, warn_of
+from sfumato.core.curator import told_to, warn_of
+from sfumato.core.domain import Categories
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError

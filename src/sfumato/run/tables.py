@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.domain import told_to, warn_of
+from sfumato.core.curator import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest

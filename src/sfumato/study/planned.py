@@ -209,22 +209,23 @@ def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
     keys = keys_of(plan.network)
     for planned in plan.publications:
         for seen in planned.seen:
+            own = seen.node.removesuffix("(P)") if len(planned.seen) > 1 else ""
             for key, (error, width) in zip(_about(seen, keys), _numbers(seen), strict=True):
                 yield {
                     "publication": planned.name,
                     "reader": planned.observer,
-                    "group": _group_text(key, seen, keys),
+                    "group": _group_text(key, seen, keys, own),
                     "standard_error": _rounded(error),
                     "half_width": _rounded(width),
                     "strategy": planned.strategy,
                 }
 
 
-def _group_text(key: Mapping[str, Any], seen: Seen, keys: Mapping[str, list[dict[str, Any]]]) -> str:
-    """age = old; where all numbers of a question are alike, how many there are."""
+def _group_text(key: Mapping[str, Any], seen: Seen, keys: Mapping[str, list[dict[str, Any]]], own: str = "") -> str:
+    """age = old; where all numbers of a question are alike, how many; `own` where nothing tells them apart."""
     many = len(keys.get(seen.node, ()))
     alike = [f"each of {many}"] if many > 1 and len(_numbers(seen)) == 1 else []
-    return ", ".join([*(f"{name} = {value}" for name, value in key.items()), *alike])
+    return ", ".join([*(f"{name} = {value}" for name, value in key.items()), *alike]) or own
 
 
 def _numbers(seen: Seen) -> Sequence[tuple[float, float]]:

@@ -14,7 +14,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from sfumato.core.calendar import Dates, number_of_day, shown
+from sfumato.core.calendar import number_of_day, shown
+from sfumato.core.calendar_ranges import Dates
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sfumato.core.domain import Interval
 from sfumato.release.synthetic.inside import Inside
 from sfumato.release.synthetic.levels import DEFAULT_BINS, Levels
-from sfumato.release.synthetic.start import on_simplex
 
 __all__ = ["fine_levels", "with_bought_edges"]
 
@@ -32,7 +31,8 @@ def fine_levels(column: Levels) -> Levels:
     assert isinstance(column.domain, Interval)
     low, high = column.domain.low, column.domain.high
     zero = min(max(0.0, low), high)
-    steps = column.domain.width * 2.0 ** (-np.arange(2, _STEPS) / 2)
+    halves = column.domain.width * 2.0 ** (-np.arange(2, _STEPS) / 2)
+    steps = np.array([float(f"{step:.3g}") for step in halves])  # as a person would write them
     inner = np.concatenate([np.linspace(low, high, _EVEN + 1), zero + steps, zero - steps])
     if column.whole:
         whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 8 * _EVEN else np.rint(inner)
@@ -77,7 +77,8 @@ def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
 
 
 def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:
-    """Fine counts drawn towards a smooth spread over their bin, the more the less they stand out of the noise."""
+    """Fine counts drawn towards a smooth spread over their bin, half by half: where the halves differ by more than
+    noise they stay so, and inside each the same again. A long tail is so cut as finely as its counts can tell."""
     ends = fine.ends()
     wide = np.diff(ends) > 0
     bins = np.clip(np.searchsorted(made.edges, fine.edges[:-1], side="right") - 1, 0, made.listed - 1)
@@ -89,8 +90,29 @@ def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> N
         cells = (bins == number) & wide
         if not cells.any() or totals[number] == 0:
             continue
-        even = totals[number] * spread[cells] / spread[cells].sum()
-        away = counts[cells] - even
-        signal = max(float(np.mean(away**2)) - deviation**2, 0.0)
-        quiet[cells] = on_simplex(even + signal / (signal + deviation**2) * away, float(totals[number]))
+        quiet[cells] = _halved(counts[cells], spread[cells], float(totals[number]), deviation**2)
     return quiet
+
+
+def _beyond(count: float, variance: float) -> float:
+    return count * max(0.0, 1 - variance / count**2) if count else 0.0
+
+
+def _halved(counts: Numbers, spread: Numbers, total: float, variance: float) -> Numbers:
+    """`total` over the cells: in two halves as `spread` says, moved by what their counts say beyond their noise.
+
+    A half that holds less than its own noise gives way to the other: else noise alone would fill the end of a tail.
+    """
+    size = len(counts)
+    if size == 1 or total <= 0:
+        return total * spread / spread.sum()
+    half = size // 2
+    share = float(spread[:half].sum() / spread.sum())
+    away = float(counts[:half].sum() - share * counts.sum())
+    noise = variance * (half * (1 - share) ** 2 + (size - half) * share**2)
+    kept = max(0.0, 1 - noise / away**2) if away else 0.0
+    left = min(max(share * total + kept * away, 0.0), total)
+    seen = [_beyond(left, half * variance), _beyond(total - left, (size - half) * variance)]
+    left = total * seen[0] / sum(seen) if sum(seen) > 0 else share * total
+    halves = ((counts[:half], spread[:half], left), (counts[half:], spread[half:], total - left))
+    return np.concatenate([_halved(*half, variance) for half in halves])

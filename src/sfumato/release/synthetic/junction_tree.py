@@ -218,21 +218,22 @@ def _place(codes: NDArray[np.int32], scope: Scope, sizes: Sequence[int]) -> NDAr
 
 def _even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.Generator) -> NDArray[np.int64]:
     """One cell per row by its group's weights; within a group the uniforms are stratified, so shares are exact to 1."""
-    number = len(group)
-    order = np.lexsort((generator.random(number), group))
+    # Everything in the order of the groups: sorted searches are several times faster than scattered ones.
+    order = np.argsort(group + generator.random(len(group)))
     ordered = group[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    size = np.searchsorted(ordered, ordered, side="right") - first
-    uniform = np.empty(number)
-    uniform[order] = (np.arange(number) - first + generator.random(number)) / size
+    sizes = np.bincount(group, minlength=len(weights))
+    first = np.cumsum(sizes) - sizes
+    uniform = (np.arange(len(group)) - first[ordered] + generator.random(len(group))) / sizes[ordered]
     sums = weights.sum(axis=1, keepdims=True)
     shares = np.where(sums > 0, weights / np.maximum(sums, _TINY), 1.0 / weights.shape[1])
     ends = np.minimum(np.cumsum(shares, axis=1), 1.0)
     ends[:, -1] = 1.0
     # One sorted search for all groups: group g owns the interval [g, g + 1).
     flat = (np.arange(len(weights))[:, None] + ends * (1 - 1e-12)).ravel()
-    found = np.searchsorted(flat, group + uniform * (1 - 2e-12), side="right") - group * weights.shape[1]
-    return np.clip(found, 0, weights.shape[1] - 1)
+    found = np.searchsorted(flat, ordered + uniform * (1 - 2e-12), side="right") - ordered * weights.shape[1]
+    drawn = np.empty(len(group), np.int64)
+    drawn[order] = np.clip(found, 0, weights.shape[1] - 1)
+    return drawn
 
 
 def _warm(

@@ -14,12 +14,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.core.calendar import shown
+from sfumato.core.calendar_columns import calendar_cell, calendar_kind, calendar_values
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest, plain_type
@@ -63,8 +66,14 @@ class Levels:
         return self.listed + self.absent
 
     @property
+    def calendar(self) -> str:
+        """What its numbers stand for: "date", "time", or nothing but themselves."""
+        return self.domain.calendar if isinstance(self.domain, Interval) else ""
+
+    @property
     def whole(self) -> bool:
-        return pa.types.is_integer(self.kind)
+        """Whether its numbers are whole ones; days and seconds are."""
+        return pa.types.is_integer(self.kind) or bool(self.calendar)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +82,7 @@ class Levels:
             listed = tuple(str(value) for value in self.domain.values)
         elif self.whole:
             pairs = itertools.pairwise(self.ends().tolist())
-            listed = tuple(_between(first, last - 1) for first, last in pairs)
+            listed = tuple(_between(first, last - 1, self.calendar) for first, last in pairs)
         else:
             listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
         return (*listed, "missing") if self.absent else listed
@@ -100,9 +109,13 @@ class Levels:
 
     def place(self, column: pa.ChunkedArray) -> NDArray[np.float64]:
         """Each value as a number, for telling rows apart: the place in the list, the number itself, NaN if absent."""
-        placed = np.array(self.domain.place(column, self.name), np.float64)
-        if self.absent:
-            placed[column.is_null(nan_is_null=True).to_numpy().astype(bool)] = np.nan
+        if not self.absent:
+            return np.array(self.domain.place(column, self.name), np.float64)
+        missing = column.is_null(nan_is_null=True).to_numpy().astype(bool)
+        placed = np.full(len(column), np.nan)
+        if not missing.all():
+            held = column.filter(pc.call_function("invert", [pa.array(missing)]))
+            placed[~missing] = self.domain.place(held, self.name)
         return placed
 
     def shaped(self, counts: NDArray[np.float64]) -> Levels:
@@ -118,7 +131,8 @@ class Levels:
         if isinstance(self.domain, Categories):
             values = pa.array(list(self.domain.values)).take(pa.array(held))
             return _as_kind(_masked(values, absent), self.kind)
-        return _as_kind(pa.array(self._numbers(held, generator), mask=absent), self.kind)
+        numbers = pa.array(self._numbers(held, generator), mask=absent)
+        return calendar_values(numbers, self.calendar, self.kind) if self.calendar else _as_kind(numbers, self.kind)
 
     def ends(self) -> NDArray[np.float64]:
         """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down."""
@@ -131,13 +145,14 @@ class Levels:
         numbers = inside.draw(places[codes], places[codes + 1], generator)
         if not self.whole:
             return np.clip(numbers, self.edges[0], self.edges[-1])
-        kept = np.iinfo(self.kind.to_pandas_dtype())
+        kept = np.iinfo(self.kind.to_pandas_dtype() if pa.types.is_integer(self.kind) else np.int64)
         low, high = max(np.ceil(self.edges[0]), float(kept.min)), min(np.floor(self.edges[-1]), float(kept.max))
         return np.clip(np.floor(numbers), low, max(low, np.nextafter(high, low) if high >= 2.0**63 else high))
 
 
-def _between(low: float, high: float) -> str:
-    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+def _between(low: float, high: float, calendar: str = "") -> str:
+    first, last = (shown(end, calendar) if calendar else f"{end:.10g}" for end in (low, high))
+    return first if low == high else f"{first} to {last}"
 
 
 def _masked(values: pa.Array, absent: NDArray[np.bool_]) -> pa.Array:
@@ -159,7 +174,7 @@ def _as_kind(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def levels_of(
     schema: Schema,
-    edges: Mapping[str, Sequence[float]],
+    edges: Mapping[str, Sequence[Any]],
     absent: Collection[str],
     kinds: Mapping[str, pa.DataType] | None = None,
 ) -> tuple[Levels, ...]:
@@ -169,9 +184,14 @@ def levels_of(
             raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
     held = {name: plain_type(kind) for name, kind in (kinds or {}).items()}
     return tuple(
-        _checked(_levels(name, domain, edges.get(name), name in absent, held.get(name, pa.float64())))
+        _checked(_levels(name, domain, edges.get(name), name in absent, held.get(name) or _own_kind(domain)))
         for name, domain in schema.columns.items()
     )
+
+
+def _own_kind(domain: Domain) -> pa.DataType:
+    """The type of a column of which nothing but its domain is known."""
+    return calendar_kind(domain.calendar) if isinstance(domain, Interval) and domain.calendar else pa.float64()
 
 
 def needs_edges(column: Levels, given: Collection[str]) -> bool:
@@ -181,22 +201,28 @@ def needs_edges(column: Levels, given: Collection[str]) -> bool:
     return not (column.whole and column.domain.width < _WHOLE_LEVELS)
 
 
-def _levels(name: str, domain: Domain, given: Sequence[float] | None, absent: bool, kind: pa.DataType) -> Levels:
+def _levels(name: str, domain: Domain, given: Sequence[Any] | None, absent: bool, kind: pa.DataType) -> Levels:
     if not isinstance(domain, Interval):
         if given is not None:
             raise SchemaError(f"{name} has listed categories, not edges. Nothing was spent.")
         return Levels(name, domain, (), absent, kind)
     if given is None and domain.edges is None:
-        return Levels(name, domain, _default_edges(domain, pa.types.is_integer(kind)), absent, kind)
+        whole = pa.types.is_integer(kind) or bool(domain.calendar)
+        return Levels(name, domain, _default_edges(domain, whole), absent, kind)
     try:
-        listed = Interval(domain.low, domain.high, edges=tuple(given)) if given is not None else domain
+        listed = Interval(domain.low, domain.high, edges=_numbers(given, domain)) if given is not None else domain
     except SchemaError:
+        low, high = (shown(end, domain.calendar) for end in (domain.low, domain.high))
         raise SchemaError(
-            f"The edges of {name} must rise from {domain.low:g} to {domain.high:g}, the ends of its interval. "
-            "Nothing was spent."
+            f"The edges of {name} must rise from {low} to {high}, the ends of its interval. Nothing was spent."
         ) from None
     assert listed.edges is not None
     return Levels(name, domain, listed.edges, absent, kind)
+
+
+def _numbers(given: Sequence[Any], domain: Interval) -> tuple[Any, ...]:
+    """Edges as numbers, days and times of day too."""
+    return tuple(calendar_cell(edge, domain.calendar) if domain.calendar else edge for edge in given)
 
 
 def _default_edges(domain: Interval, whole: bool) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from sfumato.release.synthetic.result import INVENTED, Measured, one_way
 
 __all__ = ["marginals_page"]
 
-_WIDTH, _ROW, _LABEL = 430.0, 17.0, 150.0
+_WIDTH, _ROW, _LABEL = 450.0, 17.0, 170.0
 #: Levels that are drawn of one column; the others are summed up in a line.
 _MOST_LEVELS = 24
 _NORMAL_95 = 1.959963984540054

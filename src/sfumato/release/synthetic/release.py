@@ -15,6 +15,7 @@ import dataclasses
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -23,14 +24,15 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.calendar_columns import calendar_kind
 from sfumato.core.certificate import Certificate
-from sfumato.core.domain import Categories
+from sfumato.core.domain import Categories, Interval
 from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest, untyped_cells
+from sfumato.core.tables import as_arrow, like, nearest, plain_type, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
@@ -110,7 +112,7 @@ class SyntheticRelease:
     label: str | None = None
     workload: Sequence[Sequence[str]] | None = None
     adjacency: Adjacency = REPLACE_ONE
-    edges: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    edges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     absent: Sequence[str] = ()
     people: str | None = None
     rows_per_person: int = 1
@@ -138,7 +140,7 @@ class SyntheticRelease:
             "promise": [self.epsilon, self.delta, self.unit.to_dict()],
             "label": self.label,
             "workload": [list(names) for names in self.workload or ()],
-            "edges": {name: [float(edge) for edge in ends] for name, ends in self.edges.items()},
+            "edges": {name: [_plain(edge) for edge in ends] for name, ends in self.edges.items()},
             "absent": sorted(self.absent),
             "people": self.people,
             "rows_per_person": self.rows_per_person,
@@ -342,12 +344,33 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
     """
     found = {}
     for name, domain in schema.columns.items():
+        if isinstance(domain, Interval) and domain.calendar:
+            found[name] = _calendar_kind(table, name, domain.calendar)
+            continue
         given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
         if untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype):
             found[name] = arrow.schema.field(name).type
         else:
             found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
     return found
+
+
+def _calendar_kind(table: Any, name: str, unit: str) -> pa.DataType:
+    """Of days and times: what Arrow and polars state; elsewhere always one: a cell that is no date may decide it."""
+    with suppress(KeyError, ValueError, TypeError, IndexError):
+        column = table[name]
+        stated = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
+        if isinstance(column, pa.ChunkedArray | pa.Array):
+            stated = column.type
+        elif stated is None and hasattr(column, "to_arrow"):
+            stated = column.to_arrow().type
+        if stated is not None:
+            return plain_type(stated)
+    return pa.timestamp("us") if unit == "date" else calendar_kind(unit)
+
+
+def _plain(edge: Any) -> Any:
+    return edge.isoformat() if hasattr(edge, "isoformat") else edge if isinstance(edge, str) else float(edge)
 
 
 def _without(table: Any, people: str | None) -> Any:

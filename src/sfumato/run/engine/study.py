@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.core.domain import told_to
+from sfumato.core.curator import told_to
 from sfumato.errors import DataError
 from sfumato.lang import load
 from sfumato.lang.spec import Forgotten, Spec
