@@ -110,6 +110,30 @@ def test_the_same_rows_are_the_same_data_and_others_are_not(seed, tmp_path):
     assert fingerprint(pa.concat_tables([table, table.slice(0, 1)])) != known
 
 
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
+def test_large_tables_are_known_by_their_columns(seed, tmp_path, monkeypatch):
+    """The same law for what is looked at column by column, with the limit at no row; and what it must tell apart."""
+    monkeypatch.setattr("sfumato.run.fingerprint._MANY", 0)
+    table, generator = random_table(seed), np.random.default_rng(1000 + seed)
+    known = fingerprint(table)
+    found = {name: fingerprint(copy) for name, copy in copies(table, tmp_path, generator).items()}
+    assert {name: one for name, one in found.items() if one != known} == {}
+    assert fingerprint(pa.concat_tables([table, table.slice(0, 1)])) != known
+    other = random_table(seed + 500).slice(0, table.num_rows)
+    assert fingerprint(other) != known
+    assert fingerprint(table.drop_columns(["age"])) != known or not any(table["age"].to_pylist())
+
+
+def test_known_bytes_are_not_read_again_for_their_rows(tmp_path, monkeypatch):
+    """A second run of one file looks at no row to find its account, and finds it."""
+    parquet.write_table(random_table(3), tmp_path / "kept.parquet")
+    ledger = Ledger(tmp_path / "ledger.db")
+    run_plan(make_plan(STUDY), {"kept": tmp_path / "kept.parquet"}, ledger, grant=True)
+    monkeypatch.setattr("sfumato.run.accounts.fingerprint", lambda table: pytest.fail("rows were read"))
+    with pytest.raises(OverspendError):
+        run_plan(make_plan(STUDY), {"kept": tmp_path / "kept.parquet"}, ledger, grant=True)
+
+
 @pytest.mark.parametrize("seed", [100])
 def test_no_copy_opens_a_second_account(seed, tmp_path):
     """One ledger, a spent budget, and the rows again under another name: every run is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pwd
 import random
@@ -20,11 +21,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from sfumato.errors import DataError, StudyError
+from sfumato.errors import DataError, SchemaError, StudyError
 from sfumato.lang import load
 from sfumato.ledger import Ledger
 from sfumato.network.stores.duckdb_file import DuckDBFile
 from sfumato.network.stores.postgresql import PostgreSQL
+from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.sqlite_file import SQLiteFile
 from sfumato.network.stores.store import StoredRows
 from sfumato.run.accounts import table_sources
@@ -322,6 +324,47 @@ def test_a_server_that_refuses_is_told_clearly_and_nothing_is_spent(filled, serv
     with pytest.raises(DataError, match="could not be read"):
         run_plan(plan, tmp_path, ledger, grant=True)
     assert not ledger.datasets()
+
+
+@pytest.mark.slow
+def test_a_connection_that_is_cut_while_rows_flow_is_told_and_nothing_is_spent(filled, tmp_path, monkeypatch):
+    """The server ends the connection between two batches; a column that went away is missed by its name."""
+    filled("DROP TABLE IF EXISTS many;\nCREATE TABLE many AS SELECT g::text AS id, g::float8 AS v, 'x' AS c, "
+           "repeat('y', 200) AS more FROM generate_series(1, 300000) g;\n")  # fmt: skip
+    plan = make_plan(load("source(t, 'postgresql:many')." + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+
+    def cut(batches, schema):
+        def until_cut():
+            for place, batch in enumerate(batches):
+                if place == 1:
+                    filled("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid();\n")
+                yield batch
+
+        return gathered(until_cut(), schema)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sfumato.network.stores.postgresql.gathered", cut)
+        with pytest.raises(DataError, match=r"could not be read.*[Nn]othing was spent"):
+            run_plan(plan, tmp_path, ledger, grant=True)
+    assert not ledger.datasets()
+    filled("ALTER TABLE many DROP COLUMN v;\n")
+    with pytest.raises(SchemaError, match=r"no column v.*Nothing was spent"):
+        run_plan(plan, tmp_path, ledger, grant=True)
+    filled("ALTER TABLE many ADD COLUMN v float8;\n")
+    run_plan(plan, tmp_path, ledger, grant=True)
+    assert [name for name, _ in ledger.datasets()] == ["people"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv folder", "duckdb", "sqlite"])
+def test_rows_that_are_put_aside_give_the_same_sums_and_leave_nothing(tmp_path, monkeypatch, kind):
+    store(random_table(4), tmp_path)
+    held = exact_values(SOURCES[kind], tmp_path)
+    monkeypatch.setattr("sfumato.network.stores.spool._HELD", 100)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert exact_values(SOURCES[kind], tmp_path) == held
+    gc.collect()
+    assert not list(tmp_path.glob("sfumato-spill-*"))
 
 
 @pytest.mark.slow

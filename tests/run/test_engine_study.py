@@ -56,3 +56,24 @@ def test_a_forgotten_person_is_in_no_share(tables):
     rows = {row["id"]: row for row in found.individuals["people"].to_pylist()}
     assert (rows["p3"]["age(P)"], rows["p3"]["bmi(P)"]) == (55.0, 35.0)  # an empty row: the middle of each range
     assert len(rows) == 650
+
+
+def test_a_process_reads_the_study_once(plan, tables, monkeypatch):
+    """Whatever the number of shares: a task is rows, not a reading of the study."""
+    from sfumato.run.engine import study
+
+    calls: list[int] = []
+    read, make = study.load, study.Network.from_spec
+    monkeypatch.setattr(study, "load", lambda *given: (calls.append(0), read(*given))[1])
+    monkeypatch.setattr(study.Network, "from_spec", lambda *given: (calls.append(1), make(*given))[1])
+    study._read.cache_clear()
+    study._network_of.cache_clear()
+    evaluate_on("local", plan.network, tables, 7)
+    assert calls == [0, 1]
+
+
+def test_sums_alone_are_the_same_on_every_engine(plan, tables, engine):
+    found = evaluate_on(engine, plan.network, tables, 3, sums_only=True)
+    here = plan.network.evaluate(tables)
+    assert all(here.aggregates[name].same(found.aggregates[name]) for name in here.aggregates)
+    assert found.individuals == {}

@@ -267,11 +267,12 @@ def _own_table(path: Path, names: list[str], schema: Schema) -> Any:
     """The named columns: of a CSV file as text, whatever its cells hold; of a Parquet file with the file's types."""
     import pyarrow as pa
 
+    from sfumato.network.stores.spool import whole
     from sfumato.network.text_files import read_text
     from sfumato.run.files import TableFile
 
     file = TableFile.open(path)
-    table = read_text(path).table if file.format == "csv" else None
+    table = whole(read_text(path).table) if file.format == "csv" else None
     present = file.column_names() if table is None else table.column_names
     absent = [name for name in names if name not in present]
     if absent:

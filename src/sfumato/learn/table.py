@@ -58,6 +58,12 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
 
 Read = TypeVar("Read")
 
+_NO_NUMBER = "holds a cell that is not a number: clean it, or declare a schema."
+_NO_LABEL = (
+    "holds an absent label, or labels of different kinds such as words and numbers. Give every row a label, absent "
+    "ones a word of their own, and write them all as one kind."
+)
+
 #: How scikit-learn's messages begin that name shapes, kinds or public names, and no value.
 _ABOUT_SHAPES = (
     "Found array with",
@@ -76,25 +82,26 @@ _ABOUT_SHAPES = (
 )
 
 
-def without_values(what: str, read: Callable[[], Read]) -> Read:
+def without_values(what: str, read: Callable[[], Read], unreadable: str = _NO_NUMBER) -> Read:
     """What `read` returns; its errors about `what` in words of our own, since other libraries quote the cell.
 
-    The new error is raised after the handler, so that not even its context holds the old one.
+    `unreadable` is said of a cell of the wrong kind. The new error is raised after the handler, so that not even its
+    context holds the old one.
     """
     kind: type[Exception] = DataError
     try:
         return read()
     except ValueError as error:
-        words = _words(what, str(error))
+        words = _words(what, str(error), unreadable)
     except OverflowError:  # a whole number beyond all floats
         words = f"{what} contains NaN or infinity."
     except TypeError as error:
         kind = TypeError
-        words = str(error) if str(error).startswith(_ABOUT_SHAPES) else _words(what, str(error))
+        words = str(error) if str(error).startswith(_ABOUT_SHAPES) else _words(what, str(error), unreadable)
     raise kind(f"{words} Nothing was spent.")
 
 
-def _words(what: str, text: str) -> str:
+def _words(what: str, text: str, unreadable: str) -> str:
     if text.startswith("Expected 2D array"):
         return (
             "Expected 2D array, got another shape instead. Reshape your data either using array.reshape(-1, 1) if your "
@@ -112,7 +119,7 @@ def _words(what: str, text: str) -> str:
         return text
     if "argument must be" in text:
         return f"{what} holds an object that is no number: the argument must be a string or a number in every cell."
-    return f"{what} holds a cell that is not a number: clean it, or declare a schema."
+    return f"{what} {unreadable}"
 
 
 def declared_classes(classes: Any) -> np.ndarray | None:
@@ -140,7 +147,7 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
             check_classification_targets(column)
         return column
 
-    column = without_values("y", read)
+    column = without_values("y", read, _NO_LABEL)
     if column.shape[0] != rows:
         raise DataError(f"X has {rows} rows and y has {column.shape[0]} labels. Nothing was spent.")
     if column.dtype.kind == "f" and not np.isfinite(column).all():

@@ -29,7 +29,20 @@ from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
 from sfumato.network.tables import NUMBERS, TEXT, TableLayout, layout_of, plain_type
 
-__all__ = ["Cell", "among", "cell_of", "equals", "final_value", "flag", "merged", "placed", "text_as_number", "where"]
+__all__ = [
+    "Cell",
+    "among",
+    "asserted",
+    "cell_of",
+    "equals",
+    "final_value",
+    "flag",
+    "merged",
+    "placed",
+    "single",
+    "text_as_number",
+    "where",
+]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
@@ -90,17 +103,20 @@ def equals(column: str, level: Level) -> str:
 
 
 def placed(node: Node, column: str, kind: str) -> str:
-    """SQL for a raw cell put into its domain: a number, or the position of a category; NULL when absent."""
+    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL."""
     raw = sql_name(column)
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
         return f"{raw}::VARCHAR"
     number = _number_of(node, column, kind)
-    inside = number
-    if isinstance(node.domain, Interval):
-        inside = f"least(greatest({number}, {sql_number(node.domain.low)}), {sql_number(node.domain.high)})"
-    return f"(CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {inside} END)"
+    if not isinstance(node.domain, Interval):
+        return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
+    low, high = sql_number(node.domain.low), sql_number(node.domain.high)
+    none = f"{number} IS NULL OR isnan({number})"  # least and greatest pass over NULL
+    outside = f"CASE WHEN {none} THEN NULL ELSE least(greatest({number}, {low}), {high}) END"
+    # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
+    return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
 
 
 def _number_of(node: Node, column: str, kind: str) -> str:
@@ -144,6 +160,12 @@ def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str)
     return f"arg_min_null({value}, {sql_name(RANK)}){only}"
 
 
+def single(node: Node, column: str, kind: str, chosen: str) -> str:
+    """SQL for what `merged` gives where a person has one row, without grouping."""
+    value = placed(node, column, kind)
+    return value if chosen == "TRUE" else f"(CASE WHEN {chosen} THEN {value} END)"
+
+
 def final_value(node: Node, column: str) -> str:
     """SQL for the value of a placed cell: absent ones replaced, positions of categories turned into levels."""
     if isinstance(node.domain, AnyText):  # who has none is in no group
@@ -151,6 +173,9 @@ def final_value(node: Node, column: str) -> str:
     if not isinstance(node.domain, Categories):
         absent = "'nan'::DOUBLE" if node.missing is None else sql_number(float(node.missing))
         return f"coalesce({column}, {absent})"
+    if node.domain.scalar == "str":
+        word = node.missing if node.missing in node.domain.values else node.domain.values[0]
+        return f"coalesce({column}, {sql_level(word)}::{_words_of(node.domain)})"  # type: ignore[arg-type]
     levels = node.domain.values
     first = levels.index(node.missing) if node.missing in levels else 0  # type: ignore[arg-type]
     listed = ", ".join(sql_level(level) for level in levels)
@@ -159,8 +184,14 @@ def final_value(node: Node, column: str) -> str:
 
 def flag(member: Member, kinds: Mapping[str, str]) -> str:
     """SQL that is true for a person with such a row; a row without a cell it is about asserts nothing."""
-    tests = [where(member.matches), *(among(column, levels, kinds[column]) for column, levels in member.among)]
-    return f"bool_or({' AND '.join(tests)})"
+    return f"bool_or({asserted(member, kinds)})"
+
+
+def asserted(member: Member, kinds: Mapping[str, str]) -> str:
+    """SQL that is true of such a row."""
+    return " AND ".join(
+        [where(member.matches), *(among(column, levels, kinds[column]) for column, levels in member.among)]
+    )
 
 
 def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
@@ -184,14 +215,24 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
+    if domain.scalar == "str":
+        return _placed_word(domain, raw, compared)
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
-    if domain.scalar == "str":  # a lookup: half the time of comparing with one level after the other
-        levels = ", ".join(sql_level(level) for level in domain.values)
-        found = f"enum_code(TRY_CAST({compared} AS ENUM({levels})))::BIGINT"
-    else:
-        cases = [f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values)]
-        found = f"CASE {compared} {' '.join(cases)} END"
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({found}, {unlisted}) END)"
+    cases = " ".join(f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values))
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {cases} ELSE {unlisted} END END)"
+
+
+def _placed_word(domain: Categories, raw: str, compared: str) -> str:
+    """A word as one of the listed words: looked up at once, whatever their number, and ordered by their places."""
+    word = f"TRY_CAST({compared} AS {_words_of(domain)})"
+    if domain.unknown is None:
+        return word
+    other = f"{sql_level(domain.unknown)}::{_words_of(domain)}"
+    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE coalesce({word}, {other}) END)"
+
+
+def _words_of(domain: Categories) -> str:
+    return f"ENUM({', '.join(map(sql_level, domain.values))})"
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:

@@ -10,7 +10,8 @@ person's rows, and no message quotes a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +25,9 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.cells import Cell, cell_of, final_value, flag, merged, placed, where
+from sfumato.network.cells import Cell, asserted, cell_of, final_value, flag, merged, placed, single, where
 from sfumato.network.condition import Member, Present
+from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.functions import sql_number
@@ -41,6 +43,8 @@ from sfumato.questions.sums import Sums
 
 __all__ = ["GROUP", "ID", "Values", "evaluate"]
 
+#: What sums are taken over: the values of one group, in the engine.
+_EVALUATED = "evaluated"
 #: The name of the column of identifiers.
 ID = "id"
 #: The name of the column that says which of the network's groups an individual belongs to; groups are public.
@@ -79,10 +83,17 @@ class Values:
         return self.individuals[dataset][ID].to_numpy()
 
 
-def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+def evaluate(
+    network: Network,
+    tables: Mapping[str, Any],
+    row_keys: Mapping[str, bytes] | None = None,
+    *,
+    sums_only: bool = False,
+) -> Values:
     """Forward inference over `tables` (table name -> path, Arrow table or data frame).
 
-    `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data.
+    `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data. With
+    `sums_only` nobody's values are handed back, and none are held: `individuals` and `rows` are empty.
     """
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
@@ -99,7 +110,11 @@ def evaluate(network: Network, tables: Mapping[str, Any], row_keys: Mapping[str,
         parts: dict[str, list[Sums]] = {}
         for dataset in fed:
             key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
-            _People(network, room, dataset, people, shared, key).fill(individuals, rows, parts)
+            whole = _People(network, room, dataset, people, shared, key)
+            if sums_only and not spec.correlations:
+                whole.add_up(parts)
+                continue
+            whole.fill(individuals, rows, parts)
             check_number(spec, dataset.name, individuals[dataset.name].num_rows)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
@@ -217,20 +232,48 @@ class _People:
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
-        self.room.run(f"CREATE OR REPLACE TEMP TABLE people AS {self._base()}")
+        """Everybody's values, and the sums over them."""
+        self.room.run(f"CREATE OR REPLACE TEMP TABLE people AS {self._base()} ORDER BY id")
         tables, by_rows = [], {}
         for group in self.groups:
-            table = self._evaluated(group, None)
-            self._aggregate(group, table, None, parts)
+            table = self._held(group, None, parts)
             place = next(index for index, other in enumerate(self.network.groups) if other is group)
             tables.append(self._renamed(table).append_column(GROUP, pa.array(np.full(table.num_rows, place))))
-            for row_table in sorted({node.row_table for node in group.nodes if node.row_table}):
-                found = self._evaluated(group, row_table)
-                self._aggregate(group, found, row_table, parts)
-                by_rows.setdefault(row_table, []).append(self._renamed(found))
+            for row_table in _row_tables(group):
+                by_rows.setdefault(row_table, []).append(self._renamed(self._held(group, row_table, parts)))
         individuals[self.dataset.name] = _stacked(tables)
         rows.update({name: _stacked(found) for name, found in by_rows.items()})
         self.room.run("DROP TABLE people")
+
+    def add_up(self, parts: dict[str, list[Sums]]) -> None:
+        """The sums alone. Rows flow through the engine; only what a join needs is put aside, on disk if it is much."""
+        kind = "TABLE" if self._is_joined() else "VIEW"
+        self.room.run(f"CREATE OR REPLACE TEMP {kind} people AS {self._base()}")
+        for group in self.groups:
+            for row_table in (None, *_row_tables(group)):
+                self._streamed(group, row_table, parts)
+        self.room.run(f"DROP {kind} people")
+
+    def _held(self, group: Group, row_table: str | None, parts: dict[str, list[Sums]]) -> pa.Table:
+        with self._evaluated(group, row_table) as query:
+            table = self.room.arrow(query)
+        with self.room.held(_EVALUATED, table):
+            self._aggregate(group, table, row_table, parts)
+        return table
+
+    def _streamed(self, group: Group, row_table: str | None, parts: dict[str, list[Sums]]) -> None:
+        if any(node.question.expected for node in self._asked(group, row_table)):
+            self._held(group, row_table, parts)  # expectations are computed here and not by the engine
+            return
+        with self._evaluated(group, row_table) as query:
+            self.room.run(f"CREATE OR REPLACE TEMP VIEW {_EVALUATED} AS {query}")
+            self._aggregate(group, None, row_table, parts)
+            self.room.run(f"DROP VIEW {_EVALUATED}")
+
+    def _is_joined(self) -> bool:
+        tables = [table for table in self.room.names if table != self.home.table]
+        others = any(layout_of(self.spec, t).identity(identity_of(self.dataset)) is not None for t in tables)
+        return others or any(group.key is not None for group in self.groups)
 
     def _base(self) -> str:
         """SQL for one row per individual: identifier, group, cells, flags."""
@@ -246,7 +289,7 @@ class _People:
             query += f" LEFT JOIN ({piece}) AS p{number} USING (id)"
         keyed = any(group.key is not None for group in self.groups)
         keys = f"LEFT JOIN ({key_query(self.room, self.spec, self.dataset)}) AS k USING (id)" if keyed else ""
-        return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys} ORDER BY id"
+        return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys}"
 
     def _piece(self, layout: TableLayout, home: bool) -> str:
         identity = layout.identity(identity_of(self.dataset))
@@ -254,24 +297,33 @@ class _People:
         person = identity.name
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
-        chosen = []
         sourced = self._sourced(layout.table)
-        for node in sourced:
-            cell = cell_of(self.spec, node, self.people)
-            value = merged(node, layout, cell.column, kinds[cell.column], where(cell.matches))
-            chosen.append(f"{value} AS {self.columns[node.name]}")
-        chosen += [
-            f"{flag(member, kinds)} AS {self.columns[key]}"
-            for key, member in self.members.items()
-            if member.table == layout.table and member.person == person
-        ]
-        listed = "".join(f", {part}" for part in chosen)
+        flags = [(key, one) for key, one in self.members.items() if one.table == layout.table and one.person == person]
+
+        def shown(value: Callable[[Node, str, str, str], str], test: Callable[[Member, Mapping[str, str]], str]) -> str:
+            found = []
+            for node in sourced:
+                cell = cell_of(self.spec, node, self.people)
+                read = value(node, cell.column, kinds[cell.column], where(cell.matches))
+                found.append(f"{read} AS {self.columns[node.name]}")
+            found += [f"{test(member, kinds)} AS {self.columns[key]}" for key, member in flags]
+            return "".join(f", {part}" for part in found)
+
+        who, table = sql_name(person), self.room.names[layout.table]
+        crowd = crowd_of(self.room, layout, person)
+        alone = f"SELECT {who}::VARCHAR AS id{shown(single, asserted)} FROM {table} WHERE {who} IS NOT NULL"
+        if crowd is None:  # everybody has one row: nothing to group
+            return alone
         # Every row takes part in a mean, in any order; of categories there is no mean.
         ordered = not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in sourced)
         kept = kept_rows(self.room, layout, person, self.row_key, ordered)
+        together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
+        query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
+        if crowd == "":
+            return f"{query} GROUP BY 1"
         return (
-            f"SELECT {sql_name(person)}::VARCHAR AS id{listed} FROM {kept} "
-            f"WHERE {sql_name(person)} IS NOT NULL GROUP BY 1"
+            f"{alone} AND {who}::VARCHAR NOT IN (SELECT who FROM {crowd}) "
+            f"UNION ALL {query} AND {who}::VARCHAR IN (SELECT who FROM {crowd}) GROUP BY 1"
         )
 
     def _sourced(self, table: str) -> list[Node]:
@@ -284,8 +336,9 @@ class _People:
         keys = ", ".join(sql_level(other.key) for other in self.groups if other.key is not None)
         return f"(grouping IS NULL OR grouping NOT IN ({keys}))" if keys else "TRUE"
 
-    def _evaluated(self, group: Group, row_table: str | None) -> pa.Table:
-        """The group's individuals (or their rows in one table) with every node computed, as an Arrow table."""
+    @contextmanager
+    def _evaluated(self, group: Group, row_table: str | None) -> Iterator[str]:
+        """SQL for the group's individuals (or their rows in one table) with every node computed, while it is needed."""
         cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
         flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
         fixed = [f"{_literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
@@ -302,7 +355,7 @@ class _People:
         out += [self.columns[self.flags[node.name]] for node in nodes if node.skip]
         out += [self.columns[name] for name in self._conditioned(group, row_table) if self.columns[name] not in out]
         try:
-            return self.room.arrow(f"SELECT {', '.join(out)} FROM {layers[-1]}")
+            yield f"SELECT {', '.join(out)} FROM {layers[-1]}"
         finally:
             for place in range(len(layers)):
                 self.room.connection.unregister(f"layer{place}")
@@ -382,15 +435,20 @@ class _People:
         alone = [self.columns[node.name]] if node.expression is not None or not node.probabilities else []
         return probable + alone
 
-    def _aggregate(self, group: Group, table: pa.Table, row_table: str | None, parts: dict[str, list[Sums]]) -> None:
+    def _asked(self, group: Group, row_table: str | None) -> list[AggregateNode]:
         present = {node.name for node in group.nodes}
         # An aggregate over a variable that this structure does not have counts none of its individuals.
-        chosen = [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
+        return [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
+
+    def _aggregate(
+        self, group: Group, table: pa.Table | None, row_table: str | None, parts: dict[str, list[Sums]]
+    ) -> None:
+        chosen = self._asked(group, row_table)
         certain = [node for node in chosen if not node.question.expected]
-        for node, value in zip(certain, totals(self.room, table, certain, self.columns), strict=True):
+        for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns), strict=True):
             parts.setdefault(node.name, []).append(value)
         for node in chosen:
-            if node.question.expected:
+            if node.question.expected and table is not None:
                 value = expected_total(node, self.entries(node, group), table, self.columns)
                 parts.setdefault(node.name, []).append(value)
 
@@ -399,6 +457,10 @@ class _People:
         hidden = {*self.members, *self.flags.values()}
         kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
+
+
+def _row_tables(group: Group) -> list[str]:
+    return sorted({node.row_table for node in group.nodes if node.row_table})
 
 
 def _stacked(tables: Sequence[pa.Table]) -> pa.Table:

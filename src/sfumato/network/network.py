@@ -215,14 +215,17 @@ class Network:
                 return zones
         raise InputError(f"The study has no requirement named {requirement}.")
 
-    def evaluate(self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None) -> Values:
+    def evaluate(
+        self, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None, *, sums_only: bool = False
+    ) -> Values:
         """Every variable's forward-inferred value. What comes back is private: only mechanisms may publish from it.
 
-        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py).
+        `row_keys` (dataset -> key) decide which rows of people with many rows are kept (network/rows.py). With
+        `sums_only` nobody's values are held, only the sums over them.
         """
         from sfumato.network.evaluate import evaluate
 
-        return evaluate(self, tables, row_keys)
+        return evaluate(self, tables, row_keys, sums_only=sums_only)
 
     def draw(self, path: str | Path) -> Path:
         """Write the graph with its zones as SVG, PNG or PDF."""

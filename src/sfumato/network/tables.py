@@ -12,6 +12,7 @@ memory goes to a private folder that is removed (network/spill.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +24,11 @@ from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator
-from sfumato.network.expression import sql_name
+from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.plain import Plain, plain_file, plain_table
 from sfumato.network.spill import SpillFolder
 from sfumato.network.stores.folder import read_folder
+from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
 
@@ -39,6 +41,13 @@ Answer = TypeVar("Answer")
 
 #: Rows that are looked at together where a whole table is not.
 _BATCH = 200_000
+
+#: What reasons from the least and greatest value that a Parquet file claims for a column. Such a claim knows nothing of
+#: NaN, and it may be false: then a bound that this program puts on a cell would be taken for granted and left out.
+_DISTRUSTED = (
+    "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner,compressed_materialization,"
+    "aggregate_function_rewriter"
+)
 
 #: The type of a column of a CSV file: text that may be meant as a number.
 TEXT = "TEXT"
@@ -123,6 +132,7 @@ class TableRoom:
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
+        self._plains: dict[str, Plain] = {}
         # The engine folds the case of names; the study does not.
         self.names = {name: f"t{place}" for place, name in enumerate(wanted)}
         try:
@@ -132,7 +142,9 @@ class TableRoom:
                         f"The table {name} is needed and was not handed in{nearest(name, list(tables))}. Give its path "
                         "or an Arrow table. Nothing was spent."
                     )
-                self._add(name, tables[name])
+                self._plains[name] = _plain(name, tables[name])
+            for name in wanted:
+                self._add(name)
         except BaseException:
             self.close()
             raise
@@ -154,8 +166,16 @@ class TableRoom:
             }
         )
         opened.execute("SET ieee_floating_point_ops = true")
+        opened.execute("SET enable_progress_bar = false")  # it would stand between the lines of a command
+        opened.execute(f"SET disabled_optimizers = '{_DISTRUSTED}'")
+        files = [f"'{str(path).replace(chr(39), chr(39) * 2)}'" for path in self._files]
+        opened.execute(f"SET allowed_paths = [{', '.join(files)}]")
         opened.execute("SET enable_external_access = false")
         return opened
+
+    @property
+    def _files(self) -> list[Path]:
+        return [path for plain in self._plains.values() for path in plain.files]
 
     def __enter__(self) -> TableRoom:
         return self
@@ -170,15 +190,35 @@ class TableRoom:
         if "_spill" in self.__dict__:
             self._spill.close()
 
-    def _add(self, name: str, given: Any) -> None:
-        plain, raw = _plain(name, given), f"{self.names[name]}_raw"
+    def _add(self, name: str) -> None:
+        plain = self._plains[name]
         self.text[name], self._nested[name] = plain.text, plain.nested
+        if not plain.files:
+            self._add_plain(name)
+            return
+        listed = ", ".join(sql_level(str(path)) for path in plain.files)
+        self._show(name, {column: sql_name(column) for column in plain.shown}, f"read_parquet([{listed}])")
+
+    def _add_plain(self, name: str) -> None:
+        plain, raw = self._plains[name], f"{self.names[name]}_raw"
         self._guarded(lambda: self.connection.register(raw, plain.source))
-        own = {column: text for column, text in plain.shown.items() if column != ROW or name not in self._numbered}
+        self._show(name, plain.shown, raw)
+
+    def _show(self, name: str, columns: Mapping[str, str], source: str) -> None:
+        own = {column: text for column, text in columns.items() if column != ROW or name not in self._numbered}
         shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in own.items())
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
-        self.run(f"CREATE VIEW {self.names[name]} AS SELECT {shown} FROM {raw}")
+        self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS SELECT {shown} FROM {source}")
+
+    def _read_plainly(self) -> bool:
+        """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
+        native = [name for name, plain in self._plains.items() if plain.files]
+        for name in native:
+            self._plains[name] = replace(self._plains[name], files=())
+        for name in native:
+            self._add_plain(name)
+        return bool(native)
 
     def has(self, table: str) -> bool:
         """Whether a table of ours was made before."""
@@ -194,14 +234,39 @@ class TableRoom:
         return self._guarded(lambda: self.connection.execute(query).fetchall())
 
     def arrow(self, query: str) -> pa.Table:
-        """Run one query of ours and give an Arrow table."""
-        return self._guarded(lambda: self.connection.sql(query).to_arrow_table())
+        """Run one query of ours and give an Arrow table, listed words as text."""
+        found = self._guarded(lambda: self.connection.sql(query).to_arrow_table())
+        listed = [place for place, kind in enumerate(found.schema.types) if pa.types.is_dictionary(kind)]
+        for place in listed:
+            found = found.set_column(place, found.column_names[place], found.column(place).cast(pa.string()))
+        return found
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Run one query of ours and give its rows a part at a time, never all of them."""
-        reader = self._guarded(lambda: self.connection.sql(query).to_arrow_reader(_BATCH))
-        while (batch := self._guarded(lambda: next(reader, None))) is not None:
-            yield batch
+        """Run one query of ours and give its rows a part at a time, in the order of the table, never all of them."""
+        import duckdb
+
+        given = 0
+        while True:
+            rest = f"SELECT * FROM ({query}) OFFSET {given}" if given else query
+            reader = self._guarded(lambda rest=rest: self.connection.sql(rest).to_arrow_reader(_BATCH))
+            try:
+                for batch in reader:
+                    yield batch
+                    given += batch.num_rows
+                return
+            except (duckdb.Error, pa.ArrowException) as error:
+                failed = type(error).__name__
+            if not self._read_plainly():
+                raise _unreadable(failed)
+
+    @contextmanager
+    def held(self, name: str, table: pa.Table) -> Iterator[None]:
+        """An Arrow table under a name of ours, for a while."""
+        self.connection.register(name, table)
+        try:
+            yield
+        finally:
+            self.connection.unregister(name)
 
     def _guarded(self, action: Callable[[], Answer]) -> Answer:
         import duckdb
@@ -209,12 +274,11 @@ class TableRoom:
         # What the engine says when it fails may quote cells, so it is not repeated.
         try:
             return action()
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException) as error:
             failed = type(error).__name__
-        raise DataError(
-            f"The tables could not be evaluated ({failed}). Check that every declared column exists and has the "
-            "declared type. Nothing was published and nothing was spent."
-        )
+        if self._read_plainly():
+            return self._guarded(action)
+        raise _unreadable(failed)
 
     def types(self, table: str, columns: Sequence[str]) -> dict[str, str]:
         """The engine's type of each declared column; a missing one is refused by name."""
@@ -270,6 +334,13 @@ class TableRoom:
         return int if whole else float if real else None
 
 
+def _unreadable(failed: str) -> DataError:
+    return DataError(
+        f"The tables could not be evaluated ({failed}). Check that every declared column exists and has the declared "
+        "type. Nothing was published and nothing was spent."
+    )
+
+
 def _written_as(kind: str) -> str:
     """How the text of an identifier looks, by the type of its column."""
     plain = plain_type(kind)
@@ -311,6 +382,8 @@ def _plain(name: str, given: Any) -> Plain:
         path = _checked_path(name, given)
         given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)
     if isinstance(given, TextTable):
-        text = given.table.column_names if given.columns is None else given.columns
-        return replace(plain_table(given.table, name), text=frozenset(text))
+        whole = _plain(name, given.table)
+        return replace(whole, text=frozenset(whole.shown if given.columns is None else given.columns))
+    if isinstance(given, SpooledRows):
+        return replace(plain_file(given.path), held=given)
     return given if isinstance(given, Plain) else plain_table(given, name)

@@ -19,12 +19,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import csv
 
 from sfumato.errors import DataError
+from sfumato.network.stores.spool import gathered
 
 __all__ = ["TextTable", "check_separator", "header", "read_text", "text_batches"]
 
@@ -48,16 +49,19 @@ _QUOTED = {
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table in which some columns are text that may be meant as numbers; all of them if none is named."""
+    """A table in which some columns are text that may be meant as numbers; all of them if none is named.
 
-    table: pa.Table
+    The table is Arrow's, or one that a store put aside (network/stores/spool.py).
+    """
+
+    table: Any
     columns: frozenset[str] | None = None
 
 
-def read_text(path: Path) -> TextTable:
-    """The file's records. Private: no message quotes them."""
-    schema = pa.schema([(name, pa.string()) for name in header(path)])
-    return TextTable(pa.Table.from_batches(list(text_batches(path, schema.names)), schema))
+def read_text(*paths: Path) -> TextTable:
+    """The records of files with the same header, one below the other. Private: no message quotes them."""
+    schema = pa.schema([(name, pa.string()) for name in header(paths[0])])
+    return TextTable(gathered((batch for path in paths for batch in text_batches(path, schema.names)), schema))
 
 
 def header(path: Path) -> list[str]:

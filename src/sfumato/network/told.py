@@ -20,7 +20,7 @@ from sfumato.lang.term import show
 from sfumato.network.cells import placed
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.network import Network, Node
-from sfumato.network.tables import TableRoom
+from sfumato.network.tables import NUMBERS, TableRoom, plain_type
 
 __all__ = ["tell_curator"]
 
@@ -37,11 +37,13 @@ def tell_curator(room: TableRoom, network: Network) -> None:
 
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
-    kinds = room.types(table, list(nodes))
+    kinds, shown = room.types(table, list(nodes)), room.names[table]
     counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
-    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {room.names[table]}")[0]
+    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}")[0]
     for place, (name, node) in enumerate(nodes.items()):
-        absent, unknown, nearly = found[3 * place : 3 * place + 3]
+        absent, unknown = rows - found[2 * place], found[2 * place + 1]
+        near = _nearly(node, name, kinds[name]) if unknown else "0"
+        ((nearly,),) = room.run(f"SELECT {near} FROM {shown}") if near != "0" else ((0,),)
         said = spec.missing_of(node.atom)
         never = said is not None and said.rule == "never"
         if nearly or (never and absent + unknown):
@@ -50,20 +52,31 @@ def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) 
 
 
 def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
-    """SQL: how many cells are absent, how many are there and have no place, how many of these all but have one."""
-    raw = sql_name(column)
+    """SQL: how many cells are there, and how many of these have no place."""
     if not isinstance(node.domain, Categories | Interval):
-        return (f"count(*) FILTER (WHERE {raw} IS NULL)", "0", "0")
-    if isinstance(node.domain, Categories) and node.domain.unknown is not None:
-        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in node.domain.values)})"
-        lost = f"{raw} IS NOT NULL AND NOT {listed}"
-    else:
-        lost = f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
-    near = "0"
-    if isinstance(node.domain, Categories) and node.domain.scalar == "str":
-        folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
-        near = f"count(*) FILTER (WHERE {lost} AND lower(trim({raw}::VARCHAR)) IN ({folded}))"
-    return (f"count(*) FILTER (WHERE {raw} IS NULL)", f"count(*) FILTER (WHERE {lost})", near)
+        return (f"count({sql_name(column)})", "0")
+    lost = _lost(node, node.domain, column, kind)
+    return (f"count({sql_name(column)})", "0" if lost == "FALSE" else f"count(*) FILTER (WHERE {lost})")
+
+
+def _nearly(node: Node, column: str, kind: str) -> str:
+    """SQL: how many cells without a place all but have one."""
+    if not isinstance(node.domain, Categories) or node.domain.scalar != "str":
+        return "0"
+    folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
+    lost = _lost(node, node.domain, column, kind)
+    return f"count(*) FILTER (WHERE {lost} AND lower(trim({sql_name(column)}::VARCHAR)) IN ({folded}))"
+
+
+def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> str:
+    """SQL that is true of a cell that is there and has no place; typed numbers need not be placed to know it."""
+    raw, typed = sql_name(column), plain_type(kind)
+    if isinstance(domain, Interval) and not domain.calendar and typed in NUMBERS:
+        return f"isnan({raw})" if typed in ("FLOAT", "DOUBLE") else "FALSE"
+    if isinstance(domain, Categories) and domain.unknown is not None:
+        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in domain.values)})"
+        return f"{raw} IS NOT NULL AND NOT {listed}"
+    return f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
 
 
 def _told(node: Node, rows: int, absent: int, unknown: int, nearly: int) -> str:

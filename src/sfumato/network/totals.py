@@ -4,13 +4,14 @@ In:   the values of a group's individuals, the questions about them.
 Out:  Sums: whole numbers of public grid steps, one array for each entry of a question.
 Not here: what is added up and how far one person moves it (questions/).
 
-Rows are sorted into the cells of a question's axes once, and added up by one grouped query for every set of axes:
-thousands of cells cost what one costs.
+Rows are told apart by the axes of many questions at once and added up by one grouped query; what that gives, a row for
+each cell, is added up further for each question. So twenty questions cost about what one costs, and no row is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ __all__ = ["number_of", "totals"]
 
 #: Rows that are in no cell of some axis, because a value is none of its levels.
 _NOWHERE = -1
+#: Questions share a pass over the rows while their axes together have at most so many cells: sums that do not fit into
+#: a processor's cache cost more than a second pass over other columns.
+_CELLS = 1 << 8
+
+#: An entry of a question by its name and place; its sums and how many rows are in them; what one pass may answer.
+_Asked = tuple[str, int]
+_Found = tuple[NDArray[Any], NDArray[Any]]
+_Key = tuple[frozenset[Axis], bool]
 
 
 def number_of(node: AggregateNode, sums: Sums) -> float:
@@ -37,36 +46,56 @@ def number_of(node: AggregateNode, sums: Sums) -> float:
     return float(node.question.truth(sums)[0]) if node.question.is_number else float("nan")
 
 
-def totals(room: TableRoom, table: pa.Table, nodes: Sequence[AggregateNode], columns: Mapping[str, str]) -> list[Sums]:
-    """The sums of all questions over one table, one pass for each set of axes, or for many tables of counts."""
-    asked: dict[tuple[Axis, ...], list[tuple[AggregateNode, int]]] = {}
-    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+def totals(room: TableRoom, table: str, nodes: Sequence[AggregateNode], columns: Mapping[str, str]) -> list[Sums]:
+    """The sums of all questions over one table or view of ours; as few passes over the rows as cells allow."""
+    asked: dict[_Key, list[_Asked]] = {}
+    found: dict[_Asked, _Found] = {}
+    by_name = {node.name: node for node in nodes}
     for node in (node for node in nodes if not node.question.of_texts):
         entries = node.question.entries()
         if len(entries) > 1 and all(_counts(entry) for entry in entries):
             found |= _tables(room, table, node, columns)
             continue
         for place, entry in enumerate(entries):
-            asked.setdefault(tuple(node.question.axes[axis] for axis in entry.axes), []).append((node, place))
-    for axes, entries in asked.items():
-        found |= _grouped(room, table, axes, entries, columns)
+            key = frozenset(node.question.axes[axis] for axis in entry.axes), entry.grid is None
+            asked.setdefault(key, []).append((node.name, place))
+    for axes, entries in _passes(asked):
+        found |= _grouped(room, table, axes, entries, by_name, columns)
     return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
 
 
-def _texts(room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]) -> Sums:
+def _passes(asked: Mapping[_Key, Sequence[_Asked]]) -> list[tuple[tuple[Axis, ...], list[_Asked]]]:
+    """Which questions one query answers: rows are told apart by all of their axes while those have few cells.
+
+    Whole numbers are added up further exactly; sums of floats stay on their own.
+    """
+    passes = [(axes, list(entries)) for (axes, floating), entries in asked.items() if floating]
+    alone = len(passes)
+    whole = {axes: entries for (axes, floating), entries in asked.items() if not floating}
+    for axes in sorted(whole, key=_size, reverse=True):
+        for place, (others, mine) in enumerate(passes[alone:], start=alone):
+            if _size(others | axes) <= _CELLS:
+                passes[place] = others | axes, [*mine, *whole[axes]]
+                break
+        else:
+            passes.append((axes, list(whole[axes])))
+    return [(tuple(sorted(axes, key=repr)), entries) for axes, entries in passes]
+
+
+def _size(axes: Collection[Axis]) -> int:
+    return math.prod(axis.size for axis in axes)
+
+
+def _texts(room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str]) -> Sums:
     """How many people have each text that occurs, every one once."""
     text = sql_name(columns[node.question.axes[0].variable])
-    room.connection.register("evaluated", table)
-    try:
-        counted = f"({node.condition.to_sql(columns)}) AND {text} IS NOT NULL"
-        rows = room.run(f"SELECT {text}, count(DISTINCT id) FROM evaluated WHERE {counted} GROUP BY 1 ORDER BY 1")
-    finally:
-        room.connection.unregister("evaluated")
+    counted = f"({node.condition.to_sql(columns)}) AND {text} IS NOT NULL"
+    rows = room.run(f"SELECT {text}, count(DISTINCT id) FROM {table} WHERE {counted} GROUP BY 1 ORDER BY 1")
     counts = np.array([int(row[1]) for row in rows], dtype=object)
     return Sums(node.question.entries(), (counts,), (counts,), sum(counts), tuple(str(row[0]) for row in rows))
 
 
-def _sums(node: AggregateNode, found: Mapping[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]) -> Sums:
+def _sums(node: AggregateNode, found: Mapping[_Asked, _Found]) -> Sums:
     entries = node.question.entries()
     parts = [found[node.name, place] for place in range(len(entries))]
     units, counts = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
@@ -75,92 +104,89 @@ def _sums(node: AggregateNode, found: Mapping[tuple[str, int], tuple[NDArray[Any
 
 def _grouped(
     room: TableRoom,
-    table: pa.Table,
+    table: str,
     axes: tuple[Axis, ...],
-    asked: Sequence[tuple[AggregateNode, int]],
+    asked: Sequence[_Asked],
+    nodes: Mapping[str, AggregateNode],
     columns: Mapping[str, str],
-) -> dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]:
+) -> dict[_Asked, _Found]:
     """One query: every entry over these axes, and how many rows there are of it, in every cell; alike ones once."""
     added: dict[str, int] = {}
+    #: What is added up before it is rounded, by its SQL: computed once and not wherever it is compared.
+    values: dict[str, str] = {}
     wanted: list[tuple[int, int]] = []
-    for node, place in asked:
+    for name, place in asked:
+        node = nodes[name]
         counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(columns)})"
-        texts = (f"{_added(node, node.question.entries()[place], columns)}{counted}", f"count(*){counted}")
+        texts = (f"{_added(node, node.question.entries()[place], columns, values)}{counted}", f"count(*){counted}")
         wanted.append(tuple(added.setdefault(text, len(added)) for text in texts))  # type: ignore[arg-type]
-    keys, placed = _keys(table, axes, columns)
-    room.connection.register("evaluated", placed)
-    try:
-        grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
-        rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM evaluated{grouping}")
-    finally:
-        room.connection.unregister("evaluated")
-    cells = _cells(rows, len(added), table, axes, columns)
-    size = int(np.prod([axis.size for axis in axes], dtype=np.int64))
-    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
-    for (node, place), (sums, counts) in zip(asked, wanted, strict=True):
-        grid = node.question.entries()[place].grid
-        units, numbers = np.zeros(size, dtype=float if grid is None else object), np.zeros(size, dtype=object)
-        for cell, row in zip(cells, rows, strict=True):
-            if cell != _NOWHERE:
-                units[cell] = float(row[sums] or 0.0) if grid is None else int(row[sums] or 0)
-                numbers[cell] = int(row[counts])
-        found[node.name, place] = units, numbers
+    keys = [_key(axis, columns) for axis in axes]
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+    scaled = "".join(f", {value} AS {name}" for value, name in values.items())
+    below = f"(SELECT *{scaled} FROM {table})" if scaled else table
+    rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM {below}{grouping}")
+    places = {axis: _places([row[len(added) + at] for row in rows], axis) for at, axis in enumerate(axes)}
+    given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
+    found: dict[_Asked, _Found] = {}
+    for (name, place), (sums, counts) in zip(asked, wanted, strict=True):
+        question = nodes[name].question
+        entry = question.entries()[place]
+        own = [question.axes[axis] for axis in entry.axes]
+        cells = _cells([places[axis] for axis in own], own, len(rows))
+        inside = np.flatnonzero(cells != _NOWHERE)
+        units = np.zeros(_size(own), dtype=float if entry.grid is None else object)
+        numbers = np.zeros(_size(own), dtype=object)
+        np.add.at(units, cells[inside], given[sums][inside])
+        np.add.at(numbers, cells[inside], given[counts][inside])
+        found[name, place] = units, numbers
     return found
 
 
-def _keys(table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]) -> tuple[list[str], pa.Table]:
-    """What rows are grouped by: the values themselves where they are listed, otherwise the place among cut points."""
-    keys, placed = [], table
-    for number, axis in enumerate(axes):
-        if axis.levels:
-            keys.append(sql_name(columns[axis.variable]))
-        else:
-            keys.append(f"place{number}")
-            placed = placed.append_column(keys[-1], pa.array(_places(table, axis, columns)))
-    return keys, placed
+def _key(axis: Axis, columns: Mapping[str, str]) -> str:
+    """What rows are grouped by: the value itself where values are listed, otherwise the place among cut points."""
+    column = sql_name(columns[axis.variable])
+    return column if axis.levels else _between(f"coalesce({column}::DOUBLE, 'nan')", axis.cuts, 0)
 
 
-def _cells(
-    rows: Sequence[tuple[Any, ...]], first: int, table: pa.Table, axes: Sequence[Axis], columns: Mapping[str, str]
-) -> list[int]:
-    """The cell of each group, the last axis running fastest; the groups' keys begin at the place `first`."""
-    known = [_levels(table[columns[axis.variable]], axis) if axis.levels else None for axis in axes]
-    found = []
-    for row in rows:
-        cell = 0
-        for axis, places, key in zip(axes, known, row[first:], strict=True):
-            place = key if places is None else places.get(key, _NOWHERE)
-            cell = _NOWHERE if _NOWHERE in (cell, place) else cell * axis.size + place
-        found.append(cell)
-    return found
+def _between(value: str, cuts: Sequence[float], first: int) -> str:
+    """SQL for how many cuts are not above the value, halving them. NaN is larger than everything, so that every
+    individual falls into exactly one cell."""
+    if not cuts:
+        return str(first)
+    middle = len(cuts) // 2
+    below, above = _between(value, cuts[:middle], first), _between(value, cuts[middle + 1 :], first + middle + 1)
+    return f"(CASE WHEN {value} >= {sql_number(cuts[middle])} THEN {above} ELSE {below} END)"
 
 
-def _levels(column: pa.ChunkedArray, axis: Axis) -> dict[Any, int]:
-    """The place of each level, as the column's own type writes it."""
-    levels = pa.array(axis.levels)
-    levels = levels if column.type == pa.null() else levels.cast(column.type)
-    return {level: place for place, level in enumerate(levels.to_pylist())}
+def _places(keys: Sequence[Any], axis: Axis) -> NDArray[np.int64]:
+    """The place on one axis of every group."""
+    if not axis.levels:
+        return np.array(keys, dtype=np.int64)
+    known = {level: place for place, level in enumerate(axis.levels)}
+    return np.array([known.get(key, _NOWHERE) for key in keys], dtype=np.int64)
 
 
-def _tables(
-    room: TableRoom, table: pa.Table, node: AggregateNode, columns: Mapping[str, str]
-) -> dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]]:
+def _cells(places: Sequence[NDArray[np.int64]], axes: Sequence[Axis], rows: int) -> NDArray[np.int64]:
+    """The cell of each group, the last axis running fastest."""
+    cell, lost = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+    for place, axis in zip(places, axes, strict=True):
+        cell, lost = cell * axis.size + place, lost | (place == _NOWHERE)
+    return np.where(lost, _NOWHERE, cell)
+
+
+def _tables(room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str]) -> dict[_Asked, _Found]:
     """Many tables of counts: one query counts the rows that are alike along all axes, and those are added up."""
     axes, entries = node.question.axes, node.question.entries()
     names = [f"axis{place}" for place in range(len(axes))]
-    placed = table
-    for name, axis in zip(names, axes, strict=True):
-        placed = placed.append_column(name, pa.array(_places(table, axis, columns)))
-    room.connection.register("evaluated", placed)
-    try:
-        inside = " AND ".join(f"{name} <> {_NOWHERE}" for name in names)
-        where, shown = f"WHERE {inside} AND ({node.condition.to_sql(columns)})", ", ".join(names)
-        alike = room.arrow(f"SELECT {shown}, count(*) AS n FROM evaluated {where} GROUP BY {shown}")
-    finally:
-        room.connection.unregister("evaluated")
-    codes = [alike[name].to_numpy() for name in names]
-    weights = alike["n"].to_numpy()
-    found: dict[tuple[str, int], tuple[NDArray[Any], NDArray[Any]]] = {}
+    shown = ", ".join(f"{_key(axis, columns)} AS {name}" for name, axis in zip(names, axes, strict=True))
+    alike = room.arrow(
+        f"SELECT {shown}, count(*) AS n FROM {table} WHERE {node.condition.to_sql(columns)} GROUP BY {', '.join(names)}"
+    )
+    codes = [_codes(alike[name], axis) for name, axis in zip(names, axes, strict=True)]
+    inside = np.all([code != _NOWHERE for code in codes], axis=0)
+    codes = [code[inside] for code in codes]
+    weights = alike["n"].to_numpy()[inside]
+    found: dict[_Asked, _Found] = {}
     for place, entry in enumerate(entries):
         shape = [axes[axis].size for axis in entry.axes]
         cell = np.ravel_multi_index([codes[axis] for axis in entry.axes], shape)
@@ -170,38 +196,36 @@ def _tables(
     return found
 
 
+def _codes(column: pa.ChunkedArray, axis: Axis) -> NDArray[np.int64]:
+    if not axis.levels:
+        return column.to_numpy().astype(np.int64)
+    levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
+    found = pc.index_in(column, value_set=levels)  # type: ignore[attr-defined]  # made when it is imported
+    return found.fill_null(_NOWHERE).to_numpy().astype(np.int64)
+
+
 def _counts(entry: Entry) -> bool:
     """Whether an entry is how many rows there are in each of its cells."""
     return bool(entry.axes) and not entry.factors and entry.grid is not None and entry.grid.step == 1.0
 
 
-def _places(table: pa.Table, axis: Axis, columns: Mapping[str, str]) -> NDArray[np.int64]:
-    """The place of each row's cell on one axis."""
-    column = table[columns[axis.variable]]
-    if axis.levels:
-        levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
-        found = pc.index_in(column, value_set=levels)  # type: ignore[attr-defined]  # made when it is imported
-        return found.fill_null(_NOWHERE).to_numpy().astype(np.int64)
-    # NaN counts as larger than everything, so that every individual falls into exactly one cell.
-    numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return np.searchsorted(np.array(axis.cuts, dtype=np.float64), numbers, side="right").astype(np.int64)
-
-
-def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
-    """SQL for the sum of an entry's whole numbers."""
+def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str]) -> str:
+    """SQL for the sum of an entry's whole numbers; what they are rounded from gets a name among `values`."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
         return "count(*)"
     parts = []
     for factor, centre in entry.centred:
         value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
         parts.append(f"({value} - {sql_number(centre)})" if centre else value)
-    return f"sum({_units(entry.grid, '(' + ' * '.join(parts or ['1.0e0']) + ')')})"
+    product = f"({' * '.join(parts or ['1.0e0'])})"
+    return f"sum({product})" if entry.grid is None else f"sum({_units(entry.grid, product, values)})"
 
 
-def _units(grid: Grid | None, value: str) -> str:
+def _units(grid: Grid, value: str, values: dict[str, str]) -> str:
     """A contribution as a whole number of grid steps, clipped to its public bounds whatever the value is."""
-    if grid is None:
-        return value
     moved = f"({value} - {sql_number(grid.offset)})" if grid.offset else value
-    inside = f"least(greatest({moved} / {sql_number(grid.step)}, {sql_number(grid.low)}), {sql_number(grid.high)})"
-    return f"(CASE WHEN isnan({value}) THEN {grid.low} ELSE {inside}::BIGINT END)"
+    steps = values.setdefault(f"{moved} / {sql_number(grid.step)}", f"steps{len(values)}")
+    low, high = sql_number(grid.low), sql_number(grid.high)
+    outside = f"CASE WHEN isnan({steps}) THEN {grid.low} ELSE least(greatest({steps}, {low}), {high})::BIGINT END"
+    # Almost all are inside, and least and greatest cost three times the comparison; NaN is not inside.
+    return f"(CASE WHEN {steps} BETWEEN {low} AND {high} THEN {steps}::BIGINT ELSE {outside} END)"

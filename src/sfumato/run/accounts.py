@@ -71,21 +71,26 @@ def default_ledger(data: str | os.PathLike[str]) -> Path:
     return (place.parent if place.is_file() else place) / LEDGER_NAME
 
 
-def sources_of(network: Network, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """For every dataset of the study the sources that say who its individuals are; one table is nobody else's."""
+def sources_of(network: Network, tables: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, tuple[str, ...]]:
+    """For every dataset of the study the sources that say who its individuals are; one table is nobody else's.
+
+    With a `ledger` that knows the bytes of a study's only table, rows are not read for it: they were bound with them.
+    """
     spec = network.spec
+    alone = ledger if len(tables) == 1 else None
+    data = {name: _data(table, alone) for name, table in tables.items()}
     found: dict[str, tuple[str, ...]] = {}
     for dataset in spec.datasets:
         sources: list[str] = []
-        for name, table in tables.items():
+        for name, own in data.items():
             if name in spec.public_tables:
                 continue
             column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
             if column is not None:
-                sources += table_sources(table, column.name)
+                sources += [f"{source}{column.name}" for source in own]
         found[dataset.name] = tuple(dict.fromkeys(sources))
     _check_apart(found)
-    _check_public(network, tables)
+    _check_public(network, data)
     return found
 
 
@@ -102,15 +107,12 @@ def _check_apart(found: Mapping[str, tuple[str, ...]]) -> None:
                 )
 
 
-def _check_public(network: Network, tables: Mapping[str, Any]) -> None:
+def _check_public(network: Network, data: Mapping[str, tuple[str, ...]]) -> None:
     """One table cannot be private under one name and public under another."""
     spec = network.spec
-    if not spec.public_tables:
-        return
-    data = {name: set(map(data_of, table_sources(table))) for name, table in tables.items()}
     for public in spec.public_tables:
         for private in data.keys() - set(spec.public_tables):
-            if data.get(public, set()) & data[private]:
+            if set(data.get(public, ())) & set(data[private]):
                 raise DataError(
                     f"The sources {private} and {public} are one table, and only {public} is declared public. Use one "
                     f"source for it, and public({public}) only if everybody may see every cell. Nothing was drawn and "
@@ -120,16 +122,23 @@ def _check_public(network: Network, tables: Mapping[str, Any]) -> None:
 
 def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
     """The sources of one table: its place, its bytes and its rows, each with the identity column ("" for records)."""
-    rows = f"rows\0{fingerprint(table)}\0{identity}"
+    return tuple(f"{source}{identity}" for source in _data(table))
+
+
+def _data(table: Any, ledger: Ledger | None = None) -> tuple[str, ...]:
+    """The sources of one table without an identity column; without its rows where the ledger knows its bytes."""
     if isinstance(table, StoredRows):
-        return (f"place\0{table.place}\0{identity}", rows)
-    if not isinstance(table, str | os.PathLike):
-        return (rows,)
-    path = Path(table).resolve()
-    if path.is_dir():
-        files = files_sources(str(path), [str(file) for file in files_in(path)])
-        return (*(f"{source}{identity}" for source in files), rows)
-    return (f"place\0{path}\0{identity}", f"bytes\0{hash_of(path)}\0{identity}", rows)
+        places: tuple[str, ...] = (f"place\0{table.place}\0",)
+    elif not isinstance(table, str | os.PathLike):
+        places = ()
+    elif (path := Path(table).resolve()).is_dir():
+        places = files_sources(str(path), [str(file) for file in files_in(path)])
+    else:
+        places = (f"place\0{path}\0", f"bytes\0{hash_of(path)}\0")
+    contents = [one for one in places if one.startswith("bytes")]
+    if ledger is not None and contents and all(ledger.neighbours([one]) for one in contents):
+        return places
+    return (*places, f"rows\0{fingerprint(table)}\0")
 
 
 def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:

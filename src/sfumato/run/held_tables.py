@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from sfumato.errors import DataError, InputError, RefusedError
 from sfumato.lang.spec import ROW, Source, Spec
+from sfumato.network.stores.spool import whole
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.network.tables import layout_of
 from sfumato.network.text_files import TextTable, read_text
@@ -31,7 +32,7 @@ def joined_parts(spec: Spec, folder: Path) -> dict[str, Any]:
         if len({isinstance(one, TextTable) for one in rows}) > 1:
             raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
         if isinstance(rows[0], TextTable):
-            found[table] = TextTable(pa.concat_tables(one.table for one in rows), None)
+            found[table] = TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
         else:
             found[table] = pa.concat_tables(rows, promote_options="permissive")
     return found

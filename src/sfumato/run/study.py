@@ -109,12 +109,13 @@ def run_plan(
     key = row_key or _ledger_key(ledger if random_state is None else None)
     charged = _book(ledger) if random_state is None else None
     stage("reading the tables")
-    sources = sources_of(network, tables)
+    sources = sources_of(network, tables, charged)
     if charged is not None and not is_waiting(out):
         check_order(plan, charged, sources)
         check_balance(plan, charged, sources)
     stage("evaluating the study")
-    values = _evaluated(network, tables, engine, dict.fromkeys((one.name for one in network.spec.datasets), key))
+    keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
+    values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network))
     if random_state is None:
         check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
     columns = _columns(plan, values)
@@ -236,14 +237,21 @@ def _ledger_key(ledger: Ledger | str | Path | None) -> bytes:
     return ledger_key(ledger.path if isinstance(ledger, Ledger) else ledger)
 
 
+def _is_of_sums(plan: Plan, network: Network) -> bool:
+    """Whether sums are all that is drawn from, and nobody has to be counted: then nobody's values are held."""
+    if network.spec.centre_promises or network.spec.correlations:
+        return False
+    return not plan.acts and not any(request.of_individuals for request in requests_of(network))
+
+
 def _evaluated(
-    network: Network, tables: Mapping[str, Any], engine: str | Engine, row_keys: Mapping[str, bytes]
+    network: Network, tables: Mapping[str, Any], engine: str | Engine, row_keys: Mapping[str, bytes], sums_only: bool
 ) -> Values:
     if engine == "local":
-        return network.evaluate(_without_forgotten(network, tables), row_keys)
+        return network.evaluate(_without_forgotten(network, tables), row_keys, sums_only=sums_only)
     from sfumato.run.engine.study import evaluate_on
 
-    return evaluate_on(engine, network, tables, row_keys=row_keys)
+    return evaluate_on(engine, network, tables, row_keys=row_keys, sums_only=sums_only)
 
 
 def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, final
 
+import pyarrow as pa
+
 from sfumato.network.expression import sql_name
+from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = ["DuckDBFile"]
+
+#: Rows that are handed over at once.
+_BATCH = 100_000
 
 
 @final
@@ -40,7 +46,7 @@ class DuckDBFile(Store):
             with duckdb.connect(str(self.path), read_only=True, config=settings) as connection:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
                 return {name: self._rows(connection, name) for name in names}
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
             failed = type(error).__name__
         raise unreadable(self.path.name, failed)
 
@@ -54,5 +60,6 @@ class DuckDBFile(Store):
         if name not in known:
             raise no_table(self.path.name, name, known)
         quoted = ".".join(sql_name(part) for part in name.split("."))
-        rows = connection.sql(f"SELECT * FROM {quoted}").to_arrow_table()
+        reader = connection.sql(f"SELECT * FROM {quoted}").to_arrow_reader(_BATCH)
+        rows = gathered(reader, reader.schema)
         return StoredRows(rows, f"{self.path}\0{name}")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from sfumato.errors import DataError
 from sfumato.lang.spec import TABLE_ENDINGS
 from sfumato.network.plain import Plain, plain_files
@@ -43,4 +41,4 @@ def read_folder(folder: Path, name: str) -> Plain | TextTable:
                 f"The table {name}: {file.name} has another header than {files[0].name}. Write the same names in the "
                 "same order into the first line of every part. Nothing was read and nothing was spent."
             )
-    return TextTable(pa.concat_tables([read_text(file).table for file in files]))
+    return read_text(*files)

@@ -18,15 +18,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
+
+import pyarrow as pa
 
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
+from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
 from sfumato.network.text_files import TextTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["PostgreSQL"]
 
@@ -40,6 +40,16 @@ _LOCK, _READING = "60s", "1h"
 _ENDED = {
     "55P03": f"somebody held a lock on it for {_LOCK}",
     "57014": f"it was not read within {_READING}",
+    "57P01": "the server ended the connection",
+    "08006": "the server ended the connection",
+}
+_WORDS = {
+    "lock timeout": "55P03",
+    "statement timeout": "57014",
+    "read-only transaction": "25006",
+    "permission denied": "42501",
+    "terminating connection": "57P01",
+    "closed the connection": "08006",
 }
 _AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
 _COLUMNS = """
@@ -90,7 +100,7 @@ class PostgreSQL(Store):
                 cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
                 server = self._server(cursor)
                 return {name: self._rows(cursor, server, name) for name in names}
-        except Error as error:
+        except (Error, pa.ArrowException, OSError) as error:
             failed = _kind_of(error)
         raise unreadable("PostgreSQL", failed)
 
@@ -115,10 +125,11 @@ class PostgreSQL(Store):
         if not kinds:
             raise no_table("The database", name, _tables(cursor))
         shown = ", ".join(_expression(column, kind) for column, kind in kinds.items())
-        cursor.execute(f"SELECT {shown} FROM {quoted}")
-        rows: pa.Table = cursor.fetch_arrow_table()
         cursor.execute("SELECT to_regclass($1)::oid::bigint", (quoted,))
         (number,) = cursor.fetchone()
+        cursor.execute(f"SELECT {shown} FROM {quoted}")
+        reader = cursor.fetch_record_batch()
+        rows = gathered(reader, reader.schema)
         written = frozenset(column for column, kind in kinds.items() if kind == "numeric")
         return StoredRows(TextTable(rows, written) if written else rows, f"{server}\0{number}")
 
@@ -137,11 +148,12 @@ def _tables(cursor: Any) -> list[str]:
 
 def _kind_of(error: Exception) -> str:
     """The class of the failure and the server's five-letter code, which quote nothing."""
-    code = getattr(error, "sqlstate", None)
-    known = re.fullmatch(r"[0-9A-Z]{5}", code or "")
-    why = _ENDED.get(code or "")
+    code = getattr(error, "sqlstate", None) or ""
+    if not re.fullmatch(r"[0-9A-Z]{5}", code):  # an error between two batches has lost its code; its words tell it
+        code = next((known for words, known in _WORDS.items() if words in str(error)), "")
+    why = _ENDED.get(code)
     name = f"{type(error).__name__}: {why}" if why else type(error).__name__
-    return f"{name}, SQLSTATE {code}" if known else name
+    return f"{name}, SQLSTATE {code}" if code else name
 
 
 def _patient(address: str) -> str:

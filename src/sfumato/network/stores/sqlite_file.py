@@ -10,7 +10,7 @@ CSV file, and the study says what is a number. A float is written with all its d
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from sfumato.network.expression import sql_name
 from sfumato.network.plain import text_of
+from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
 from sfumato.network.text_files import TextTable
 
@@ -57,7 +58,9 @@ class SQLiteFile(Store):
         cursor = connection.execute(f"SELECT * FROM {sql_name(name)}")
         columns = [entry[0] for entry in cursor.description]
         schema = pa.schema([(column, pa.string()) for column in columns])
-        batches = []
-        while cells := cursor.fetchmany(_BATCH):
-            batches.append(pa.record_batch([text_of(column) for column in zip(*cells, strict=True)], schema=schema))
-        return StoredRows(TextTable(pa.Table.from_batches(batches, schema)), f"{self.path}\0{name}")
+        return StoredRows(TextTable(gathered(_batches(cursor, schema), schema)), f"{self.path}\0{name}")
+
+
+def _batches(cursor: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while cells := cursor.fetchmany(_BATCH):
+        yield pa.record_batch([text_of(column) for column in zip(*cells, strict=True)], schema=schema)

@@ -1,7 +1,7 @@
 """A table that lies in a database: where it is, and how its rows are read once.
 
 In:   source(Table, Path, Name) of a study, the data folder.
-Out:  StoredRows: rows in memory, the place they came from; `located`, which finds the store of a source.
+Out:  StoredRows: rows that were read, the place they came from; `located`, which finds the store of a source.
 Not here: files (network/tables.py), what a cell means (network/cells.py), who pays (run/accounts.py).
 
 A store is opened read-only and read whole in one transaction, before anything is reserved. Types come from the store's
@@ -22,6 +22,7 @@ import pyarrow as pa
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError
 from sfumato.lang.spec import Source
+from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.text_files import TextTable
 
 __all__ = ["Located", "Store", "StoredRows", "located", "no_table", "read_stored", "unreadable"]
@@ -31,7 +32,7 @@ __all__ = ["Located", "Store", "StoredRows", "located", "no_table", "read_stored
 class StoredRows:
     """Rows that were read from a store, and the place that an account is bound to."""
 
-    rows: pa.Table | TextTable = field(repr=False)
+    rows: pa.Table | SpooledRows | TextTable = field(repr=False)
     place: str
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,7 @@ def evaluate_on(
     tables: Mapping[str, Any],
     tasks: int | None = None,
     row_keys: Mapping[str, bytes] | None = None,
+    sums_only: bool = False,
 ) -> Values:
     """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares of the individuals (or four)."""
     spec = network.spec
@@ -60,7 +62,7 @@ def evaluate_on(
         tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}))
+        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}), sums_only)
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -78,13 +80,32 @@ class _Share:
     tables: dict[str, Any]
     shares: int
     row_keys: dict[str, bytes]
+    sums_only: bool
 
     def __call__(self, place: int) -> Values:
-        spec = replace(load(self.study, self.step), forgotten=self.forgotten)
-        network = Network.from_spec(spec, self.tables)
+        network = self._network()
+        spec = network.spec
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
         with told_to(set()):  # the curator is told once, of all shares together
-            return network.evaluate(without_forgotten(spec, mine) if spec.forgotten else mine, self.row_keys)
+            kept = without_forgotten(spec, mine) if spec.forgotten else mine
+            return network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
+
+    def _network(self) -> Network:
+        """The study's network, made once in each process; public facts are part of it, and are read again."""
+        if _read(self.study, self.step).public_tables:
+            spec = replace(_read(self.study, self.step), forgotten=self.forgotten)
+            return Network.from_spec(spec, self.tables)
+        return _network_of(self.study, self.step, self.forgotten)
+
+
+@lru_cache(maxsize=4)
+def _read(study: str, step: int | None) -> Spec:
+    return load(study, step)
+
+
+@lru_cache(maxsize=4)
+def _network_of(study: str, step: int | None, forgotten: tuple[Forgotten, ...]) -> Network:
+    return Network.from_spec(replace(_read(study, step), forgotten=forgotten))
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:

@@ -1,0 +1,74 @@
+"""Who has several rows in a table: those alone have to be grouped.
+
+In:   a table's layout, the column that says whose a row is.
+Out:  the name of a table of ours with the text of their identifiers.
+Not here: which of their rows count (network/rows.py).
+
+Most tables hold a row for each person, and grouping millions of people by the text of their identifier costs more than
+all questions together. So every identifier is looked at once, as a number of eight bytes (itself, or a hash of its
+text): numbers that occur once belong to people with one row. Numbers that occur again are looked up by the text itself,
+so a hash that two people share costs time and changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.lang.spec import ROW
+from sfumato.network.expression import sql_name
+from sfumato.network.tables import TableLayout, TableRoom, plain_type
+
+__all__ = ["crowd_of"]
+
+_WHOLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"))
+#: Identifiers that fill their range are ticked off in a list of so many bytes a person; others are sorted.
+_SPREAD = 8
+#: Where more than this share of the numbers occurs again, everybody is grouped.
+_CROWDED = 0.1
+
+
+def crowd_of(room: TableRoom, layout: TableLayout, person: str) -> str | None:
+    """The table of ours that names people with several rows; None if there is nobody, "" if there are many."""
+    if person == ROW:  # of a row without an identifier there is one
+        return None
+    name = f"{room.names[layout.table]}_crowd"
+    if room.has(name):
+        return name
+    (kind,) = room.types(layout.table, [person]).values()
+    who, table = sql_name(person), room.names[layout.table]
+    number = f"{who}::BIGINT" if plain_type(kind) in _WHOLE else f"(hash({who}::VARCHAR) >> 1)::BIGINT"
+    again, rows = _again(room, f"SELECT {number} AS number FROM {table} WHERE {who} IS NOT NULL")
+    if not again.size:
+        return None
+    if again.size > _CROWDED * rows:
+        return ""
+    with room.held("again", pa.table({"number": again})):
+        room.run(
+            f"CREATE TEMP TABLE {name} AS SELECT {who}::VARCHAR AS who FROM {table} WHERE {who} IS NOT NULL AND "
+            f"{number} IN (SELECT number FROM again) GROUP BY 1 HAVING count(*) > 1"
+        )
+    return name
+
+
+def _again(room: TableRoom, query: str) -> tuple[NDArray[np.int64], int]:
+    """The numbers that occur more than once, and how many rows there are."""
+    ((rows, low, high),) = room.run(f"SELECT count(*), min(number), max(number) FROM ({query})")
+    if rows > 1 and high - low < _SPREAD * rows and _all_differ(room, query, low, high):
+        return np.zeros(0, dtype=np.int64), rows
+    numbers = np.concatenate([np.zeros(0, dtype=np.int64), *(b.column(0).to_numpy() for b in room.batches(query))])
+    numbers.sort()
+    return np.unique(numbers[1:][numbers[1:] == numbers[:-1]]), numbers.size
+
+
+def _all_differ(room: TableRoom, query: str, low: int, high: int) -> bool:
+    """Whether no number occurs twice, by ticking them off; not so if one is outside of what a file claims."""
+    seen, rows = np.zeros(high - low + 1, dtype=bool), 0
+    for batch in room.batches(query):
+        places = batch.column(0).to_numpy() - low
+        if places.size and (places.min() < 0 or places.max() > high - low):
+            return False
+        seen[places] = True
+        rows += places.size
+    return int(np.count_nonzero(seen)) == rows
