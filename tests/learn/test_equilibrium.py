@@ -280,6 +280,14 @@ def test_points_of_classes_follow_from_the_release_alone():
     np.testing.assert_allclose(best, [[-0.5, -0.5], [0.5, -0.5], [0.0, 0.5]], atol=0.15)
 
 
+def test_scores_are_there_where_supports_are_published():
+    X, y = data(600)
+    model = EquilibriumClassifier(3.0, 1e-6, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.classes_[model.decision_function(X).argmax(axis=1)], model.predict(X))
+    assert not hasattr(EquilibriumClassifier(3.0, 1e-6, "points"), "decision_function")
+    assert not hasattr(EquilibriumClassifier(3.0, 1e-6, support="all"), "decision_function")
+
+
 def test_supports_of_classes_cover_adding_and_removing():
     X, y = data(900)
     model = EquilibriumClassifier(3.0, 1e-6, classes=[0, 1, 2], adjacency=ADD_REMOVE, random_state=0).fit(X, y)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.spatial import KDTree
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
@@ -67,6 +68,11 @@ _NO_GUARANTEE = (
     "as published: equilibrium points are reached from the records themselves, and votes carry Lap(1/ε) where "
     "replacing a record moves two of them"
 )
+
+
+def _has_scores(estimator: EquilibriumClassifier) -> bool:
+    """Points alone and votes have labels and no scores."""
+    return estimator.publish == "support" and estimator.support == "classes" and not estimator.as_published
 
 
 class EquilibriumClassifier(ClassifierMixin, KernelInput):
@@ -321,6 +327,12 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         if is_device_array(places):
             return nearest_points(self.points_, places)
         return np.asarray(KDTree(self.points_).query(places)[1])
+
+    @available_if(_has_scores)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The support of each class; the difference of the two where there are two."""
+        check_is_fitted(self, "points_")
+        return self.support_.decision_function(X)
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "points_")
