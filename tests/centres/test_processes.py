@@ -188,13 +188,14 @@ def test_the_result_is_told_to_every_centre():
         assert outcome.values == tuple(found.values)
 
 
-def test_a_centre_refuses_what_it_did_not_approve(tmp_path):
+def test_a_centre_refuses_what_it_did_not_approve(caplog):
     agreed, keys, cells = small_round(5, 30)
     other = small_round(5, 30, colluders=1, absences=1)[0]
     found, told = gather(agreed, keys, cells, approved={"centre 0": other})
     assert isinstance(told["centre 0"], RefusedError)
     assert "colluders" in str(told["centre 0"])
     check_right(found, agreed, cells, list(cells)[1:])
+    assert not [one for one in caplog.records if one.name == "asyncio"]  # a refusal is no fault of the coordinator's
 
 
 def test_a_centre_whose_verifier_says_no_refuses():

@@ -118,6 +118,10 @@ def test_a_forgotten_person_is_not_listed_and_a_list_of_the_curator_does_the_sam
     (tmp_path / "bad.pl").write_text("forget(u2).\nrandom(x(P)).\n")
     with pytest.raises(StudyError, match=r"bad\.pl:2"):
         read_forgotten(tmp_path / "bad.pl")
+    for cell in ("y(u2)", "z(u2)"):  # computed, and unknown: taken in silence, x(u2) would be read all the same
+        (tmp_path / "bad.pl").write_text(f"forget(u3, x(u3)).\nforget(u2, {cell}).\n")
+        with pytest.raises(StudyError, match=r"bad\.pl:2.*only what is read can be forgotten"):
+            run_plan(plan, data, None, random_state=3, forgotten=read_forgotten(tmp_path / "bad.pl"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_a_history_is_one_account(ward):
     assert "these steps: 1, 2." in said
     assert "From step 3 on no row of p0007 is read" in said
     assert "--at 4" in said
-    at(ward, 4)
+    assert "skipped" not in at(ward, 4)
     assert "Every step that publishes was released." in command("steps", study, "--data", data)
     command("verify", ward / "out4", "--study", study)
     page = " ".join((ward / "out4" / "README.txt").read_text().split())
@@ -186,6 +190,14 @@ def test_a_history_is_one_account(ward):
     # A further step under the same promise would share it out anew: the shares of the first ones were larger.
     study.write_text(study.read_text() + "publish(winter, meanAge, openness(public)).\nstep(5, publish(winter)).\n")
     assert "another number of steps" in at(ward, 5, fails=True)
+
+
+def test_a_step_that_is_left_behind_is_told_before_and_after(ward):
+    at(ward, 1, "--grant")
+    assert "WARNING: step 2 is skipped for ever" in at(ward, 4)
+    said = command("steps", ward / "data" / "study.pl", "--data", ward / "data")
+    assert "No step is to come; never released: 2." in said
+    assert "Every step" not in said
 
 
 def test_all_steps_together_cost_what_is_granted_for_them():

@@ -12,8 +12,10 @@ from run.centre_studies import NAMES, QUESTIONS, dealt, own_cells, released, stu
 from run.publish_studies import CLASSIFIER, MEAN
 from sfumato.centres import Round, new_centres
 from sfumato.errors import InputError, PlanError
+from sfumato.evidence.report import finish_folder
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.plan.plan import Plan
+from sfumato.plan.told import digits
 from sfumato.run.over_centres import study_round
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
@@ -92,6 +94,22 @@ def test_whoever_leaves_is_not_in_the_sum_and_the_error_says_so():
     assert found["all"]["value"][0].as_py() < 600
     ratio = found["years"]["standard_error"][0].as_py() / everybody["years"]["standard_error"][0].as_py()
     assert ratio == pytest.approx(np.sqrt(2 / 3), rel=0.01)
+
+
+def test_readme_and_report_say_who_took_part_and_state_the_error_of_the_file(tmp_path):
+    plan = make_plan(study(FEW, head=study_head() + "absences(1).\n"), sizes=PEOPLE)
+    released(plan, dealt(), tmp_path / "all")
+    found, _ = released(plan, dealt(), tmp_path / "two", leaves={"south": "masked"})
+    said = {}
+    for name in ("all", "two"):
+        assert finish_folder(plan, tmp_path / name) == ()
+        said[name] = [(tmp_path / name / page).read_text() for page in ("README.txt", "report.html")]
+    for text in said["two"]:
+        assert "2 of 3 centres took part: east, north; absent: south." in text[: text.index("romise")]
+        for node in ("average", "years"):
+            assert digits(found[node]["standard_error"][0].as_py()) in text
+    assert all("3 of 3 centres took part: east, north, south." in text for text in said["all"])
+    assert digits(found["years"]["standard_error"][0].as_py()) not in said["all"][0]
 
 
 def study_head() -> str:

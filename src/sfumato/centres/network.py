@@ -60,7 +60,14 @@ class Coordination:
         #: Connections of centres that were offered the round and have not answered.
         self._guests: dict[asyncio.StreamWriter, str] = {}
         self._complete = asyncio.Event()
+        self._visits: set[asyncio.Task[None]] = set()
         self._offer = Offer.of(agreed).to_bytes()
+
+    def arrive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Welcomes in a task of our own: one of asyncio's that is still waiting at the end prints a traceback."""
+        visit = asyncio.get_running_loop().create_task(self.welcome(reader, writer))
+        self._visits.add(visit)
+        visit.add_done_callback(self._visits.discard)
 
     async def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Someone connected: who signs a fresh challenge with a centre's key is offered the round, nobody else."""
@@ -156,6 +163,14 @@ class Coordination:
         await self._say_goodbye(self.conductor.farewell())
         return self.conductor.result()
 
+    async def leave(self) -> None:
+        """Hangs up on everybody and waits for nobody."""
+        self.close()
+        visits = tuple(self._visits)
+        for visit in visits:
+            visit.cancel()
+        await asyncio.gather(*visits, return_exceptions=True)
+
     def close(self) -> None:
         """Hangs up on everybody."""
         for writer in [*self._strangers, *self._guests, *(writer for _, writer in self._members.values())]:
@@ -216,14 +231,14 @@ async def coordinate(
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
     here = coordination(agreed, join_seconds=join_seconds, late_seconds=late_seconds, tell=tell)
     handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
-    server = await asyncio.start_server(here.welcome, host, port, ssl=tls, limit=1 << 20, **handshake)
+    server = await asyncio.start_server(here.arrive, host, port, ssl=tls, limit=1 << 20, **handshake)
     try:
         if ready is not None:
             await ready(*server.sockets[0].getsockname()[:2])
         return await here.conduct()
     finally:
         server.close()
-        here.close()
+        await here.leave()
 
 
 async def take_part(

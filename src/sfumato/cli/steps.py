@@ -51,6 +51,8 @@ def _step(one: StepState) -> Iterator[str]:
     if one.plan is not None:
         costs = ", ".join(f"{dataset} {one.plan.cost(dataset)}" for dataset in one.plan.datasets)
         yield from _wrapped(f"to come; it costs {costs}", "  ")
+    if one.skipped:
+        yield from _wrapped("skipped: a later step was released, so this one is refused for ever", "  ")
     if one.refusal:
         yield from _wrapped(f"does not fit: {one.refusal}", "  ")
 
@@ -68,7 +70,8 @@ def _account(account: StudyAccounts | None, needs: dict[str, Guarantee]) -> Iter
 def _next(found: Sequence[StepState], study: Path, data: Path) -> Iterator[str]:
     coming = [one for one in found if one.plan is not None]
     if not coming:
-        yield "Every step that publishes was released."
+        lost = ", ".join(str(one.number) for one in found if one.skipped)
+        yield f"No step is to come; never released: {lost}." if lost else "Every step that publishes was released."
         return
     words = ["sfumato", "run", str(study), "--data", str(data), "--at", str(coming[0].number), "--out", "DIR"]
     if coming[0].refusal:

@@ -22,7 +22,7 @@ from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import default_ledger
-from sfumato.run.forget import forgotten_names, read_forgotten, without_forgotten
+from sfumato.run.forget import forgotten_names, listed, read_forgotten, without_forgotten
 from sfumato.run.own import observers_own, persons_own
 from sfumato.run.row_key import KEY_SUFFIX, row_key
 
@@ -49,7 +49,7 @@ def run_view(
     plan = Plan.read(folder / "plan.json")
     spec = study_network(plan, study, _public(study, data)).spec
     # What any step forgets is not handed out, whichever step the folder is of.
-    gone = (*load(study).forgotten, *(read_forgotten(forgotten) if forgotten is not None else ()))
+    gone = listed(load(study), read_forgotten(forgotten) if forgotten is not None else ())
     if person is not None and person in forgotten_names(gone):
         return f"{person} is forgotten: no row of {person} was opened.\n\n" + trace_person(plan, person, folder, spec)
     tables = read_stored({source.table: located(source, data) for source in spec.sources})

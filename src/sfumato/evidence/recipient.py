@@ -18,6 +18,7 @@ from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files, write_whole
 from sfumato.evidence.odds import odds_sentence
 from sfumato.evidence.report_facts import state_of
+from sfumato.evidence.took_part import as_drawn, took_part
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
@@ -63,8 +64,9 @@ def recipient_text(plan: Plan, folder: Path | None = None) -> str:
     """The text for a plan, with the files of its release if there is one."""
     files = published_files(folder) if folder else {}
     lines = _head(plan, folder)
-    for planned in plan.publications:
-        lines += _publication(plan, planned, files.get((planned.name, planned.observer), ()), folder)
+    drawn = as_drawn(plan, folder)
+    for planned in drawn.publications:
+        lines += _publication(drawn, planned, files.get((planned.name, planned.observer), ()), folder)
     lines += _title("Using these numbers correctly") + _rules(plan)
     lines += _title("In Python") + _code(plan, files)
     lines += _title("What was promised to the people in the data")
@@ -106,6 +108,8 @@ def _head(plan: Plan, folder: Path | None) -> list[str]:
         lines += ["", *_wrapped("A DRY RUN: invented people and repeatable noise. Nothing here is about anybody.")]
     elif state == "incomplete":
         lines += ["", *_wrapped("A certificate is missing or does not hold: do not use these results.")]
+    if centres := took_part(folder):
+        lines += ["", *_wrapped(centres)]
     lines += [""]
     lines += _wrapped(
         "Random noise was added to everything here that the data say about anybody, before it was published, as much "

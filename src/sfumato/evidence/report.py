@@ -26,6 +26,7 @@ from sfumato.evidence.odds import guesses
 from sfumato.evidence.recipient import write_recipient_readme
 from sfumato.evidence.rehearsal import Realised, realised_errors
 from sfumato.evidence.report_facts import gather, noise_labels, state_of
+from sfumato.evidence.took_part import as_drawn
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_files import verify_files
 from sfumato.network.draw import draw
@@ -74,7 +75,7 @@ def report_html(
         place,
         ledger,
         _findings(graph, tables) if graph else (),
-        _picture(plan, graph) if graph is not None else None,
+        _picture(as_drawn(plan, place), graph) if graph is not None else None,
         graph=graph,
     )
     return _rendered("report.html", facts=facts, realised=realised or {}, version=metadata.version("sfumato"))

@@ -21,6 +21,7 @@ from sfumato.evidence.files import published_files
 from sfumato.evidence.frontier import Frontier, frontier_of
 from sfumato.evidence.odds import odds_of, odds_sentence, one_in, stated_point
 from sfumato.evidence.report_plots import frontier_svg
+from sfumato.evidence.took_part import as_drawn, took_part
 from sfumato.evidence.verify import verify
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
@@ -158,6 +159,7 @@ class Facts:
     rows: tuple[tuple[str, ...], ...]  # table, which rows count
     weak: tuple[str, ...]
     drawn: tuple[str, ...]  # the picture in words
+    centres: str  # who took part in a sum over centres; empty where there are none
 
 
 def gather(
@@ -175,13 +177,14 @@ def gather(
     certificates = _checked(folder) if folder else ()
     files = published_files(folder) if folder else {}
     names = sorted({planned.observer for planned in plan.publications})
+    drawn = as_drawn(plan, folder)
     observers = tuple(
         ObserverFacts(
             name,
             f"observer-{number}",
-            tuple(_shown(plan, one, files, network, folder) for one in plan.publications if one.observer == name),
+            tuple(_shown(drawn, one, files, network, folder) for one in drawn.publications if one.observer == name),
             tuple(_promise(plan, promise) for promise in plan.promises if name in promise.observers),
-            _noise(drawn_for(plan, name)),
+            _noise(drawn_for(drawn, name)),
         )
         for number, name in enumerate(names, 1)
     )
@@ -195,7 +198,7 @@ def gather(
         _state(folder, certificates),
         observers,
         promises,
-        _noise(drawn_for(plan)),
+        _noise(drawn_for(drawn)),
         accounts,
         note,
         certificates,
@@ -211,7 +214,8 @@ def gather(
         tuple(tuple(map(str, one)) for one in about.get("columns", ())),
         tuple(tuple(map(str, one)) for one in about.get("rows", ())),
         weak_promises(plan),
-        _zones_in_words(plan, graph) if graph is not None else (),
+        _zones_in_words(drawn, graph) if graph is not None else (),
+        took_part(folder),
     )
 
 

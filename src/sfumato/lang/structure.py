@@ -11,18 +11,18 @@ public tables. Whoever wants private rows asks for them inside an aggregate's go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from sfumato.lang.asked import check_questions
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
-from sfumato.lang.spec import ROW, Column, Missing, Relation, Spec
+from sfumato.lang.spec import ROW, Column, Forgotten, Missing, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
 from sfumato.lang.wishes import check_wishes
 
-__all__ = ["check_structure", "domain_predicates"]
+__all__ = ["check_forgotten", "check_structure", "domain_predicates"]
 
 #: Where a random variable stands in a structural head.
 _VARIABLE_PLACE = {"depends/3": 0, "cpd/2": 0, "dp_rv/2": 1, "personal_rv/2": 1, "instance_rv/3": 2}
@@ -95,7 +95,7 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
-    yield from _forgotten_cells(spec, text)
+    yield from check_forgotten(spec, spec.forgotten, text)
     yield from _several_rows(spec, text)
     yield from _numbered(spec, text)
     yield from _chosen_by_value(spec, text)
@@ -123,9 +123,11 @@ def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
             )
 
 
-def _forgotten_cells(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
+def check_forgotten(
+    spec: Spec, forgotten: Iterable[Forgotten], text: Mapping[Position, str] | None = None
+) -> Iterator[Problem]:
     """What is forgotten of a person is a cell of a private table: only cells are read."""
-    for one in spec.forgotten:
+    for one in forgotten:
         cells = [c for c in spec.columns if one.variable is not None and match(c.atom, one.variable) is not None]
         if one.variable is None or any(c.table not in spec.public_tables for c in cells):
             continue
@@ -133,7 +135,7 @@ def _forgotten_cells(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
             "forget",
             f"{show(one.variable)} is no cell of a private table, and only what is read can be forgotten",
             one.position,
-            text.get(one.position, "") if one.position else "",
+            text.get(one.position, "") if text and one.position else "",
             f"Forget the cells it is computed from, or the whole person: forget({show(one.individual)}).",
         )
 

@@ -22,6 +22,7 @@ from sfumato.errors import DataError, StudyError
 from sfumato.lang.declare import declare
 from sfumato.lang.reader import read
 from sfumato.lang.spec import Forgotten, Spec
+from sfumato.lang.structure import check_forgotten
 from sfumato.lang.term import Compound, Number, Term, Text, indicator, match
 from sfumato.network.cells import equals
 from sfumato.network.evaluate import ID
@@ -29,7 +30,7 @@ from sfumato.network.expression import sql_name
 from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.text_files import TextTable
 
-__all__ = ["forgotten_names", "read_forgotten", "unlisted", "without_forgotten"]
+__all__ = ["forgotten_names", "listed", "read_forgotten", "unlisted", "without_forgotten"]
 
 
 def read_forgotten(path: Path) -> tuple[Forgotten, ...]:
@@ -48,6 +49,17 @@ def read_forgotten(path: Path) -> tuple[Forgotten, ...]:
         message = f"{place}: a list of who is forgotten holds lines such as forget(uma). and forget(uma, age(uma))."
         raise StudyError(f"{message} Nothing was read and nothing was spent.", (*problems, *more))
     return tuple(declared.forgotten)
+
+
+def listed(spec: Spec, forgotten: Sequence[Forgotten]) -> tuple[Forgotten, ...]:
+    """The study's own forget lines and those of a list. StudyError where one of the list is about no cell that is
+    read: what somebody asked to be forgotten would be read all the same."""
+    problems = tuple(check_forgotten(spec, forgotten))
+    if problems:
+        first = problems[0]
+        message = f"{first.position}: {first.message}. {first.way_out}"
+        raise StudyError(f"{message} Nothing was read and nothing was spent.", problems)
+    return (*spec.forgotten, *forgotten)
 
 
 def forgotten_names(forgotten: Sequence[Forgotten]) -> frozenset[str]:

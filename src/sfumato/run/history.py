@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sfumato.errors import LedgerError
+from sfumato.lang.spec import Spec
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.plan.plan import Plan
 
-__all__ = ["Released", "check_order", "purpose_of", "released_steps"]
+__all__ = ["Released", "check_order", "publishing_steps", "purpose_of", "released_steps"]
 
 _STEP = re.compile(r"^plan (?P<plan>[0-9a-f]+) of (?P<study>.*), step (?P<step>\d+) \((?P<shares>[0-9a-f:]*)\)$")
 
@@ -67,8 +68,18 @@ def released_steps(ledger: Ledger, dataset: str, study: str) -> Iterator[Release
             yield Released(int(found["step"]), found["plan"], shares, ledger.reservation(record.reservation))
 
 
-def check_order(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a step that was released already or comes before one, and a promise shared out in another way since."""
+def publishing_steps(spec: Spec) -> tuple[int, ...]:
+    """The steps that publish something, in order."""
+    return tuple(sorted({step.number for step in spec.steps if step.publishes is not None}))
+
+
+def check_order(
+    plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]], tell: Callable[[str], None] = lambda text: None
+) -> None:
+    """Refuse a step that was released already or comes before one, and a promise shared out in another way since.
+
+    `tell` hears of steps that this one leaves behind: they can never be run afterwards.
+    """
     step = plan.extras.get("step")
     if step is None:
         return
@@ -90,3 +101,16 @@ def check_order(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...
                 "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
                 "under a requirement of its own. Nothing was drawn and nothing was spent."
             )
+    _tell_skipped(plan, latest, step, tell)
+
+
+def _tell_skipped(plan: Plan, latest: int, step: int, tell: Callable[[str], None]) -> None:
+    known = publishing_steps(plan.network.spec) if plan.network is not None else ()
+    skipped = [str(number) for number in known if latest < number < step]
+    if skipped:
+        which = f"step {skipped[0]} is" if len(skipped) == 1 else f"steps {', '.join(skipped)} are"
+        tell(
+            f"WARNING: {which} skipped for ever: what comes before step {step} is refused once that is released, and "
+            "its share of the promise stays unused. To publish it, stop this run (Ctrl-C) before noise is drawn, and "
+            "run that step first."
+        )

@@ -191,11 +191,12 @@ def _seen(draw: Any, included: int) -> Any:
 
 def _record(found: Aggregate) -> dict[str, Any]:
     """Who was in the sum, who was not and why, in which round: public."""
+    away = [centre.name for centre in found.round.centres if centre.name not in found.included]
     return {
         "round": found.round.hash,
         "agreement": found.round.agreement,
         "included": list(found.included),
-        "absent": dict(found.absent),
+        "absent": {name: found.absent.get(name, "not in the sum") for name in away},
     }
 
 

@@ -90,9 +90,9 @@ class BoughtBounds(Publisher):
         # The number of rows is used exactly only where everybody knows it.
         known = float(count) if question.has_public_count else None
         figures = asked.figures(noisy, _law(numbers).times(moved), known, pure)
-        told = f"[{low:g}, {high:g}]"
+        told = f"[{_written(low)}, {_written(high)}]"
         part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
-        labels = [{"clipped_from": f"{low:g}", "clipped_to": f"{high:g}"}]
+        labels = [{"clipped_from": _written(low), "clipped_to": _written(high)}]
         (node,) = act.parameters["columns"]
         note = f"{node} is the {question.kind} of what is {part.removeprefix('no bounds were found, ')}, bounds that "
         note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
@@ -100,6 +100,11 @@ class BoughtBounds(Publisher):
         events = (counts.event(), numbers.event())
         proofs = tuple(dict.fromkeys((question.proof, *(event.proof_id() for event in events))))
         return Performed(tidy_table(tidy_rows(node, [part], labels, figures)), {}, events, proofs, (note,))
+
+
+def _written(bound: float) -> str:
+    """All digits: what was clipped to is a power of two, and rounded it would be another bound."""
+    return repr(float(bound)).removesuffix(".0")
 
 
 def _question(question: Any) -> Bought:

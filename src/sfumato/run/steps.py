@@ -15,7 +15,6 @@ from pathlib import Path
 from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.errors import OverspendError, SfumatoError, StudyError
 from sfumato.lang import load
-from sfumato.lang.spec import Spec
 from sfumato.lang.term import show
 from sfumato.ledger.balance import charge
 from sfumato.ledger.ledger import Ledger
@@ -23,11 +22,11 @@ from sfumato.ledger.records import Balance
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import needed, sources_of
 from sfumato.run.charges import charges_of
-from sfumato.run.history import Released, released_steps
+from sfumato.run.history import Released, publishing_steps, released_steps
 from sfumato.run.study import tables_in
 from sfumato.run.study_file import plan_study
 
-__all__ = ["StepState", "StudyAccounts", "account_of", "history_needs", "publishing_steps", "standings"]
+__all__ = ["StepState", "StudyAccounts", "account_of", "history_needs", "standings"]
 
 #: What is granted beyond the sum, so that rounding never refuses the last step.
 _UP = 1 + 1e-9
@@ -42,6 +41,7 @@ class StepState:
     released: tuple[Released, ...] = ()
     plan: Plan | None = None
     refusal: str = ""
+    skipped: bool = False  # it publishes, was not released, and a later step was: it never will be
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,6 @@ class StudyAccounts:
     def balances(self) -> tuple[Balance, ...]:
         known = dict.fromkeys(owner for owners in self.owners.values() for owner in owners)
         return tuple(self.ledger.balance(name, unit) for name, unit in known)
-
-
-def publishing_steps(spec: Spec) -> tuple[int, ...]:
-    """The steps that publish something, in order."""
-    return tuple(sorted({step.number for step in spec.steps if step.publishes is not None}))
 
 
 def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
@@ -122,7 +117,8 @@ def standings(
         mine = tuple(one for one in done if one.step == number)
         to_come = plans.get(number) if number > latest else None
         refusal = refusals.get(number, "") or (_refusal(to_come, account) if to_come and account else "")
-        found.append(StepState(number, actions, mine, to_come, refusal))
+        skipped = number in publishing_steps(spec) and not mine and number < latest
+        found.append(StepState(number, actions, mine, to_come, refusal, skipped))
     return tuple(found), account, history_needs(list(plans.values()))
 
 

@@ -79,6 +79,7 @@ def run_plan(
     again: str = "call run_plan again with resume=True.",
     holds: Callable[[Certificate], bool] | None = None,
     stage: Callable[[str], None] = lambda name: None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Release:
     """Draw what the plan says from `data` (a folder, or tables by name) and charge the ledger.
 
@@ -92,7 +93,7 @@ def run_plan(
     `grant` lets data that has no budget yet get exactly what this plan needs, or what `needs` says by dataset (all
     steps of a history): a person's decision. `again` says how to finish if this is interrupted. `holds` is asked about
     the certificates before anything is reserved, as far as they follow from the plan alone. `stage` is told what is
-    being done, for who waits.
+    being done, for who waits; `tell` hears what is lost by going on.
     """
     network = _remembering(_network(plan), forgotten)
     if random_state is None:
@@ -111,7 +112,7 @@ def run_plan(
     stage("reading the tables")
     sources = sources_of(network, tables, charged)
     if charged is not None and not is_waiting(out):
-        check_order(plan, charged, sources)
+        check_order(plan, charged, sources, tell)
         check_balance(plan, charged, sources)
     stage("evaluating the study")
     keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
@@ -220,7 +221,9 @@ def _remembering(network: Network, forgotten: Sequence[Forgotten]) -> Network:
     """The network whose study also says who else is forgotten."""
     if not forgotten:
         return network
-    return replace(network, spec=replace(network.spec, forgotten=(*network.spec.forgotten, *forgotten)))
+    from sfumato.run.forget import listed
+
+    return replace(network, spec=replace(network.spec, forgotten=listed(network.spec, forgotten)))
 
 
 def _network(plan: Plan) -> Network:

@@ -22,7 +22,7 @@ from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.accounts import Grant
-from sfumato.run.forget import read_forgotten
+from sfumato.run.forget import listed, read_forgotten
 from sfumato.run.generate import PEOPLE, generated_tables
 from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.planning import make_plan
@@ -77,6 +77,7 @@ def run_study(
     others = read_forgotten(forgotten) if forgotten is not None else ()
     if dry_run:
         spec = _loaded(study, at, inside)
+        listed(spec, others)  # a rehearsal finds what the run would refuse
         public = public_tables(spec, data)
         tables: Mapping[str, Any] = generated_tables(spec, public)
         known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
@@ -110,6 +111,7 @@ def run_study(
             again=again,
             holds=holds,
             stage=stage,
+            tell=tell,
         )
     return plan, release
 
@@ -118,7 +120,8 @@ def _needs(study: Path, data: Path, sizes: Mapping[str, float], at: int | None) 
     """What a first grant must hold for all steps of a study, this one included."""
     if at is None:
         return None
-    from sfumato.run.steps import history_needs, publishing_steps
+    from sfumato.run.history import publishing_steps
+    from sfumato.run.steps import history_needs
 
     return history_needs([plan_study(study, data, sizes, step) for step in publishing_steps(load(study))])
 
