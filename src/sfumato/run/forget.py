@@ -56,9 +56,8 @@ def listed(spec: Spec, forgotten: Sequence[Forgotten]) -> tuple[Forgotten, ...]:
     read: what somebody asked to be forgotten would be read all the same."""
     problems = tuple(check_forgotten(spec, forgotten))
     if problems:
-        first = problems[0]
-        message = f"{first.position}: {first.message}. {first.way_out}"
-        raise StudyError(f"{message} Nothing was read and nothing was spent.", problems)
+        message = "The list of who is forgotten names what is not read. Nothing was read and nothing was spent."
+        raise StudyError(message, problems)
     return (*spec.forgotten, *forgotten)
 
 
