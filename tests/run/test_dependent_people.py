@@ -293,6 +293,32 @@ def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
     assert "This counts what others tell" not in told
 
 
+@pytest.mark.parametrize("promise", ["dp(1.0)", "dp(1.0, 1e-6)"])
+def test_what_everybody_together_learns_is_stated_for_all_rows_that_hold_somebody(tmp_path, promise):
+    """By Laplace noise the loss of the most named friend is counted here, by Gaussian noise by its own curve."""
+    tables = social(1)
+    text = SOCIAL.replace("dp(1.0, 1e-6)", promise)
+    text += f"privacy_requirement(qq(other), pats, {promise}). mean(a, cost(P), patient(P)). publish(d, a, qq(other)).\n"
+    plan = make_plan(text, tables, sizes={"patient": 30})
+    run_plan(plan, tables, None, out=tmp_path / "out")
+    stated = Certificate.read(tmp_path / "out" / "certificate.json").guarantee
+    pairs = tables["fr"].drop_duplicates()
+    rows = 1 + int(pairs[pairs["a"] != pairs["b"]].groupby("b").size().max())
+    each = plan.row_cost("pats")
+    point = each if math.isfinite(each.epsilon(0.0)) else GaussianDP(each.mu * rows)
+    true = point.epsilon(0.0) * rows if point is each else point.epsilon(1e-6)
+    assert true <= stated.eps <= true * (1 + 1e-6)
+    assert true > plan.promises[0].asked.eps  # two observers together learn more than each
+    checks = verify_folder(tmp_path / "out")
+    assert [check for check in checks if not check.ok] == []
+    forged = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    forged["guarantee"]["eps"] /= rows
+    assert "guarantee" in {check.field for check in verify(forged).failures}
+    for told in (explain(plan, "analyst"), str(plan.cost("pats"))):
+        assert f"for one whose data are part of at most {rows} rows" in " ".join(told.split())
+    assert (plan.cost("pats").eps, plan.cost("pats").dependence) == (stated.eps, stated.dependence)
+
+
 def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
     """`other(Q)`, of whom nothing but cost(Q) is asked, is a patient; a word that means something else stays."""
     text = SOCIAL.replace("column(fr, b, patient(Q))", "column(fr, b, other(Q))")

@@ -72,7 +72,7 @@ def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
 
 
 def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
-    costs = [plan.cost(dataset) for plan in plans]
+    costs = [plan.row_cost(dataset) for plan in plans]
     adjacency = costs[0].adjacency
     pure = math.fsum(cost.epsilon(0.0) for cost in costs)
     if math.isfinite(pure):
