@@ -281,7 +281,8 @@ def add_peers(room: TableRoom, spec: Spec, row_keys: Mapping[str, bytes]) -> Non
         own = f"p{place}_{room.names[one.table]}"
         room.run(
             f"CREATE TEMP VIEW {own} AS SELECT v.* EXCLUDE ({sql_name(RANK)}), "
-            f"coalesce(s.s, 0.0) AS {sql_name(one.column)} FROM {kept} AS v LEFT JOIN ({sums}) AS s ON v.{person}::VARCHAR = s.who"
+            f"coalesce(s.s, 0.0) AS {sql_name(one.column)} FROM {kept} AS v "
+            f"LEFT JOIN ({sums}) AS s ON v.{person}::VARCHAR = s.who"
         )
         room.names[one.table] = own
 
