@@ -13,10 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Chains, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
-from sfumato.ledger.balance import Charge, fits, total
-from sfumato.ledger.windows import raised_window
+from sfumato.errors import LedgerError
+from sfumato.ledger.balance import Charge, Cost, fits, recharged, total
+from sfumato.ledger.windows import check_one_class, raised_window
 
-__all__ = ["grant_command", "raised", "settle_command"]
+__all__ = ["class_way_out", "grant_command", "raised", "settle_command", "window_grant"]
+
+#: What is granted beyond the sum, so that rounding never refuses the last release.
+_UP = 1 + 1e-9
 
 
 def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
@@ -58,6 +62,48 @@ def grant_command(dataset: str, total: Guarantee | None, ledger: Path, who: Adja
     who = who or (total.adjacency if total else None)
     unit = f" --unit {shlex.quote(who.unit)} --relation {who.relation}" if who else ""
     return f"sfumato ledger grant {shlex.quote(dataset)} {amount}{unit} --ledger {shlex.quote(str(ledger.resolve()))}"
+
+
+def class_way_out(
+    dataset: str, acts: Sequence[Sequence[Cost]], asked: Pufferfish, granted: Guarantee, ledger: Path
+) -> str:
+    """What to do where an account was not opened for the dependences that a promise is about."""
+    if asked.dependence.single:
+        return (
+            "A known law needs an account that was opened with it, for this release alone: use data that has no "
+            "account yet, and run with --grant (from Python: grant=True)."
+        )
+    wanted = asked.under(granted.adjacency)
+    whole = raised(recharged(acts, (), granted, wanted), wanted) or wanted
+    return (
+        "Grant the account for that class first, which weighs anew what is counted already: "
+        f"`{grant_command(dataset, whole, ledger)}`. Or use data that has no account yet, and run with --grant."
+    )
+
+
+def window_grant(promises: Sequence[Guarantee], acts: Sequence[Sequence[Cost]]) -> Pufferfish:
+    """The grant that holds all these reservations, made under these promises, for their one class of dependences."""
+    depending = [one for one in promises if isinstance(one, Pufferfish)]
+    check_one_class(depending)
+    first = depending[0]
+    if first.dependence.single:
+        raise LedgerError(
+            "A promise that rests on a known joint law is for one release to one observer, and nothing adds to it. "
+            "Publish to one observer and without steps, or declare a group instead of the law. Nothing was run and "
+            "nothing was spent."
+        )
+    epsilon = first.dependence.flat + math.fsum(one.left for one in depending) * _UP
+    delta = min(math.fsum(one.delta_ for one in depending) * _UP, math.nextafter(1.0, 0.0))
+    whole = Pufferfish(epsilon, delta, first.dependence, adjacency=first.adjacency)
+    charges = recharged(acts, (), PureDP(1.0), whole)
+    found = whole if fits(charges, whole) else raised(charges, whole)
+    if found is None or not isinstance(found, Pufferfish):
+        raise LedgerError(
+            f"What a grant for {first.dependence.words} must be for all of this is not known. Nothing was run and "
+            "nothing was spent. Grant an amount of your own with `sfumato ledger grant NAME --epsilon E --delta D "
+            f"{_depending(first)}`, and run without --grant; or publish to fewer observers or in fewer steps."
+        )
+    return found
 
 
 def _depending(total: Pufferfish) -> str:

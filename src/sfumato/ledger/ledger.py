@@ -63,7 +63,7 @@ from sfumato.ledger.checks import (
     resumed,
     settled_text,
 )
-from sfumato.ledger.grants import grant_command, raised
+from sfumato.ledger.grants import class_way_out, grant_command, raised
 from sfumato.ledger.records import (
     Account,
     Balance,
@@ -412,8 +412,11 @@ class Ledger:
         granted, counted, cost = account.granted, account.charges(), compose(items)
         if isinstance(cost, NoGuarantee):
             return None
-        check_same_class(dataset, granted, promised)
-        check_sealed(dataset, granted, promised, len(counted))
+        acts = [*(one.items for one in account.counted()), items]
+        check_same_class(
+            dataset, granted, promised, lambda asked: class_way_out(dataset, acts, asked, granted, self.path)
+        )
+        check_sealed(dataset, account.sealed, granted, promised, len(counted))
         charged = charge(items, granted, counted, promised)
         if fits([*counted, charged], granted):
             return charged

@@ -19,6 +19,7 @@ from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_
 from sfumato.errors import CertificateError, InputError
 from sfumato.ledger.balance import Charge, Cost, amount_text, charge, left_text
 from sfumato.ledger.store import LedgerEntry
+from sfumato.ledger.windows import rests_on_a_known_law
 
 __all__ = [
     "Account",
@@ -130,6 +131,8 @@ class Standing:
     purpose: str
     charged: Charge
     state: State = "reserved"
+    #: Made under a grant that rests on a known law: nothing adds to it, whatever is granted later.
+    alone: bool = False
 
     @property
     def promises_nothing(self) -> bool:
@@ -149,6 +152,10 @@ class Account:
         """The reservations in these states, except those that promise nothing: no sum contains them."""
         chosen = states or ("reserved", "committed")
         return [one for one in self.standings.values() if one.state in chosen and not one.promises_nothing]
+
+    @property
+    def sealed(self) -> bool:
+        return any(one.alone for one in self.counted())
 
     def charges(self, *states: State) -> list[Charge]:
         return [one.charged for one in self.counted(*states)]
@@ -267,7 +274,9 @@ class Books:
             charged = None if isinstance(cost, NoGuarantee) else charge(items, account.granted, account.charges())
         created = datetime.fromisoformat(entry.created)
         reservation = Reservation(identity, entry.dataset, entry.unit, cost, created, charged)
-        account.standings[identity] = Standing(reservation, items, key, purpose, charged)
+        account.standings[identity] = Standing(
+            reservation, items, key, purpose, charged, alone=rests_on_a_known_law(account.granted)
+        )
         self._remember(entry, cost, purpose, key)
 
     def _settle(self, entry: LedgerEntry) -> None:

@@ -12,11 +12,20 @@ account keeps the class of dependences it was opened with.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, together
 from sfumato.errors import LedgerError
 
-__all__ = ["check_same_class", "check_sealed", "counted_in", "raised_window", "window_cost"]
+__all__ = [
+    "check_one_class",
+    "check_same_class",
+    "check_sealed",
+    "counted_in",
+    "raised_window",
+    "rests_on_a_known_law",
+    "window_cost",
+]
 
 
 def counted_in(grant: Guarantee) -> Guarantee:
@@ -55,23 +64,48 @@ def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
 
 
-def check_sealed(dataset: str, grant: Guarantee, promised: Guarantee | None, counted: int) -> None:
-    """Promises that rest on a known law do not add up: nothing comes before or after such a release."""
-    single = any(isinstance(one, Pufferfish) and one.dependence.single for one in (grant, promised))
-    if single and counted:
+def rests_on_a_known_law(stated: Guarantee | None) -> bool:
+    """Whether a grant or a promise is about one release alone."""
+    return isinstance(stated, Pufferfish) and stated.dependence.single
+
+
+def check_sealed(dataset: str, sealed: bool, grant: Guarantee, promised: Guarantee | None, counted: int) -> None:
+    """Promises that rest on a known law do not add up: nothing comes before or after such a release.
+
+    `sealed`: one was made, whatever the grant says today.
+    """
+    if counted and (sealed or rests_on_a_known_law(grant) or rests_on_a_known_law(promised)):
         raise LedgerError(
             f"{dataset} is sealed: its promise rests on a known joint law, and what two such releases tell together "
             "has no bound. Nothing was run and nothing was spent. Use what was published, or other data."
         )
 
 
-def check_same_class(dataset: str, grant: Guarantee, promised: Guarantee | None) -> None:
+def check_same_class(
+    dataset: str, grant: Guarantee, promised: Guarantee | None, way_out: Callable[[Pufferfish], str]
+) -> None:
     """A promise about other dependences than those the account was opened for has a budget of its own."""
-    if not isinstance(grant, Pufferfish) or not isinstance(promised, Pufferfish):
+    if not isinstance(promised, Pufferfish):
         return
+    if not isinstance(grant, Pufferfish):
+        raise LedgerError(
+            f"{dataset} is accounted for single units; this promise is for {promised.dependence.words}, and a sum for "
+            f"single units does not bound what it tells. Nothing was run and nothing was spent. {way_out(promised)}"
+        )
     if grant.dependence.laws != promised.dependence.laws:
         raise LedgerError(
             f"{dataset} is accounted for {grant.dependence.words}; this promise is for {promised.dependence.words}. "
             "Who depends on whom is fixed by the first grant: what was published before was weighed for it. State the "
             "same in correlated(…), or grant anew with `sfumato ledger grant`. Nothing was run and nothing was spent."
         )
+
+
+def check_one_class(promises: Sequence[Pufferfish]) -> None:
+    """Promises that are made together are about the same dependences: an account has one class."""
+    for one in promises[1:]:
+        if one.dependence.laws != promises[0].dependence.laws:
+            raise LedgerError(
+                f"One dataset is promised for {promises[0].dependence.words} and for {one.dependence.words}: an "
+                "account has one class of dependences. Nothing was run and nothing was spent. State the same for all "
+                "observers and steps, or publish under the other from data of its own."
+            )

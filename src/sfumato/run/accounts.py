@@ -31,9 +31,10 @@ from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee
 from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
-from sfumato.ledger.grants import grant_command
+from sfumato.ledger.grants import grant_command, window_grant
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import data_of
+from sfumato.ledger.windows import check_one_class
 from sfumato.network.network import Network
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
@@ -170,6 +171,9 @@ def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
     """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
     kept = [one.under(cost.adjacency) for one in promises if isinstance(one, _GRANTABLE) and cost.implies(one) is True]
     depending = [one for one in kept if isinstance(one, Pufferfish)]
+    check_one_class([one for one in promises if isinstance(one, Pufferfish)])
+    if not depending and any(isinstance(one, Pufferfish) for one in promises):
+        return window_grant([one.under(cost.adjacency) for one in promises], [[cost]])
     for one in (*depending, *(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
         if isinstance(one, _GRANTABLE):
             return one

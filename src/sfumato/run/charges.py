@@ -7,12 +7,14 @@ Not here: whose account data has (run/accounts.py), what a ledger counts (ledger
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sfumato.core import Pufferfish
 from sfumato.core.adjacency import Adjacency
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
+from sfumato.ledger.windows import check_one_class
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import Grant, first_grant, needed, renamed
 from sfumato.run.history import purpose_of
@@ -37,12 +39,24 @@ def charges_of(
 ) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
     """Account, cost and the point to charge, for each account that a dataset's individuals have."""
     promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-    cost = plan.cost(dataset)
+    cost = plan.row_cost(dataset)
     assert cost.adjacency is not None
     for name, unit in owners:
         who = Adjacency(unit, cost.adjacency.relation)
         costs = [renamed(event, who) for event in plan.events(dataset)]
-        yield name, costs, promises[0] if len(promises) == 1 else None
+        yield name, costs, _stated(promises)
+
+
+def _stated(promises: Sequence[Guarantee]) -> Guarantee | None:
+    """The point to charge: the only promise. Of several the one that states the dataset's class of dependences.
+
+    A promise that the costs of all observers together do not keep is no point (ledger/balance.py), but has a class.
+    """
+    depending = [one for one in promises if isinstance(one, Pufferfish)]
+    check_one_class(depending)
+    if len(promises) == 1:
+        return promises[0]
+    return depending[0] if depending else None
 
 
 def reserve_plan(
@@ -61,7 +75,7 @@ def reserve_plan(
     try:
         for dataset in plan.datasets:
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-            own, cost = sources[dataset], plan.cost(dataset)
+            own, cost = sources[dataset], plan.row_cost(dataset)
             assert cost.adjacency is not None
             first_grant(ledger, dataset, (needs or {}).get(dataset) or needed(cost, promises), own, grant)
             owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
-from sfumato.errors import OverspendError, SfumatoError, StudyError
+from sfumato.core import ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP
+from sfumato.errors import LedgerError, SfumatoError, StudyError
 from sfumato.lang import load
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import show
 from sfumato.ledger.balance import charge
+from sfumato.ledger.grants import window_grant
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Balance
 from sfumato.plan.plan import Plan
@@ -72,8 +73,13 @@ def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
 
 
 def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
-    costs = [plan.cost(dataset) for plan in plans]
+    costs = [plan.row_cost(dataset) for plan in plans]
     adjacency = costs[0].adjacency
+    asked = [one.asked.under(adjacency) for plan in plans for one in plan.promises if one.dataset == dataset]
+    if len(plans) > 1 and any(isinstance(one, Pufferfish) for one in asked):
+        return window_grant(asked, [list(plan.events(dataset)) for plan in plans])
+    if any(isinstance(one, Pufferfish) for one in asked):
+        return needed(costs[0], asked)
     pure = math.fsum(cost.epsilon(0.0) for cost in costs)
     if math.isfinite(pure):
         return PureDP(pure * _UP, adjacency=adjacency)
@@ -132,6 +138,6 @@ def _refusal(plan: Plan, account: StudyAccounts) -> str:
         for name, costs, point in charges_of(plan, dataset, account.owners[dataset]):
             try:
                 account.ledger.check(name, costs, purpose=f"step {plan.extras['step']}", promised=point)
-            except OverspendError as error:
+            except LedgerError as error:
                 return str(error)
     return ""
