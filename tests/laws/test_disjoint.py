@@ -272,7 +272,7 @@ def test_many_more_studies(part):
         test_two_ways_find_the_same_sets(seed)
 
 
-@pytest.mark.parametrize(("metric", "together"), [("dp(1)", False), ("dp(1, 0.000001)", True)])
+@pytest.mark.parametrize(("metric", "together"), [("dp(1)", False), ("gdp(1)", True)])
 def test_rounding_of_several_rows_is_not_paid_once(metric, together):
     """With Laplace noise a person with a row in every sum moves each by its rounding as well: priced one by one."""
     text = f"""
