@@ -270,3 +270,16 @@ def test_many_more_studies(part):
     for seed in range(1000 + 40 * part, 1040 + 40 * part):
         test_nobody_moves_a_family_further_than_its_event_says(seed)
         test_two_ways_find_the_same_sets(seed)
+
+
+@pytest.mark.parametrize(("metric", "together"), [("dp(1)", False), ("gdp(1)", True)])
+def test_rounding_of_several_rows_is_not_paid_once(metric, together):
+    """With Laplace noise a person with a row in every sum moves each by its rounding as well: priced one by one."""
+    text = f"""
+    source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 3). missing(t, never).
+    column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 9).
+    dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, {metric}).
+    count(low, (p(P), x(P) < 3)). count(middle, (p(P), x(P) >= 3, x(P) < 6)). count(high, (p(P), x(P) >= 6)).
+    publish(a, low, o(pub)). publish(b, middle, o(pub)). publish(c, high, o(pub)).
+    """
+    assert all((draw.apart is not None) == together for draw in make_plan(text).draws)

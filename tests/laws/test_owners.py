@@ -161,6 +161,40 @@ def test_public_owners_are_protected_with_all_their_things(patients, doctors, mu
     assert both == pytest.approx(min(mus) / sum(most), rel=1e-9)
 
 
+TWICE = """
+source(visits, 'v.parquet'). column(visits, id, visit(V)). column(visits, cost, cost(V)). rows_per_person(visits, 1).
+missing(visits, never). random(cost(V)) :- visit(V). range(cost(V), 0, 100).
+source(out, 'o.parquet'). column(out, id, visit(V)). column(out, patient, patient(P)). relation(out, seen(V, P)).
+source(stays, 's.parquet'). column(stays, id, visit(V)). column(stays, patient, patient(P)).
+relation(stays, stayed(V, P)). public(out). public(stays).
+dataset(patients, domain(P, patient(P))).
+instance_rv(patients, P, cost(V)) :- seen(V, P).
+instance_rv(patients, P, cost(V)) :- stayed(V, P).
+privacy_requirement(pp(public), patients, gdp(1)).
+sum(s, cost(V), visit(V)). publish(total, s, pp(public)).
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("written", [int, float])
+def test_who_owns_things_by_two_tables_owns_all_of_them(seed, written):
+    """Things named by both tables count once; owners that a second table writes as 1.0 are the same owners."""
+    chance = np.random.default_rng(seed)
+    pairs = [sorted({(int(v), int(p)) for v, p in chance.integers(0, (12, 3), (9, 2))}) for _ in range(2)]
+    owned: dict[int, set[int]] = {}
+    for thing, owner in (*pairs[0], *pairs[1]):
+        owned.setdefault(owner, set()).add(thing)
+    named = [
+        pa.table({"id": [f"v{thing}" for thing, _ in own], "patient": [kind(owner) for _, owner in own]})
+        for own, kind in zip(pairs, (int, written), strict=True)
+    ]
+    visits = pa.table({"id": [f"v{place}" for place in range(12)], "cost": [50.0] * 12})
+    plan = make_plan(load(TWICE), {"visits": visits, "out": named[0], "stays": named[1]})
+    most = max(map(len, owned.values()))
+    assert plan.draws[0].scale >= 100 * most * (1 - 1e-9)
+    assert written is float or plan.promises[0].asked.mu == pytest.approx(1 / most, rel=1e-9)
+
+
 def test_a_study_of_owned_things_runs_and_verifies(tmp_path):
     data = tables(np.random.default_rng(1))
     plan = make_plan(load(STUDY.format(patients="dp(1, 0.000001)", doctors="dp(2, 0.000001)")), data)

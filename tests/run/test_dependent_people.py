@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
@@ -22,6 +23,7 @@ from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.lang import examine, load
 from sfumato.mechanisms import Gaussian
+from sfumato.network.evaluate import evaluate
 from sfumato.network.network import Network
 from sfumato.run.aims import aims_of
 from sfumato.run.study import run_plan
@@ -274,6 +276,29 @@ def test_friends_are_summed_as_pandas_sums_them_and_one_person_is_in_few_rows(se
     assert reached >= rows - 1  # whose own row changes may not show
 
 
+@pytest.mark.parametrize("rule", ["rows_per_person(visits, 1)", "rows_per_person(visits, 1, last(day))"])
+def test_what_a_friend_holds_is_the_cell_that_counts_for_the_person(rule):
+    """Two rows of one person, NaN and an absent cell: friends are summed from the cells people themselves have."""
+    text = SOCIAL.replace("rows_per_person(visits, 1). missing(visits, never).", f"{rule}. missing(cost(P), 25).")
+    tables, chance = social(2), np.random.default_rng(2)
+    own = tables["visits"]
+    twice = pd.concat([own, own.assign(cost=chance.integers(0, 100, len(own)).astype(float))], ignore_index=True)
+    twice["day"] = np.repeat([1, 2], len(own))
+    twice.loc[len(own) :, "cost"] = twice.loc[len(own) :, "cost"].where(np.arange(len(own)) % 5 > 0)
+    days = pa.table({name: pa.array(twice[name], from_pandas=False) for name in twice})  # NaN stays NaN
+    tables["fr"] = pd.concat([tables["fr"], pd.DataFrame({"a": ["p1"], "b": ["p0"]})])
+    network = Network.from_spec(load(text), tables)
+    for key in (b"one", b"other"):
+        seen = evaluate(network, {"visits": days, "fr": tables["fr"]}, {"pats": key}).individuals["pats"].to_pandas()
+        cells = seen.rename(columns={"id": "patient", "cost(P)": "cost"})[["patient", "cost"]]
+        assert len(cells) == len(own)
+        wanted = exposures({"visits": cells, "fr": tables["fr"]}).sort_index()
+        assert np.allclose(seen.set_index("id")["exposure(P)"].sort_index(), wanted, atol=1e-6)
+        if "last" in rule:
+            last = twice[twice["day"] == 2].set_index("patient")["cost"].fillna(25.0)
+            assert np.allclose(cells.set_index("patient")["cost"].sort_index(), last.sort_index())
+
+
 def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
     tables = social(1)
     for name, table in tables.items():
@@ -293,6 +318,34 @@ def test_a_network_of_friends_is_planned_run_and_verified(tmp_path):
     assert "This counts what others tell" not in told
 
 
+@pytest.mark.parametrize("promise", ["dp(1.0)", "dp(1.0, 1e-6)"])
+def test_what_everybody_together_learns_is_stated_for_all_rows_that_hold_somebody(tmp_path, promise):
+    """By Laplace noise the loss of the most named friend is counted here, by Gaussian noise by its own curve."""
+    tables = social(1)
+    text = SOCIAL.replace("dp(1.0, 1e-6)", promise)
+    text += (
+        f"privacy_requirement(qq(other), pats, {promise}). mean(a, cost(P), patient(P)). publish(d, a, qq(other)).\n"
+    )
+    plan = make_plan(text, tables, sizes={"patient": 30})
+    run_plan(plan, tables, None, out=tmp_path / "out")
+    stated = Certificate.read(tmp_path / "out" / "certificate.json").guarantee
+    pairs = tables["fr"].drop_duplicates()
+    rows = 1 + int(pairs[pairs["a"] != pairs["b"]].groupby("b").size().max())
+    each = plan.row_cost("pats")
+    point = each if math.isfinite(each.epsilon(0.0)) else GaussianDP(each.mu * rows)
+    true = point.epsilon(0.0) * rows if point is each else point.epsilon(1e-6)
+    assert true <= stated.eps <= true * (1 + 1e-6)
+    assert true > plan.promises[0].asked.eps  # two observers together learn more than each
+    checks = verify_folder(tmp_path / "out")
+    assert [check for check in checks if not check.ok] == []
+    forged = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    forged["guarantee"]["eps"] /= rows
+    assert "guarantee" in {check.field for check in verify(forged).failures}
+    for told in (explain(plan, "analyst"), str(plan.cost("pats"))):
+        assert f"for one whose data are part of at most {rows} rows" in " ".join(told.split())
+    assert (plan.cost("pats").eps, plan.cost("pats").dependence) == (stated.eps, stated.dependence)
+
+
 def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
     """`other(Q)`, of whom nothing but cost(Q) is asked, is a patient; a word that means something else stays."""
     text = SOCIAL.replace("column(fr, b, patient(Q))", "column(fr, b, other(Q))")
@@ -310,6 +363,8 @@ def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
         ("dataset(pats", "adjacency(pats, add_remove). dataset(pats", "nobody may know who is there"),
         ("dp(1.0, 1e-6)", "gdp(1.0)", "is none for that"),
         ("range(cost(P), 0, 100).", "range(cost(P), [low, high]).", "has no range of numbers"),
+        ("rows_per_person(visits, 1)", "rows_per_person(visits, 2)", "takes one cell of each"),
+        ("rows_per_person(visits, 1)", "each_person(visits, mean)", "takes one cell of each"),
     ],
 )
 def test_what_friends_would_give_away_is_refused(old, new, said):

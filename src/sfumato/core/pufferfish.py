@@ -23,6 +23,9 @@ from sfumato.errors import PrivacyParameterError
 
 __all__ = ["Pufferfish", "together"]
 
+#: Room for the last digits of another road to the same number; how ε grows where only a chain of units is known.
+_ROOM, _GROWN, _TRIED = 1e-9, 1.05, 150
+
 
 @dataclass(frozen=True)
 class Pufferfish(Guarantee):
@@ -125,6 +128,24 @@ class Pufferfish(Guarantee):
 
     def _implies(self, other: Guarantee) -> bool | None:
         return None  # nothing is claimed beyond what it says; what is drawn has a cost of its own
+
+    @classmethod
+    def kept_by(cls, cost: Guarantee, dependence: Dependence, delta: float) -> Pufferfish | None:
+        """About the smallest promise for these dependences that a cost for one unit keeps; None: none was found.
+
+        >>> from sfumato.core.dependence import Reach
+        >>> print(Pufferfish.kept_by(PureDP(0.1), Reach(4), 1e-6))
+        0.4-DP for one whose data are part of at most 4 rows, adjacency not stated
+        """
+        units, pure = dependence.together, math.isfinite(cost.epsilon(0.0))
+        moved = cost if pure else together(cost, units) or cost
+        least = moved.epsilon(0.0 if pure else delta) * (units if pure or moved is cost else 1)
+        for step in range(_TRIED):
+            epsilon = dependence.flat + max(least, 1e-12) * (1 + _ROOM) * _GROWN**step
+            promise = cls(epsilon, 0.0 if pure else delta, dependence, adjacency=cost.adjacency)
+            if promise.implied_by(cost) is True:
+                return promise
+        return None
 
     def largest_mu(self) -> float:
         """The largest μ of one unit that keeps it."""

@@ -99,7 +99,7 @@ def evaluate(
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
-        add_peers(room, spec)
+        add_peers(room, spec, row_keys or {})
         tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]

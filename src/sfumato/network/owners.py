@@ -15,9 +15,10 @@ from typing import Any
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.lang.spec import Requirement, Spec
+from sfumato.lang.whose import Owner
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import TableRoom
+from sfumato.network.tables import TableRoom, plain_type
 
 __all__ = ["for_one_thing", "most_things", "with_owners"]
 
@@ -46,20 +47,37 @@ def with_owners(spec: Spec, tables: Mapping[str, Any]) -> Spec:
 
 def most_things(spec: Spec, tables: Mapping[str, Any]) -> dict[str, int]:
     """The largest number of things of one owner, by dataset; of somebody who may be both, the sum."""
-    found: dict[str, int] = {}
     with TableRoom(tables, sorted({owner.table for owner in spec.owners})) as room:
-        for owner in spec.owners:
-            room.types(owner.table, [owner.column, owner.thing])
-            ((number,),) = room.run(
-                f"SELECT max(n) FROM (SELECT count(DISTINCT {sql_name(owner.thing)}::VARCHAR) AS n FROM "
-                f"{room.names[owner.table]} GROUP BY {sql_name(owner.column)}::VARCHAR)"
-            )
-            found[owner.dataset] = max(found.get(owner.dataset, 1), int(number or 1))
+        found = {name: _most(room, [one for one in spec.owners if one.dataset == name]) for name in _datasets(spec)}
     together = {name: {name} for name in found}
     for first, second in spec.same_people:
         both = together[first] | together[second]
         together |= dict.fromkeys(both, both)
     return {name: sum(found[other] for other in together[name]) for name in found}
+
+
+def _datasets(spec: Spec) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(owner.dataset for owner in spec.owners))
+
+
+def _most(room: TableRoom, owners: Sequence[Owner]) -> int:
+    """Several tables or columns may name the same owner, so things are counted once over all of them.
+
+    Owners and things are known by their text. Columns that write the same one differently (1 and 1.0) are counted
+    apart and summed: too many is safe, too few is not.
+    """
+    pairs: dict[str, list[str]] = {}
+    for one in owners:
+        kind = plain_type(room.types(one.table, [one.column, one.thing])[one.column])
+        pairs.setdefault(kind if kind in ("FLOAT", "DOUBLE", "DECIMAL") else "text", []).append(
+            f"SELECT {sql_name(one.column)}::VARCHAR AS o, {sql_name(one.thing)}::VARCHAR AS t "
+            f"FROM {room.names[one.table]}"
+        )
+    counts = [
+        room.run(f"SELECT max(n) FROM (SELECT count(DISTINCT t) AS n FROM ({' UNION '.join(same)}) GROUP BY o)")
+        for same in pairs.values()
+    ]
+    return max(1, sum(int(number or 0) for ((number,),) in counts))
 
 
 def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[str, int]) -> Guarantee:

@@ -12,15 +12,17 @@ public relation bounds: what is kept for so many rows is kept for the person.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, match, show, walk
+from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
+from sfumato.network.rows import PUBLIC_KEY, RANK, kept_rows
 from sfumato.network.tables import TEXT, TableRoom, layout_of
 
 __all__ = ["add_peers", "peer_tables", "with_peers"]
@@ -194,6 +196,13 @@ def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
             f"No column of {one.cell.table} says whose a row is.",
             f"Declare column({one.cell.table}, Name, {show(one.dataset.goal)}).",
         )
+    limit = layout_of(spec, one.cell.table).row_limit
+    if limit is None or limit.maximum > 1:
+        raise refusal(
+            one.clause.position,
+            f"A sum over peers takes one cell of each, and {one.cell.table} may have several rows of one individual.",
+            f"Declare rows_per_person({one.cell.table}, 1), or with first(Column) or last(Column) which row counts.",
+        )
     return Peer(one.cell.table, column, atom, one.cell, whose.name, one.relation, one.mean, low, high)
 
 
@@ -246,18 +255,24 @@ def peer_tables(spec: Spec) -> frozenset[str]:
     return frozenset(_ends(spec, one.relation)[0] for one in spec.peers)
 
 
-def add_peers(room: TableRoom, spec: Spec) -> None:
-    """Compute the columns, each beside the cells of its table."""
+def add_peers(room: TableRoom, spec: Spec, row_keys: Mapping[str, bytes]) -> None:
+    """Compute the columns, each beside the cells of its table, of which only the kept rows are left.
+
+    So a peer's cell is the one that counts for the peer: which row is kept is decided once, before anything is added.
+    """
     for place, one in enumerate(spec.peers):
+        layout = layout_of(spec, one.table)
+        kept = kept_rows(room, layout, one.whose, row_keys.get(_dataset_of(spec, one), PUBLIC_KEY))
         person, cell = sql_name(one.whose), sql_name(one.cell.name)
         domain = next(known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom))
         assert isinstance(domain, Interval)
         kind = room.types(one.table, [one.cell.name])[one.cell.name]
-        number = f"TRY_CAST({cell} AS DOUBLE)" if kind == TEXT else f"{cell}::DOUBLE"
+        number = text_as_number(cell) if kind == TEXT else f"{cell}::DOUBLE"
+        number = f"nullif({number}, 'nan'::DOUBLE)"  # NaN is an absent cell
         inside = f"least(greatest(coalesce({number}, {_absent(spec, one, domain)}), {domain.low}), {domain.high})"
         step = (domain.high - domain.low) / _STEPS
         whole = f"CAST(round(({inside} - {domain.low}) / {step!r}) AS HUGEINT)"
-        cells = f"SELECT {person}::VARCHAR AS peer, min({whole}) AS x FROM {room.names[one.table]} GROUP BY 1"
+        cells = f"SELECT {person}::VARCHAR AS peer, min({whole}) AS x FROM {kept} GROUP BY 1"
         summed = f"sum(c.x)::DOUBLE * {step!r} + count(*) * {domain.low}"
         sums = (
             f"SELECT w.who, {f'({summed}) / count(*)' if one.mean else summed} AS s FROM "
@@ -265,10 +280,17 @@ def add_peers(room: TableRoom, spec: Spec) -> None:
         )
         own = f"p{place}_{room.names[one.table]}"
         room.run(
-            f"CREATE VIEW {own} AS SELECT v.*, coalesce(s.s, 0.0) AS {sql_name(one.column)} "
-            f"FROM {room.names[one.table]} AS v LEFT JOIN ({sums}) AS s ON v.{person}::VARCHAR = s.who"
+            f"CREATE TEMP VIEW {own} AS SELECT v.* EXCLUDE ({sql_name(RANK)}), "
+            f"coalesce(s.s, 0.0) AS {sql_name(one.column)} FROM {kept} AS v "
+            f"LEFT JOIN ({sums}) AS s ON v.{person}::VARCHAR = s.who"
         )
         room.names[one.table] = own
+
+
+def _dataset_of(spec: Spec, one: Peer) -> str:
+    layout = layout_of(spec, one.table)
+    owners = ((dataset.name, layout.identity(indicator(dataset.goal))) for dataset in spec.datasets)
+    return next(name for name, column in owners if column is not None and column.name == one.whose)
 
 
 def _absent(spec: Spec, one: Peer, domain: Interval) -> float:

@@ -283,7 +283,7 @@ def _is_met(draw: Draw, node: AggregateNode) -> bool:
     assert apart is not None
     met = (apart.alone, alone), (apart.inside, inside)
     moves = all(_is_stated(stated, draw.kind.sensitivity(one) * ARITHMETIC) for stated, one in met)
-    return moves and not node.question.expected
+    return moves and not node.question.expected and (node.question.rows == 1 or not draw.pure)
 
 
 def _is_reached(own: Mapping[str, Draw], nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.card import Card, Shown
-from sfumato.core import Guarantee, compose
+from sfumato.core import Guarantee, NoGuarantee, Pufferfish, Reach, compose
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
 VERSION = 5
+
+#: Where no promise names a δ and the cost needs one.
+_DELTA = 1e-6
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
@@ -199,8 +202,23 @@ class Plan(Shown):
         return events_of((*common, *worst))
 
     def cost(self, dataset: str) -> Guarantee:
-        """What the plan costs, as if every observer showed everything to everybody: what the ledger is charged."""
+        """What the plan costs one individual, as if every observer showed everything to everybody."""
+        return self.for_individuals(dataset, self.row_cost(dataset))
+
+    def row_cost(self, dataset: str) -> Guarantee:
+        """The same for one row, as events say it: what the ledger is charged, which knows how many change together."""
         return compose(self.events(dataset))
+
+    def for_individuals(self, dataset: str, cost: Guarantee) -> Guarantee:
+        """What a cost for one row is for one individual, whose data may be part of several rows."""
+        asked = [one.asked for one in self.promises if one.dataset == dataset and isinstance(one.asked, Pufferfish)]
+        reaching = [one for one in asked if isinstance(one.dependence, Reach)]
+        if not reaching:
+            return cost
+        most = max(reaching, key=lambda one: one.dependence.together)
+        delta = max(one.delta_ for one in reaching) or _DELTA
+        none = NoGuarantee(f"for {most.dependence.words} nothing is known", adjacency=cost.adjacency)
+        return Pufferfish.kept_by(cost, most.dependence, delta) or none
 
     def publication(self, name: str, observer: str | None = None) -> Planned:
         for planned in self.publications:

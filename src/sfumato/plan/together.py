@@ -59,7 +59,9 @@ def bundles_of(
     found: dict[str, Bundle] = {}
     seen: dict[frozenset[str], list[AggregateNode]] = {}
     for node in nodes:
-        if node.name in questions and not questions[node.name].is_public:
+        # With Laplace noise one individual's rows in several sums would pay the rounding of each: not put together.
+        rounded = draw_law(noise).norm == 1 and node.question.rows > 1
+        if node.name in questions and not questions[node.name].is_public and not rounded:
             seen.setdefault(observers[node.name], []).append(node)
     for own in seen.values():
         for family in families_apart(own, groups):

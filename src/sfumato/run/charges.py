@@ -39,7 +39,7 @@ def charges_of(
 ) -> Iterator[tuple[str, list[Event | Repeated | Guarantee], Guarantee | None]]:
     """Account, cost and the point to charge, for each account that a dataset's individuals have."""
     promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-    cost = plan.cost(dataset)
+    cost = plan.row_cost(dataset)
     assert cost.adjacency is not None
     for name, unit in owners:
         who = Adjacency(unit, cost.adjacency.relation)
@@ -75,7 +75,7 @@ def reserve_plan(
     try:
         for dataset in plan.datasets:
             promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-            own, cost = sources[dataset], plan.cost(dataset)
+            own, cost = sources[dataset], plan.row_cost(dataset)
             assert cost.adjacency is not None
             first_grant(ledger, dataset, (needs or {}).get(dataset) or needed(cost, promises), own, grant)
             owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]

@@ -68,7 +68,7 @@ def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
 
 
 def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
-    costs = [plan.cost(dataset) for plan in plans]
+    costs = [plan.row_cost(dataset) for plan in plans]
     adjacency = costs[0].adjacency
     asked = [one.asked.under(adjacency) for plan in plans for one in plan.promises if one.dataset == dataset]
     if len(plans) > 1 and any(isinstance(one, Pufferfish) for one in asked):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.card import Card, Shown
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, Pufferfish, PureDP
+from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, compose
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
@@ -157,6 +157,7 @@ def certificates_of(
             plan=facts,
             notes=drawn.notes,
             publishable=publishable,
+            guarantee=_told(plan, dataset, drawn.events),
         )
     for promise in plan.promises:
         drawn = _drawn(plan, performed, promise.dataset, promise.observers)
@@ -172,6 +173,15 @@ def certificates_of(
                 guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
             )
     return found
+
+
+def _told(plan: Plan, dataset: str, events: tuple[Event | Repeated, ...]) -> Guarantee | None:
+    """What events stated for one row promise an individual of several rows; None: what they cost, and no more."""
+    if not events:
+        return None
+    cost = compose(events)
+    told = plan.for_individuals(dataset, cost)
+    return None if told is cost else told
 
 
 def certificate_files(plan: Plan) -> dict[str, str]:
