@@ -124,7 +124,7 @@ def test_observers_of_different_classes_are_refused():
     asked = [Pufferfish(1.0, 0.0, Groups(size), adjacency=WHO) for size in (2, 4)]
     plan = SimpleNamespace(
         promises=[SimpleNamespace(dataset="d", asked=one) for one in asked],
-        cost=lambda _: PureDP(0.1, adjacency=WHO),
+        row_cost=lambda _: PureDP(0.1, adjacency=WHO),
         events=lambda _: [PureDP(0.1, adjacency=WHO)],
     )
     with pytest.raises(LedgerError, match=r"one class of dependences.*nothing was spent"):
