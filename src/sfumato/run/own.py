@@ -60,7 +60,7 @@ def persons_own(
     ... ''')
     >>> rows = {"patients": {"id": ["uma", "eve"], "age": [41, 130]}}
     >>> persons_own(Network.from_spec(study), rows, "eve")
-    (Own(variable='age(P)', cells=(130,), counts_as=110.0),)
+    (Own(variable='age(P)', cells=('130',), counts_as=110.0),)
     """
     if not any(group.personal for group in network.groups):
         raise InputError(
