@@ -31,7 +31,7 @@ def kept(monkeypatch, study: str, table: str, ledger, **options) -> list[float]:
     seen = []
     evaluate = Network.evaluate
 
-    def watched(self, tables, row_keys=None):
+    def watched(self, tables, row_keys=None, **_):  # values are held, so that they can be looked at
         seen.append(evaluate(self, tables, row_keys))
         return seen[-1]
 
