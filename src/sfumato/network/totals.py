@@ -149,6 +149,8 @@ def _key(axis: Axis, columns: Mapping[str, str]) -> str:
     column = sql_name(columns[axis.variable])
     if axis.levels:
         return column
+    if not axis.cuts:
+        return "CAST(0 AS BIGINT)"  # one cell; a plain 0 would be a column's number
     value = f"coalesce({column}::DOUBLE, 'nan')"
     return value if len(axis.cuts) > _MOST_CUTS else _between(value, axis.cuts, 0)
 
