@@ -163,7 +163,7 @@ MAKERS: dict[type[Event], Make] = {
     SharedLaplaceEvent: _shared(SharedLaplaceEvent),
 }
 #: Acts that publish something for every record: they replace a record or are refused.
-PER_RECORD = (RandomizedResponseEvent, ChannelEvent)
+PER_RECORD = (RandomizedResponseEvent, ChannelEvent, DisjointEvent)
 #: Promises whose arithmetic is written down, not computed on a grid.
 CLOSED = ("pure", "gaussian", "concentrated", "renyi", "closed")
 
