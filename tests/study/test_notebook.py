@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from sfumato.release import GaussianRelease, SyntheticRelease
 ROOT = Path(__file__).parents[2]
 EVIL = "<img src=x onerror=alert(1)>"
 SECRET = 7.123456
+
+
+@pytest.fixture(autouse=True)
+def _main_module(monkeypatch):
+    """A shell puts a module of its own in the place of __main__; processes that are started later need the old one."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(scope="module")
