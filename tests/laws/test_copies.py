@@ -173,3 +173,16 @@ def test_one_changed_cell_is_another_table_and_needs_a_person(tmp_path):
     changed = pd.DataFrame({"id": range(30), "age": [40.0] * 29 + [41.0]})
     with pytest.raises(UnknownDatasetError, match="person's decision"):
         run_plan(make_plan(STUDY.replace("people", "folk")), {"kept": changed}, ledger)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("fraction", ["", ".25", ".123456"])
+def test_a_moment_is_one_however_it_is_written(zone, fraction, tmp_path):
+    """A CSV file writes +01:00 where Parquet knows an instant, and another number of digits of a second."""
+    moments = pd.to_datetime([f"2020-0{month}-11 10:30:0{month}{fraction}" for month in range(1, 8)]).tz_localize(zone)
+    frame = pd.DataFrame({"id": range(7), "seen": moments})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "t.parquet")
+    assert fingerprint(tmp_path / "t.csv") == fingerprint(tmp_path / "t.parquet")
+    later = frame.assign(seen=moments + pd.Timedelta(hours=1))
+    assert fingerprint(pa.Table.from_pandas(later, preserve_index=False)) != fingerprint(tmp_path / "t.parquet")
