@@ -33,6 +33,7 @@ from sfumato.lang.spec import (
 )
 from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
@@ -258,7 +259,8 @@ def _statements(derivation: Derivation) -> Iterator[Dependency]:
 def _aggregate(answer: Answer) -> AggregateDeclaration:
     functor, parts = answer.head.functor, answer.head.arguments
     placed = dict(zip(QUESTIONS[functor].form.places(len(parts)), parts, strict=True))
-    given = tuple((place, term) for place, term in placed.items() if place not in ("name", "goal"))
+    named: tuple[Place, ...] = ("name", "goal")
+    given = tuple(item for item in placed.items() if item[0] not in named)
     return AggregateDeclaration(functor, placed["name"], placed["goal"], given, answer.clause.position)
 
 

@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = _MOST_BYTES) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all()), again.guarantee_ == model.guarantee_
     (True, True)
     """
-    refusal = ""
+    model, refusal = None, ""
     try:
         text = _text(path, most_bytes)
         if (published := _of_a_study(text)) is not None:

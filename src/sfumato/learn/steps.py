@@ -96,7 +96,7 @@ def _findings(model: Any, place: str) -> Iterator[str]:
     if model is None or isinstance(model, str | PrivateEstimator):  # words: "passthrough", "drop"
         return
     if isinstance(model, Pipeline | FeatureUnion):
-        for name, step in getattr(model, "steps", None) or model.transformer_list:
+        for name, step in model.steps if isinstance(model, Pipeline) else model.transformer_list:
             yield from _findings(step, _inside(place, name))
     elif isinstance(model, ColumnTransformer):
         for name, step, columns in model.transformers:

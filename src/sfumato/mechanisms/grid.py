@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,8 @@ def nearest_cell(value: Fraction, grid: float) -> int:
 def _add_fractions(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
     noisy = np.empty(values.shape)
     for place in np.ndindex(values.shape):
-        total = (nearest_cell(values[place], grid) + int(cells[place])) * Fraction(grid)
+        value: Any = values[place]  # a Fraction
+        total = (nearest_cell(value, grid) + int(cells[place])) * Fraction(grid)
         try:
             noisy[place] = float(total)
         except OverflowError:  # what float addition makes of it
