@@ -305,7 +305,7 @@ def _parsed(text: str) -> Schema:
     return Schema(domains, document.get("norm"), document.get("impossible", ()))
 
 
-def _parsed_kind(entry: dict[str, Any], where: str) -> type[Domain]:
+def _parsed_kind(entry: dict[str, Any], where: str) -> type[Any]:
     kind = entry.get("kind")
     domain = _KINDS.get(kind) if isinstance(kind, str) else None
     if domain is None:

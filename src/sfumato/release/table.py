@@ -66,8 +66,7 @@ def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[
     """Interval and categorical feature columns, the label left out."""
     if label is not None and label not in schema.columns:
         raise SchemaError(f"The label {label!r} is not a column of the schema.{nearest(label, schema.columns)}")
-    features = dict(schema.columns)
-    features.pop(label, None)
+    features = schema.columns if label is None else schema.without(label).columns
     if not features:
         raise SchemaError("Nothing is left to publish besides the label.")
     for name, domain in features.items():

@@ -120,7 +120,7 @@ def _others(columns: int, label: int | None) -> list[int]:
     return [column for column in range(columns) if column != label]
 
 
-def _forecast(plan: RowPlan, one: float, typical: float, drowned: list[float]) -> Forecast:
+def _forecast(plan: RowPlan, one: float, typical: float, drowned: Sequence[bool]) -> Forecast:
     two = min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
     lost = one > 0.2 or (plan.name != "pairs" and np.mean(drowned) > 0.5)
     return Forecast(plan, one, two, not lost)
