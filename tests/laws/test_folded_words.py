@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from sfumato import Categories, Interval, Ledger, Schema, Study, load
@@ -165,6 +166,11 @@ def test_lists_that_collide_and_numbers_are_refused(values, words):
     listed = ", ".join(map(repr, values))
     with pytest.raises(StudyError, match=words):
         load(f"table(t, 't.csv', p(P) = id, [c: fold([{listed}])]).")
+
+
+def test_bytes_that_are_no_text_are_no_word():
+    broken = pa.array([b"\xff", b"YES", b"\xef\xbf\xbd"]).cast(pa.string(), safe=False)
+    assert Categories(["\ufffd", "yes", "?"], unknown="?", fold=True).place(broken, "said").tolist() == [2, 1, 0]
 
 
 def test_the_warning_names_the_line_that_mends_it(tmp_path):

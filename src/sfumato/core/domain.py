@@ -306,8 +306,8 @@ class Categories(Domain):
         words = [value for value in self.values if isinstance(value, str)]
         if self.fold or not words or two_alike(words):
             return
-        others = arrow.filter(pa.array(unlisted)).unique().to_pylist()
-        if not {folded(word) for word in words}.isdisjoint(map(folded, others)):
+        others = folded_column(pa.chunked_array([arrow.filter(pa.array(unlisted)).unique()]))
+        if not {folded(word) for word in words}.isdisjoint(others.to_pylist()):
             tell_unfolded(name)
 
     def _position(self, member: Scalar | None) -> int:
