@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from sfumato.core import Categories
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import Spec
+from sfumato.lang.spec import Column, Spec
 from sfumato.lang.term import Position, Term, indicator, match, show
 
 __all__ = ["check_cells"]
@@ -68,15 +68,23 @@ def _ranges(network: _Variables, error: _Maker) -> Iterator[Problem]:
             )
 
 
+def _private_column(spec: Spec, variable: Term) -> Column | None:
+    column = next((one for one in spec.columns if match(one.atom, variable) is not None), None)
+    return None if column is None or column.table in spec.public_tables else column
+
+
+def _domain(spec: Spec, variable: Term) -> object:
+    return next((one.domain for one in spec.ranges if match(one.atom_pattern, variable) is not None), None)
+
+
 def _absent(network: _Variables, error: _Maker) -> Iterator[Problem]:
     """A cell that something seen depends on may be absent or unlisted: the study says what then."""
     reported = set()
     for variable in network.needed:
-        column = next((c for c in network.spec.columns if match(c.atom, variable) is not None), None)
-        if column is None or column.table in network.spec.public_tables or indicator(variable) in reported:
+        column = _private_column(network.spec, variable)
+        if column is None or indicator(variable) in reported:
             continue
-        ranged = next((r for r in network.spec.ranges if match(r.atom_pattern, variable) is not None), None)
-        domain = ranged.domain if ranged is not None else None
+        domain = _domain(network.spec, variable)
         listed = isinstance(domain, Categories)
         collected = isinstance(domain, Categories) and domain.unknown is not None
         if network.spec.missing_of(variable) is None and not collected:

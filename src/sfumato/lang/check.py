@@ -344,21 +344,7 @@ def _none(network: _Network, variable: Term) -> Problem:
     needed = variable in network.needed
     covering = network.meant_for(variable)
     if covering:
-        failed = first_failure(network.spec, covering[0], variable, symbolic_facts(network.spec), network.meter)
-        condition = f"the condition {_shown(failed)} fails" if failed is not None else "a condition fails"
-        empty = failed is not None and any(part == ListTerm() for part in walk(failed))
-        # Rows of a public table are not read here: a condition on them may well hold when they are.
-        public = _asks_public_rows(network, covering[0])
-        return _error(
-            network,
-            "not-checked" if public else "no-cpf",
-            f"{_shown(variable)} is declared and the clause meant for it gives no CPF: {condition}"
-            + (" (a findall collected nothing, and no clause covers the empty list)" if empty else "")
-            + (" without the rows of a public table, which a check does not read" if public else ""),
-            covering[0].position,
-            "Cover the missing case with a clause of its own.",
-            severity="error" if needed and not public else "warning",
-        )
+        return _failing(network, variable, covering[0])
     consequence = "" if needed else "; nothing can use it"
     return _error(
         network,
@@ -368,6 +354,25 @@ def _none(network: _Network, variable: Term) -> Problem:
         "Add depends(Child, Parents, CPF), feed it with column(Table, name, Atom), or remove its declaration.",
         # A network in which nothing is seen yet may be unfinished.
         severity="error" if network.needed else "warning",
+    )
+
+
+def _failing(network: _Network, variable: Term, clause: Clause) -> Problem:
+    """The clause that was meant for a variable, and the condition that keeps it from giving a CPF."""
+    failed = first_failure(network.spec, clause, variable, symbolic_facts(network.spec), network.meter)
+    condition = f"the condition {_shown(failed)} fails" if failed is not None else "a condition fails"
+    empty = failed is not None and any(part == ListTerm() for part in walk(failed))
+    # Rows of a public table are not read here: a condition on them may well hold when they are.
+    public = _asks_public_rows(network, clause)
+    return _error(
+        network,
+        "not-checked" if public else "no-cpf",
+        f"{_shown(variable)} is declared and the clause meant for it gives no CPF: {condition}"
+        + (" (a findall collected nothing, and no clause covers the empty list)" if empty else "")
+        + (" without the rows of a public table, which a check does not read" if public else ""),
+        clause.position,
+        "Cover the missing case with a clause of its own.",
+        severity="error" if variable in network.needed and not public else "warning",
     )
 
 
@@ -438,50 +443,56 @@ def _observed(network: _Network) -> Iterator[Problem]:
         seen += [(pattern, one.requirement, one.position) for pattern in _published(one.what)]
     reported = set()
     for variable, requirement, position in seen:
-        if (indicator(variable), position) in reported:
-            continue
-        covered = network._covered(variable)
-        if not covered or covered[0] not in network.variables:
-            reported.add((indicator(variable), position))
-            yield _error(
-                network,
-                "unknown-variable",
-                f"{_shown(variable)} is shown to somebody and is not a declared random variable",
-                position,
-                "Declare it with random/1 or as an aggregate, or correct the name.",
-                nearest=nearest(show(variable), network.names()),
-            )
-        elif requirement not in datasets and network.derives_requirement(position):
-            reported.add((indicator(variable), position))
-            yield _error(
-                network,
-                "unknown-requirement",
-                f"the privacy requirement {show(requirement)} is not declared",
-                position,
-                f"Declare it: privacy_requirement({show(requirement)}, Dataset, dp(Epsilon, Delta)).",
-            )
-        elif requirement not in datasets:
-            continue  # written out, so lang/structure.py says it
-        elif strangers := network.unprotected(covered, datasets[requirement]):
-            reported.add((indicator(variable), position))
-            yield _error(
-                network,
-                "unprotected",
-                f"{_shown(variable)} rests on individuals of {strangers}, whom {show(requirement)} does not protect: "
-                f"it is about {datasets[requirement]}",
-                position,
-                f"Publish it under a requirement on {strangers}: privacy_requirement(Name, {strangers}, Metric).",
-            )
-        elif covered[0] not in network.touched(datasets[requirement]):
-            reported.add((indicator(variable), position))
-            yield _error(
-                network,
-                "nobody-protected",
-                f"{_shown(variable)} does not depend on any individual of the requirement's dataset",
-                position,
-                "Publish it without a requirement's help, or check that the right variable and dataset are named.",
-                severity="warning",
-            )
+        if (indicator(variable), position) not in reported:
+            problem = _wrongly_seen(network, variable, requirement, position, datasets.get(requirement))
+            if problem is not None:
+                reported.add((indicator(variable), position))
+                yield problem
+
+
+def _wrongly_seen(
+    network: _Network, variable: Term, requirement: Term, position: Position | None, dataset: str | None
+) -> Problem | None:
+    """What is wrong with showing a variable under a requirement on a dataset (None: there is no such requirement)."""
+    covered = network._covered(variable)
+    if not covered or covered[0] not in network.variables:
+        return _error(
+            network,
+            "unknown-variable",
+            f"{_shown(variable)} is shown to somebody and is not a declared random variable",
+            position,
+            "Declare it with random/1 or as an aggregate, or correct the name.",
+            nearest=nearest(show(variable), network.names()),
+        )
+    if dataset is None and network.derives_requirement(position):
+        return _error(
+            network,
+            "unknown-requirement",
+            f"the privacy requirement {show(requirement)} is not declared",
+            position,
+            f"Declare it: privacy_requirement({show(requirement)}, Dataset, dp(Epsilon, Delta)).",
+        )
+    if dataset is None:
+        return None  # written out, so lang/structure.py says it
+    if strangers := network.unprotected(covered, dataset):
+        return _error(
+            network,
+            "unprotected",
+            f"{_shown(variable)} rests on individuals of {strangers}, whom {show(requirement)} does not protect: "
+            f"it is about {dataset}",
+            position,
+            f"Publish it under a requirement on {strangers}: privacy_requirement(Name, {strangers}, Metric).",
+        )
+    if covered[0] not in network.touched(dataset):
+        return _error(
+            network,
+            "nobody-protected",
+            f"{_shown(variable)} does not depend on any individual of the requirement's dataset",
+            position,
+            "Publish it without a requirement's help, or check that the right variable and dataset are named.",
+            severity="warning",
+        )
+    return None
 
 
 def _exact(network: _Network) -> Iterator[Problem]:

@@ -108,17 +108,14 @@ def collect(derivation: Derivation) -> Grounding:
         return [(answer, parts) for answer, parts in arguments if indicator(answer.clause.head) == name]
 
     declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
-    chances = [(parts[1], answer.clause.position) for answer, parts in of("publish/3") if _is_chance(parts[1])]
+    published = [Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")]
+    chances = [(one.what, one.position) for one in published if _is_chance(one.what)]
     return Grounding(
         variables=tuple(declared | dict.fromkeys(what for what, _ in chances)),
         dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
-        publications=tuple(
-            dict.fromkeys(
-                Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")
-            )
-        ),
-        aggregates=tuple(dict.fromkeys(_aggregate(answer) for answer in derivation.of(*AGGREGATES))),
+        publications=tuple(dict.fromkeys(published)),
+        aggregates=tuple(dict.fromkeys(map(_aggregate, derivation.of(*AGGREGATES)))),
         personal=tuple(dict.fromkeys((a[0], a[1]) for _, a in of("personal_rv/2"))),
         instances=tuple(dict.fromkeys((str(a[0]), a[1], a[2]) for _, a in of("instance_rv/3"))),
         observations=tuple(
@@ -197,6 +194,12 @@ def _condition(clause: Clause) -> Term | None:
     return declared if clause.body is None else Compound(",", (declared, clause.body))
 
 
+def _is_variable(term: Term) -> bool:
+    if not isinstance(term, Compound) or not term.arguments:
+        return False
+    return term.functor[0].isalpha() and indicator(term) not in FUNCTIONS
+
+
 def _published_variable(what: Term) -> Term | None:
     """The random variable itself where a publication is one; tables and classifiers keep their person open."""
     if not isinstance(what, Compound):
@@ -204,8 +207,7 @@ def _published_variable(what: Term) -> Term | None:
     if indicator(what) == "sample/1":
         return what.arguments[0]
     if indicator(what) == "probability/1":
-        parts = [part for part in walk(what.arguments[0]) if isinstance(part, Compound) and part.arguments]
-        return next((p for p in parts if p.functor[0].isalpha() and indicator(p) not in FUNCTIONS), None)
+        return next((part for part in walk(what.arguments[0]) if _is_variable(part)), None)
     return None if indicator(what) in PUBLICATION_FORMS else what
 
 

@@ -68,13 +68,15 @@ def examine(
     return _examine(text, path, limits, at)
 
 
+def _empty(file: str) -> Problem:
+    place = Position(file, 1, 1)
+    return Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration.")
+
+
 def _examine(text: str, path: str | None, limits: Limits | None, at: int | None) -> tuple[Spec, tuple[Problem, ...]]:
-    name = Path(path).stem if path else "study"
-    clauses, problems = read(text, Path(path).name if path else "text")
-    found = list(problems)
-    if not clauses and not found:
-        place = Position(Path(path).name if path else "text", 1, 1)
-        found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
+    name, file = (Path(path).stem, Path(path).name) if path else ("study", "text")
+    clauses, problems = read(text, file)
+    found = list(problems) or ([_empty(file)] if not clauses else [])
     clauses, complaints = written_out(_as_cpd(clause) for clause in clauses)
     found += complaints
     clauses, complaints = with_numbers(clauses)
