@@ -195,9 +195,14 @@ def _named_shape(clause: Clause, place: Place, term: Term) -> Iterator[Problem]:
         yield _problem(clause, term, "several-values", f"this {functor} lists no variable", "List one or more.")
     if len({show(one.variable) for one in named}) < len(named):
         yield _problem(clause, term, "several-values", "a variable is listed twice", "List each once.")
-    for one in (one for one in named if one.edges is not None and not isinstance(one.edges, ListTerm)):
-        message = f"the cut points of {show(one.variable)[:40]} must be a list of numbers"
-        yield _problem(clause, one.edges, "declaration", message, "Write them in increasing order: [0, 20, 40].")
+    yield from _cut_points(clause, named)
+
+
+def _cut_points(clause: Clause, named: Iterable[Named]) -> Iterator[Problem]:
+    for one in named:
+        if one.edges is not None and not isinstance(one.edges, ListTerm):
+            message = f"the cut points of {show(one.variable)[:40]} must be a list of numbers"
+            yield _problem(clause, one.edges, "declaration", message, "Write them in increasing order: [0, 20, 40].")
 
 
 def _condition(clause: Clause, condition: Term, random: Iterable[str], defined: set[str]) -> Iterator[Problem]:

@@ -32,8 +32,11 @@ _DOWN = 1 - 1e-12
 def protect_centres(declared: Declared) -> Iterator[Problem]:
     """Rewrites, in place, every requirement on centres."""
     units = {one.name: one for one in declared.datasets if indicator(one.goal) == _CENTRE}
-    if not units:
-        return
+    if units:
+        yield from _rewrite_all(declared, units)
+
+
+def _rewrite_all(declared: Declared, units: dict[str, Dataset]) -> Iterator[Problem]:
     people = [one for one in declared.datasets if one.name not in units]
     asked = [one for one in declared.requirements if one.dataset in units]
     declared.datasets = people

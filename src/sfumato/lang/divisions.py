@@ -101,7 +101,7 @@ def _has_parts(family: Sequence[Dataset], asked: set[str]) -> bool:
 def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
     names = " and ".join(one.name for one in family)
     first = family[0]
-    by_people = [one for one in family if _condition(one)]
+    by_people = list(filter(_condition, family))
     by_cells = [one for one in family if one.name in listing]
     if {one.adjacency.relation for one in family} != {"replace-one"}:
         return _problem(
@@ -116,11 +116,12 @@ def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
         )
     if len(family) in (len(by_people), len(by_cells)):
         return None
-    return _holds_all(family, [one.name for one in family if one not in (*by_people, *by_cells)])
+    return _holds_all(family, [*by_people, *by_cells])
 
 
-def _holds_all(family: Sequence[Dataset], others: Sequence[str]) -> Problem:
+def _holds_all(family: Sequence[Dataset], parts: Sequence[Dataset]) -> Problem:
     names = " and ".join(one.name for one in family)
+    others = [one.name for one in family if one not in parts]
     way_out = (
         "Use one dataset for both; or say which variables each of them holds (instance_rv), or which people, by a "
         "public table (domain(P, (patient(P), vip(P))))."

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sfumato.lang.problem import nearest
 from sfumato.lang.spec import Dependency
-from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, Variable, indicator, show
+from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, indicator, show
 from sfumato.lang.vocabulary import DISTRIBUTIONS, FUNCTIONS
 
 __all__ = ["cpf_problems"]
@@ -31,9 +31,13 @@ def cpf_problems(one: Dependency, random: frozenset[str]) -> Iterator[Finding]:
 def _expression(one: Dependency, term: Term, random: frozenset[str]) -> Iterator[Finding]:
     if isinstance(term, Number) or term in one.parents:
         return
-    if isinstance(term, (Text, Variable, ListTerm)):
+    if isinstance(term, Compound):
+        yield from _function(one, term, random)
+    else:
         yield _finding(one, f"{_shown(term)} is not a number or a parent", "Write an expression.")
-        return
+
+
+def _function(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator[Finding]:
     name = indicator(term)
     if name in _ON_LISTS:
         yield from _on_list(one, term, random)

@@ -77,8 +77,14 @@ def _one_identity(ordered: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """
     tables = [(problem, found[1]) for problem in ordered if (found := _NOBODY.match(problem.message))]
     calls = [(problem, found[1], found[2]) for problem in ordered if (found := _UNDEFINED.match(problem.message))]
-    causes = {problem: next(first for first, other in tables if other == table) for problem, table in tables}
+    first = {table: problem for problem, table in reversed(tables)}
+    causes = {problem: first[table] for problem, table in tables}
     causes |= _causes_of_calls(calls, tables[0][0] if tables else None)
+    return _kept(ordered, causes)
+
+
+def _kept(ordered: tuple[Problem, ...], causes: dict[Problem, Problem]) -> tuple[Problem, ...]:
+    """The problems that have no other cause, each with the number of its followers."""
     number = Counter(cause for problem, cause in causes.items() if problem is not cause)
     kept = [problem for problem in ordered if causes.get(problem, problem) is problem]
     return tuple(_counting(problem, number[problem], 0) for problem in kept)

@@ -109,10 +109,10 @@ def collect(derivation: Derivation) -> Grounding:
 
     declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
     published = [Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")]
-    chances = [(one.what, one.position) for one in published if _is_chance(one.what)]
+    chances = [one for one in published if _is_chance(one.what)]
     return Grounding(
-        variables=tuple(declared | dict.fromkeys(what for what, _ in chances)),
-        dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
+        variables=tuple(declared | dict.fromkeys(one.what for one in chances)),
+        dependencies=(*_dependencies(derivation), *(_chance(one.what, declared, one.position) for one in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
         publications=tuple(dict.fromkeys(published)),
         aggregates=tuple(dict.fromkeys(map(_aggregate, derivation.of(*AGGREGATES)))),

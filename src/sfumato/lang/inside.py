@@ -49,9 +49,11 @@ def requirements_here(spec: Spec) -> tuple[Requirement, ...]:
 
 def check_inside(spec: Spec) -> Iterator[Problem]:
     """Those inside are observers of the study, there are centres, and no promise spans both kinds of release."""
-    observers = {requirement.observer for requirement in spec.requirements}
-    if not spec.inside:
-        return
+    if spec.inside:
+        yield from _wrong_inside(spec, {requirement.observer for requirement in spec.requirements})
+
+
+def _wrong_inside(spec: Spec, observers: set[str]) -> Iterator[Problem]:
     for name in (name for name in spec.inside if name not in observers):
         yield _problem(spec, f"no requirement speaks of the observer {name}", nearest(name, observers))
     if len(spec.centres) < 2:

@@ -34,10 +34,9 @@ def named_individuals(
         if goal is None:
             continue
         for relation in (one for one in relations if _asks_for(one, asked)):
-            end = relation.atom.arguments[1]
-            for column in nameless:
-                if column.table == relation.table and column.atom.arguments == (end,):
-                    renamed[column.table, column.name] = Compound(goal.functor, (end,), column.atom.position)
+            end = relation.atom.arguments[1:]
+            for column in (one for one in nameless if (one.table, one.atom.arguments) == (relation.table, end)):
+                renamed[column.table, column.name] = Compound(goal.functor, end, column.atom.position)
     return [replace(one, atom=renamed.get((one.table, one.name), one.atom)) for one in columns]
 
 

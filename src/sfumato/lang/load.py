@@ -106,16 +106,21 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         step=at,
         clauses=clauses,
     )
+    ordered = gathered(_checked(spec, found, limits))
+    warnings = tuple(one for one in ordered if one.severity == "warning")
+    return dataclasses.replace(spec, problems=warnings), ordered
+
+
+def _checked(spec: Spec, found: list[Problem], limits: Limits | None) -> list[Problem]:
+    """What was found while reading, and what is wrong with the whole."""
     private = {name: not public for name, (_, public) in spec.table_predicates.items()}
-    found += check_divisions(spec.divisions, clauses, private, spec.random_predicates)
-    found += check_safety(clauses, spec.table_predicates)
+    found += check_divisions(spec.divisions, spec.clauses, private, spec.random_predicates)
+    found += check_safety(spec.clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.
     if not any(one.severity == "error" and one.code in _BLOCKING for one in found):
         found += check_grounded(spec, limits)
-    ordered = gathered(found)
-    warnings = tuple(one for one in ordered if one.severity == "warning")
-    return dataclasses.replace(spec, problems=warnings), ordered
+    return found
 
 
 def _digest(text: str, at: int | None) -> str:

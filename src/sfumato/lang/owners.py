@@ -41,6 +41,12 @@ def owned(clauses: Sequence[Clause], declared: Declared) -> tuple[tuple[Clause, 
     lines = [clause for clause in clauses if _is_reach(clause, known)]
     if not lines:
         return tuple(clauses), (), []
+    return _with_owners(clauses, lines, known, declared)
+
+
+def _with_owners(
+    clauses: Sequence[Clause], lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared
+) -> tuple[tuple[Clause, ...], tuple[Owner, ...], list[Problem]]:
     reaches, problems = _reaches(lines, known, declared)
     problems += _private(reaches, declared)
     owners = [_owner(reach, declared) for _, reach in reaches]
@@ -161,8 +167,8 @@ def _move(declared: Declared, owners: Sequence[Owner]) -> None:
         kept[made.name] = made
     declared.datasets = list(kept.values())
     things = kept[owners[0].whole]
-    declared.columns = [one for one in declared.columns if one.table not in tables]
-    declared.relations = [one for one in declared.relations if one.table not in tables]
+    for what in ("columns", "relations"):
+        setattr(declared, what, [one for one in getattr(declared, what) if one.table not in tables])
     declared.requirements = [
         replace(one, dataset=things.name, owner=one.dataset) if one.dataset in names else one
         for one in declared.requirements

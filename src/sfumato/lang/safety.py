@@ -189,6 +189,9 @@ def _refused(head: Compound) -> tuple[str, str] | None:
     return _REFUSED["::"] if any(indicator(part) == "::/2" for part in head.arguments) else None
 
 
+_TAKEN = frozenset((*BUILTINS, *_CONTROL))
+
+
 def _head_problems(clause: Clause) -> Iterator[Problem]:
     head, name = clause.head, indicator(clause.head)
     if name == f"{STATEMENT}/2":
@@ -202,7 +205,7 @@ def _head_problems(clause: Clause) -> Iterator[Problem]:
     elif head.functor in (",", ";"):
         message = "a clause has one predicate in front of :-"
         yield _problem(clause, head, "refused", message, "Write one clause for each predicate.")
-    elif name in BUILTINS or name in _CONTROL:
+    elif name in _TAKEN:
         yield _problem(clause, head, "refused", f"{name} is built in and cannot be redefined", "Choose another name.")
     elif not _NAME.match(head.functor):
         message = f"a predicate cannot be called {show(Compound(head.functor))}"

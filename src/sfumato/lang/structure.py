@@ -150,16 +150,19 @@ def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
             yield _problem("each-row", wrong, column.position, _text_at(text, column.position), way_out)
 
 
+def _is_identity(spec: Spec, column: Column) -> bool:
+    return indicator(column.atom) not in spec.random_predicates
+
+
 def _named_anyway(spec: Spec, column: Column) -> str | None:
     columns = [one for one in spec.columns if one is not column]
     others = [one for one in columns if indicator(one.atom) == indicator(column.atom)]
-    same = [one for one in columns if one.table == column.table]
-    named = [one for one in same if indicator(one.atom) not in spec.random_predicates]
+    named = [one for one in columns if one.table == column.table and _is_identity(spec, one)]
     if others:
         return f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
     if named:
         return f"{named[0].name} says who a row of {column.table} is about, and each_row says that no column does"
-    if column.table in spec.public_tables or spec.centres or spec.forgotten:
+    if spec.centres or spec.forgotten or column.table in spec.public_tables:
         return f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
     return None
 
@@ -185,7 +188,7 @@ def _identities(spec: Spec) -> dict[str, set[str]]:
     """By table the variables that its identity columns name."""
     found: dict[str, set[str]] = {}
     for column in spec.columns:
-        if indicator(column.atom) not in spec.random_predicates:
+        if _is_identity(spec, column):
             found.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
     return found
 

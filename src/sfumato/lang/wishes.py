@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
 from sfumato.lang.about import unknown_decisions
+from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import check_fairness
 from sfumato.lang.inside import check_inside
 from sfumato.lang.problem import Problem, nearest

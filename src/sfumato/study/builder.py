@@ -24,7 +24,7 @@ from sfumato.errors import InputError, PlanError, StudyError
 from sfumato.lang.load import examine
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, show
-from sfumato.study.call import Call, known_form
+from sfumato.study.call import StudyCall, known_form
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import file_name
 from sfumato.study.forms import FORMS, builder_method
@@ -260,7 +260,7 @@ class Study(Shown):
         return self._asked(call, asked, name or asked.name, readers, wishes)
 
     def _asked(
-        self, call: Call, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
+        self, call: StudyCall, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
     ) -> Study:
         parts = self._parts
         if not readers:
@@ -409,8 +409,8 @@ class Study(Shown):
         parts = dataclasses.replace(self._parts, lines=(*self._parts.lines, *more), **frozen)
         return dataclasses.replace(self, _parts=parts)
 
-    def _call(self, call: str) -> Call:
-        return Call(self._parts, here(call))
+    def _call(self, call: str) -> StudyCall:
+        return StudyCall(self._parts, here(call))
 
     def _heading(self) -> list[str]:
         told = {"title": self.title, "purpose": self.purpose}

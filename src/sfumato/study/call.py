@@ -21,7 +21,7 @@ from sfumato.study.forms import FORMS, BuilderMethod
 from sfumato.study.formula import DeclaredColumn
 from sfumato.study.writing import Parts, domain_of, fresh, listing, number_text
 
-__all__ = ["Call", "known_form"]
+__all__ = ["StudyCall", "known_form"]
 
 
 def known_form(method: str) -> BuilderMethod:
@@ -37,7 +37,7 @@ def known_form(method: str) -> BuilderMethod:
 
 @final
 @dataclass(frozen=True)
-class Call:
+class StudyCall:
     """The names that one call gives, against those the study has."""
 
     parts: Parts
