@@ -112,6 +112,8 @@ _WORDS = (
     (r"(?:in )?privacy_requirement\(…\)", "in .promise(…)"),
     (r"adjacency\(\w+, add_remove\)", "hide_presence=True"),
     (r"--size \w+=N \(in Python: sizes=\{[^}]*\}\)", ".plan(size=N)"),
+    (r"\b(mean|sum)\(Atom, (\w+)\(P\), Goal\)", r".\1('\2', …)"),
+    (r"range\((\w+)\(P\), Low, High\)", "Interval(low, high)"),
     (r"missing\((\w+)\(P\), Value\)", r"null= into the domain of \1"),
     (r"\b([a-zA-Z]\w*)\((?:P|'\$\w+')\)", r"\1"),
     (r"\b([a-zA-Z]\w*)/\d\b", r"\1"),
