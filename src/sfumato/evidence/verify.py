@@ -72,11 +72,12 @@ Record = Mapping[str, Any]
 
 
 class Check(NamedTuple):
-    """One entry of a certificate and whether it holds."""
+    """One entry of a certificate and whether it holds; or files of which no certificate says anything."""
 
     field: str
     ok: bool
     sentence: str
+    covered: bool = True
 
 
 @dataclass(frozen=True)

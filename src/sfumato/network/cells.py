@@ -5,9 +5,10 @@ Out:  Cell, and SQL that places a raw cell: clipped, unlisted categories and abs
 Not here: joining cells of many tables (network/evaluate.py).
 
 Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
-number is declared, but for true (1) and false (0); a number outside its range is clipped; a category that is not listed
-takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows of a
-person give one cell, the first in the order of network/rows.py counts, or the mean of all with each_person.
+number is declared, but for true (1) and false (0); a number outside its range is clipped; words of a folded list are
+compared without capital letters and blanks (core/folding.py); a category that is not listed takes the declared
+`unknown`, else the missing value; an absent cell takes the missing value; where several rows of a person give one cell,
+the first in the order of network/rows.py counts, or the mean of all with each_person.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sfumato.lang.term import Variable, indicator, match
 from sfumato.network.condition import Member
 from sfumato.network.convert import level_of
 from sfumato.network.expression import Level, sql_level, sql_name
+from sfumato.network.folding import sql_listed, sql_words
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
@@ -225,6 +227,8 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
 def _placed_word(domain: Categories, raw: str, compared: str) -> str:
     """A word as one of the listed words: looked up at once, whatever their number, and ordered by their places."""
     word = f"TRY_CAST({compared} AS {_words_of(domain)})"
+    if domain.fold:
+        word = sql_listed(compared, [str(value) for value in domain.values])
     if domain.unknown is None:
         return word
     other = f"{sql_level(domain.unknown)}::{_words_of(domain)}"
@@ -232,7 +236,7 @@ def _placed_word(domain: Categories, raw: str, compared: str) -> str:
 
 
 def _words_of(domain: Categories) -> str:
-    return f"ENUM({', '.join(map(sql_level, domain.values))})"
+    return sql_words(map(str, domain.values))
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:
