@@ -8,7 +8,7 @@ import pytest
 from sfumato.core import REPLACE_ONE, Categories, Interval, Schema, compose
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.stepped import SteppedClassifier
-from sfumato.mechanisms.elsewhere import Answer, Elsewhere, Unanswered
+from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 
 SCHEMA = Schema({"a": Interval(0, 1), "b": Interval(-3, 5), "c": Categories(["x", "y", "z"])})
 
@@ -92,7 +92,7 @@ def test_sums_that_are_answered_are_not_added_up_again():
     table = {"a": np.array([0.5]), "b": np.array([1.0]), "c": np.array(["x"])}
     with pytest.raises(Unanswered) as first:
         model.fit(table, np.array(["label 0"]))
-    seen = [Answer(np.zeros(one.size), 1.0, 10) for one in first.value.exact]
+    seen = [PublishedSum(np.zeros(one.size), 1.0, 10) for one in first.value.exact]
     with pytest.raises(Unanswered) as second:
         made(state=Elsewhere(0, seen, 10)).fit(table, np.array(["label 0"]))
     assert second.value.noises[0].sensitivity != first.value.noises[0].sensitivity

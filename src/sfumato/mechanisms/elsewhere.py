@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.mechanisms.additive import Additive
 
-__all__ = ["Answer", "Elsewhere", "Unanswered"]
+__all__ = ["Elsewhere", "PublishedSum", "Unanswered"]
 
 
 class Unanswered(Exception):
@@ -30,7 +30,7 @@ class Unanswered(Exception):
         self.noises, self.exact = tuple(noises), tuple(exact)
 
 
-class Answer(NamedTuple):
+class PublishedSum(NamedTuple):
     """Published sums: how often the variance of their noise is in them, and how many records they are of."""
 
     values: np.ndarray
@@ -47,11 +47,11 @@ class Elsewhere:
     >>> from sfumato.core import ADD_REMOVE
     >>> from sfumato.mechanisms.gaussian import Gaussian
     >>> noise = Gaussian(1.0, 1.0, ADD_REMOVE, 1)
-    >>> Elsewhere(0, [Answer(np.array([3.0]))])([noise], [np.array([0.0])])
+    >>> Elsewhere(0, [PublishedSum(np.array([3.0]))])([noise], [np.array([0.0])])
     [array([3.])]
     """
 
-    def __init__(self, seed: int, seen: Sequence[Answer] = (), records: int = 0) -> None:
+    def __init__(self, seed: int, seen: Sequence[PublishedSum] = (), records: int = 0) -> None:
         self.seed, self.records = seed, records
         self.asked: list[Additive] = []
         self._seen = list(seen)
@@ -78,5 +78,5 @@ class Elsewhere:
         """How many records an answer is of: those of everybody who took part."""
         return self._answer(noise).records
 
-    def _answer(self, noise: Additive) -> Answer:
+    def _answer(self, noise: Additive) -> PublishedSum:
         return self._seen[next(place for place, one in enumerate(self.asked) if one is noise)]

@@ -29,7 +29,7 @@ from sfumato.centres.study_round import Cost, StudyRound
 from sfumato.core import Categories, Interval, Schema, compose
 from sfumato.errors import InputError, UnprovedError
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.elsewhere import Answer, Elsewhere, Unanswered
+from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 from sfumato.network.evaluate import Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
@@ -60,7 +60,7 @@ class Course:
         self.plan, self.first = plan, first
         self.performed: dict[Key, Performed] = {}
         self.opened: list[Aggregate] = []
-        self._seen: dict[Key, list[Answer]] = {(act.name, act.observer): [] for act in plan.acts}
+        self._seen: dict[Key, list[PublishedSum]] = {(act.name, act.observer): [] for act in plan.acts}
         self._records: dict[str, int] = {}
         self._next: dict[Key, _Asked] = {}
         self._columns: dict[Key, Columns] = {}
@@ -109,7 +109,7 @@ class Course:
             assert sharing is not None
             times = dataclasses.replace(sharing, included=len(found.included)).times
             for exact in one.exact:
-                answer = Answer(values[: exact.size], times, records[act.dataset])
+                answer = PublishedSum(values[: exact.size], times, records[act.dataset])
                 self._seen[act.name, act.observer].append(answer)
                 values = values[exact.size :]
         self.opened.append(found)
