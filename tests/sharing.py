@@ -1,7 +1,7 @@
 """How the tests of one run are shared out among its processes.
 
 A file goes to one process, so that what it makes once (a fixture of the module, a function with a memory) is made
-once; files that share a cluster go together. What takes longest comes first, and no process is left with it at the
+once; files that share more than that go together. What takes longest comes first, and no process is left with it at the
 end. The nightly run has few and long tests: there each is handed out by itself.
 """
 
@@ -18,6 +18,9 @@ CLUSTER = (
     "tests/run/test_marginals.py",
     "tests/run/test_synthesize.py",
 )
+#: Files whose tests look at the parsed source (tests/source.py).
+SOURCE = ("tests/test_architecture.py", "tests/test_words.py")
+_TOGETHER = {name: files[0] for files in (CLUSTER, SOURCE) for name in files}
 #: Files of eight seconds and more, the longest first. Another order costs seconds at the end of a run, no more.
 LONG = (
     *CLUSTER,
@@ -49,4 +52,4 @@ class SharedOut(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         name = file_of(nodeid)
-        return nodeid if self._nightly else "cluster" if name in CLUSTER else name
+        return nodeid if self._nightly else _TOGETHER.get(name, name)
