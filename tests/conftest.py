@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import gc
 import itertools
+from functools import cache
 
 import pytest
+import typer.testing
+
+#: Typer makes all commands anew each time one is called in a test: a twentieth of a second.
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = cache(typer.testing._get_command)
 
 gc.disable()  # what is collected stays to the end: looking through it again and again finds nothing
 
 
 def pytest_collection_finish():
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # tests make much and keep little
     gc.enable()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()  # libraries count at the end of a process what was not given back
 
 
 def pytest_collection_modifyitems(config, items):
