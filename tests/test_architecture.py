@@ -119,7 +119,17 @@ def test_no_module_takes_another_ones_private_names():
 
 
 #: Names of laws of noise and of worst pairs. What differs between them stands in the law's own class.
-LAW_NAMES = {"gaussian", "laplace", "norm-gamma", "geometric", "two-point", "box", "concentrated", "renyi"}
+LAW_NAMES = {
+    "gaussian",
+    "laplace",
+    "norm-gamma",
+    "geometric",
+    "two-point",
+    "three-point",
+    "box",
+    "concentrated",
+    "renyi",
+}
 #: Kinds and levels that are asked for where the kind itself is written, never elsewhere.
 LEVELS = {"individual", "aggregate"}
 #: Where a law, an event or a level is at home; and the verifier, which reads records of others by its own road.

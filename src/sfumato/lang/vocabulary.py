@@ -45,7 +45,8 @@ STATIC = {
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
-    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]) or range(rv(P), text)",
+    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]), "
+    "range(rv(P), fold([category, category])) or range(rv(P), text)",
     "range/3": "range(rv(P), Low, High)",
     "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
