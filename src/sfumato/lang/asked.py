@@ -16,6 +16,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, indicator, show, walk
 from sfumato.lang.vocabulary import AGGREGATES
+from sfumato.questions.bought import KINDS
 from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
@@ -83,22 +84,26 @@ def _is_bought(domain: object) -> bool:
 def _needing_bounds(clause: Clause) -> Sequence[Term]:
     """The places of a clause at which a variable must have public bounds."""
     name, parts = indicator(clause.head), clause.head.arguments
-    places = parts[:1] if name in ("mean/3", "sum/3") else parts
     if name not in AGGREGATES:
-        return places if clause.body is None else (*places, clause.body)
+        return parts if clause.body is None else (*parts, clause.body)
     usage = QUESTIONS[clause.head.functor].form.places(len(parts))
-    return [part for place, part in zip(usage, parts, strict=True) if part in places and place != "goal"]
+    free = ("goal", "value") if clause.head.functor in KINDS else ("goal",)
+    return [part for place, part in zip(usage, parts, strict=True) if place not in free]
 
 
 def _unbounded(spec: Spec) -> Iterator[Problem]:
-    """A variable whose bounds are bought may be asked for by mean/3 and sum/3, compared, and sorted by cut points."""
+    """A variable whose bounds are bought may be asked for by mean and sum, compared, and sorted by cut points."""
     bought = {indicator(one.atom_pattern) for one in spec.ranges if _is_bought(one.domain)}
     for clause in spec.clauses if bought else ():
         name = indicator(clause.head)
         places = () if name in _TOLD else _needing_bounds(clause)
         for term in (one for place in places for one in _without_edges(place) if indicator(one) in bought):
             message = f"no bounds of {show(term)[:60]} are public, and {name} would need them"
-            way_out = "Ask mean(Atom, rv(P), Goal) or sum(Atom, rv(P), Goal), which buy bounds; or declare its range."
+            shown = show(term)[:60]
+            way_out = (
+                f"Ask mean(Atom, {shown}, Goal) or sum(Atom, {shown}, Goal), which buy bounds; or declare its range, "
+                f"range({shown}, Low, High)."
+            )
             yield _problem(clause, term, "private-range", message, way_out)
 
 

@@ -23,10 +23,9 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
-from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.sentences import LISTED
-from sfumato.plan.sharing import Sharing
+from sfumato.plan.shared_act import sharing_of
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
@@ -133,12 +132,8 @@ def _drawn(
     return _Drawn(events, tuple(sorted(proofs)), tuple(notes))
 
 
-def _sharing(plan: Plan) -> Sharing | None:
-    return next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
-
-
 def _who_draws(plan: Plan) -> list[str]:
-    shared = _sharing(plan)
+    shared = sharing_of(plan)
     return [f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}."] if shared else []
 
 
@@ -148,7 +143,7 @@ def _proofs_of_plan(plan: Plan, dataset: str) -> set[str]:
     proofs = {question.proof for name, question in plan.questions.items() if name in drawn}
     if any(isinstance(one.asked, Pufferfish) for one in plan.promises if one.dataset == dataset):
         proofs.add("pufferfish")
-    shared = _sharing(plan)
+    shared = sharing_of(plan)
     return proofs | ({"centre_sums", *shared.proofs} if shared is not None else set())
 
 
