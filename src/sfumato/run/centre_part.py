@@ -194,7 +194,7 @@ def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: 
     assert network is not None
     public = public_tables(network.spec, shared.folder)
     tables = {**own_tables(network.spec, home.name, data), **public}
-    sources = sources_of(network, tables)
+    sources = sources_of(network, tables, book)
     check_balance(plan, book, sources)
     if grant is False:
         check_granted(plan, book, sources)
