@@ -146,7 +146,8 @@ def _cells(column: Any) -> list[Any]:
     """The cells of a column, by the column's own kind: nothing is cast that another cell could decide."""
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
         raise DataError("Owners and values are columns, a cell for each row. Nothing was drawn and nothing was spent.")
-    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    given: Any = column
+    return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
 
 
 def _codes(owners: Any) -> np.ndarray:
