@@ -332,7 +332,7 @@ def _checked(folder: Path) -> tuple[Checked, ...]:
             subject, publishable = str(record["subject"]), record["publishable"] is True
         except (OSError, ValueError, KeyError, TypeError):
             subject, publishable = "cannot be read", False
-        wrong = [sentence for _, ok, sentence in result.checks if not ok]
+        wrong = [check.sentence for check in result.checks if not check.ok]
         said = wrong[0] if wrong else f"{len(result.checks)} entries recomputed without the data"
         found.append(Checked(path.name, subject, result.ok, publishable, said))
     return tuple(found)

@@ -56,6 +56,7 @@ _DELTAS = (1e-8, 1e-6, 1e-5)
 _ARITHMETIC = 1e-10  # what floating point may cost δ in this file
 _FAINT = 1e-9  # an issuer who cuts off far tails adds them to the advantage
 _FAR = 1e4  # an ε beyond every loss that is known
+_POINTS = ("two-point", "three-point")
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -71,11 +72,12 @@ Record = Mapping[str, Any]
 
 
 class Check(NamedTuple):
-    """One entry of a certificate and whether it holds."""
+    """One entry of a certificate and whether it holds; or files of which no certificate says anything."""
 
     field: str
     ok: bool
     sentence: str
+    covered: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     A false or unreadable certificate gives a Verification with failures; with `strict` it raises VerificationError,
     whose `field` is the first wrong entry. An edit that no other check explains is named "digest".
 
-    >>> verify("{}").failures[0]
-    Check(field='adjacency', ok=False, sentence='The entry is missing.')
+    >>> verify("{}").failures[0][:3]
+    ('adjacency', False, 'The entry is missing.')
     """
     try:
         with np.errstate(all="ignore"):  # far tails underflow to the zeros they are; a NaN fails every check
@@ -112,8 +114,8 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     except _MALFORMED as error:
         result = Verification((Check("certificate", False, f"It cannot be read as a certificate: {error}."),))
     if strict and result.failures:
-        field, _, sentence = result.failures[0]
-        raise VerificationError(f"The certificate does not hold. {field}: {sentence}", field=field)
+        first = result.failures[0]
+        raise VerificationError(f"The certificate does not hold. {first.field}: {first.sentence}", field=first.field)
     return result
 
 
@@ -204,7 +206,13 @@ def _check_composed(record: Record) -> Findings:
         return
     for name in ("composed", "guarantee"):
         yield name, guarantee_from_dict(record[name]).to_dict() == record[name]
-    yield "composed", _all_same(event_parts(record["events"]), guarantee_parts(record["composed"]))
+    yield "composed", _all_same(_parts_of(record), guarantee_parts(record["composed"]))
+
+
+def _parts_of(record: Record) -> tuple[Part, ...]:
+    """The acts' costs; a certificate that counts on no channel's silence, as once all did, is read without it."""
+    stated = record["composed"].get("parts", ())
+    return event_parts(record["events"], chances=any(kind == "three-point" for kind, *_ in stated))
 
 
 def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
@@ -213,7 +221,7 @@ def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
 
 
 def _check_guarantee(record: Record) -> Findings:
-    guarantee, parts = record["guarantee"], event_parts(record["events"]) if _claims_something(record) else ()
+    guarantee, parts = record["guarantee"], _parts_of(record) if _claims_something(record) else ()
     match guarantee["kind"]:
         case "NoGuarantee":
             holds = isinstance(guarantee["reason"], str)
@@ -250,7 +258,7 @@ def _check_claims(record: Record) -> Findings:
     # The events imply the guarantee (checked above), and the claims are what the guarantee says of itself.
     match guarantee["kind"]:
         case "ComposedDP":
-            parts = event_parts(record["events"])
+            parts = _parts_of(record)
             slack, boxed = 1 + _coarseness(parts), any(part.kind == "box" for part in parts)
             stated = _Stated(law_of(parts), slack, _rounding(parts), slack if boxed else 1.0)
         case "ZCDP":
@@ -305,11 +313,9 @@ def _rounding(parts: tuple[Part, ...]) -> float:
     """What an issuer may add to ε who rounds each two-point or box loss up to a grid of at most 1e-4."""
     reach = [40.0 if part.kind == "box" else part.size for part in parts]
     longest = sum(size * part.times for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
-    finest = min(part.size / (400 if part.kind == "two-point" else 50) for part in parts)
+    finest = min(part.size / (400 if part.kind in _POINTS else 50) for part in parts)
     step = max(min(1e-4, finest), longest / 1e6)
-    return step * sum(
-        1 if part.kind == "two-point" else part.times for part in parts if part.kind in ("two-point", "box")
-    )
+    return step * sum(1 if part.kind in _POINTS else part.times for part in parts if part.kind in (*_POINTS, "box"))
 
 
 def _check_proofs(record: Record) -> Findings:

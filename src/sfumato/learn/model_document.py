@@ -27,6 +27,7 @@ from sfumato.learn.class_points import nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
+from sfumato.learn.stepped import SteppedClassifier
 
 __all__ = ["FORMAT", "PublishedModel", "load_model", "model_document", "model_from_text"]
 
@@ -201,6 +202,8 @@ def _rule(model: Any) -> dict[str, Any]:
                 "constant": model._weights_constant,
                 "weights": model._weights.tolist(),
             }
+        case SteppedClassifier():
+            return model.rule()
         case PrivateLinearRegression():
             middle, half = model._shape
             return {
@@ -224,7 +227,8 @@ def _rule(model: Any) -> dict[str, Any]:
             points, labels = model.points_.tolist(), model.point_labels_.tolist()
             return {"type": "points", "points": points, "labels": labels, "neighbours": int(model.n_neighbors)}
         case EquilibriumClassifier():
-            frequencies, weights = _frequencies(model.support_.features_), model.support_.weights_.tolist()
+            support: Any = model.support_  # of classes, or of one region that has no weights
+            frequencies, weights = _frequencies(support.features_), support.weights_.tolist()
             return {"type": "features", "frequencies": frequencies, "weights": weights}
     raise InputError(f"A {type(model).__name__} has no plain form.")
 

@@ -16,6 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
+
 from sfumato.core.checks import positive, round_up
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, PureDP
@@ -26,6 +28,8 @@ __all__ = ["ChannelEvent", "Weights", "delta_of_weights", "exp_below", "largest_
 Weights = tuple[tuple[int, ...], ...]
 
 _MOST_CELLS = 4_000_000
+#: Beyond so many comparisons of two weights the distance of the rows is not computed.
+_MOST_COMPARED = 4_000_000
 _LARGEST = 1 << 128
 _FRACTION_BITS = 200
 #: Weights of 2^128 have no finite ratio beyond e^89: a larger ε finds the same δ and would only cost digits.
@@ -133,6 +137,16 @@ class ChannelEvent(Event):
         """δ at the stated ε, rounded up; zero for a pure promise."""
         return 0.0 if self.at is None else _delta(self.weights, self.at)
 
+    @property
+    def answers(self) -> float | None:
+        """The chance of an answer of two points that is as bad, by the total variation; None where that is not known.
+
+        Sizes are public: a table of very many weights is held to be two points that always answer.
+        """
+        if self.at is not None or len(self.weights) ** 2 * len(self.weights[0]) > _MOST_COMPARED:
+            return None
+        return _answers(self.weights)
+
     def guarantee(self) -> PureDP | ApproxDP:
         if self.delta == 0:
             return PureDP(self.eps, adjacency=self.adjacency)
@@ -148,25 +162,41 @@ class ChannelEvent(Event):
 
 
 @lru_cache(maxsize=32)
+def _answers(weights: Weights) -> float | None:
+    """TV·(R + 1)/(R - 1) for the largest ratio R of a column and the farthest two rows; exact, then rounded up."""
+    ratio = largest_ratio(weights)
+    if ratio is None or ratio == 1:
+        return None
+    total = sum(weights[0])
+    rows = np.array(weights, dtype=np.int64 if total <= 1 << 62 else object)  # no difference and no sum overflows
+    apart = max(int(np.maximum(rows - row, 0).sum(axis=1).max()) for row in rows)
+    return min(1.0, float_above(Fraction(apart, total) * (ratio + 1) / (ratio - 1)))
+
+
+@lru_cache(maxsize=32)
 def _delta(weights: Weights, at: float) -> float:
     return float_above(delta_of_weights(weights, at))
 
 
 def _checked(weights: Any) -> Weights:
+    rows = _rectangle(weights)
+    if len(rows) * len(rows[0]) > _MOST_CELLS:
+        raise PrivacyParameterError(f"Channels of more than {_MOST_CELLS} weights are not read.")
+    if not all(type(weight) is int and 0 <= weight <= _LARGEST for row in rows for weight in row):
+        raise PrivacyParameterError("Every weight must be a whole number from 0 to 2^128.")
+    totals = set(map(sum, rows))
+    if len(totals) != 1 or totals == {0}:
+        raise PrivacyParameterError("All rows of weights must have the same sum, greater than 0.")
+    if not all(map(any, zip(*rows, strict=True))):
+        raise PrivacyParameterError("An output without any weight cannot occur: leave its column out.")
+    return rows
+
+
+def _rectangle(weights: Any) -> tuple[tuple[Any, ...], ...]:
     try:
         rows = tuple(tuple(row) for row in weights)
     except TypeError:
         rows = ()
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
         raise PrivacyParameterError("weights must be rows of whole numbers, all of the same length.")
-    if len(rows) * len(rows[0]) > _MOST_CELLS:
-        raise PrivacyParameterError(f"Channels of more than {_MOST_CELLS} weights are not read.")
-    for row in rows:
-        if not all(type(weight) is int and 0 <= weight <= _LARGEST for weight in row):
-            raise PrivacyParameterError("Every weight must be a whole number from 0 to 2^128.")
-    totals = {sum(row) for row in rows}
-    if len(totals) != 1 or totals == {0}:
-        raise PrivacyParameterError("All rows of weights must have the same sum, greater than 0.")
-    if any(not any(column) for column in zip(*rows, strict=True)):
-        raise PrivacyParameterError("An output without any weight cannot occur: leave its column out.")
     return rows
