@@ -45,6 +45,7 @@ __all__ = [
     "can_be_mended",
     "check_agreement",
     "declined",
+    "reason_of",
     "refusal_of",
     "said_by",
 ]
@@ -217,10 +218,14 @@ _OTHERWISE = "it could not take part"
 _MENDED = frozenset({*(text for _, text in _REASONS[:4]), _OTHERWISE})
 
 
+def reason_of(error: SfumatoError) -> str:
+    """The kind of reason, as the coordinator may hear it."""
+    return next((text for kind, text in _REASONS if isinstance(error, kind)), _OTHERWISE)
+
+
 def declined(agreed: Round, name: str, key: Ed25519PrivateKey, error: SfumatoError) -> Message:
     """A signed word to the coordinator that this centre does not take part, and the kind of reason."""
-    reason = next((text for kind, text in _REASONS if isinstance(error, kind)), _OTHERWISE)
-    return Message(agreed.hash, name, DECLINE, reason.encode()).sign(key)
+    return Message(agreed.hash, name, DECLINE, reason_of(error).encode()).sign(key)
 
 
 def refusal_of(message: Message) -> str:
