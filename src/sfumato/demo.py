@@ -203,9 +203,8 @@ def _verify(folder: Path, study: Path, summed: Aggregate, console: Console) -> b
     for check in checks:
         if not check.ok:
             console.print(f"[red]{check.field}: {check.sentence}[/]")
-    console.print(
-        f"{len(checks)} checks of the release and {len(summed.certificates())} of the hospitals' sum: ", end=""
-    )
+    number, sums = sum(check.covered for check in checks), len(summed.certificates())
+    console.print(f"{number} checks of the release and {sums} of the hospitals' sum: ", end="")
     console.print("[green]all hold[/]" if holds else "[red]FAILED[/]")
     return holds
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ _UNDERLINED = "=-─"
 
 def page(template: str, **facts: Any) -> str:
     """A page of HTML, every value escaped."""
-    return _pages().get_template(template).render(**facts)
+    return _rendered(_pages(), template, facts)
 
 
 def text(template: str, width: int | None = None, **facts: Any) -> str:
@@ -45,7 +45,7 @@ def text(template: str, width: int | None = None, **facts: Any) -> str:
     >>> text("shared.txt", 60, shared=[step]).splitlines()[0]
     'This is step 2 of a history. open promises 1-DP about'
     """
-    return "".join(f"{line}\n" for line in _laid_out(_texts().get_template(template).render(**facts), width))
+    return "".join(f"{line}\n" for line in _laid_out(_rendered(_texts(), template, facts), width))
 
 
 def printable(value: Any) -> str:
@@ -55,6 +55,15 @@ def printable(value: Any) -> str:
     'a b [31m c'
     """
     return "".join(letter if letter.isprintable() else " " for letter in str(value))
+
+
+def _rendered(environment: Environment, template: str, facts: Mapping[str, Any]) -> str:
+    from jinja2 import UndefinedError
+
+    try:
+        return environment.get_template(template).render(**facts)
+    except UndefinedError as error:
+        raise LookupError(f"{template} words a fact that is not there: {error}.") from error
 
 
 @cache

@@ -13,6 +13,7 @@ from sfumato import Interval, Schema, Study, verify
 from sfumato.errors import SchemaError, SfumatoError, StudyError
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.settle import ARITHMETIC
+from sfumato.questions.axis import Axis
 from sfumato.questions.bought import Bought, power_axis
 from sfumato.run import publish_bought
 from sfumato.run.planning import make_plan
@@ -68,21 +69,42 @@ def test_without_noise_it_is_what_numpy_clips(shape, body):
     assert row["value"] == pytest.approx(expected, abs=2e-4 * scale + 1e-6)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+def test_groups_are_what_numpy_clips_to_one_pair_of_bounds(shape, kind):
+    data = table(shape, 3000)
+    body = f"{kind}(m, x(P), p(P), by([y(P): [0.2, 0.7]])). publish(a, m, o(pub)).\n"
+    plan = make_plan(study(body, promise="dp(1000000)"), sizes={"d": 3000})
+    rows = run_plan(plan, {"t": data}, None, random_state=3).published[0].values.to_pylist()
+    ((low, high),) = {bounds(row) for row in rows}  # bought once
+    x, y = data["x"].to_numpy(), data["y"].to_numpy()
+    for place, row in enumerate(rows):
+        clipped = np.clip(x[np.searchsorted([0.2, 0.7], y, side="right") == place], low, high)
+        scale = max(abs(low), abs(high)) * (1 if kind == "mean" else len(clipped))
+        assert row["value"] == pytest.approx(getattr(clipped, kind)(), abs=5e-4 * scale + 1e-6)
+    assert len(rows) == 3
+
+
+GROUPS = Axis("g(P)", ("a", "b"))
+
+
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("kind", ["mean", "sum"])
 @pytest.mark.parametrize("everybody", [True, False])
-def test_nobody_moves_what_is_drawn_further_whatever_the_bounds(kind, relation, everybody):
+@pytest.mark.parametrize("groups", [(), (GROUPS,)], ids=["all", "groups"])
+def test_nobody_moves_what_is_drawn_further_whatever_the_bounds(kind, relation, everybody, groups):
     """By hand, over pairs of values and many bounds; 1 is reached, so less would be a breach."""
     question = Bought(
-        values=("x(P)",), ranges=((-WIDEST, WIDEST),), axes=(power_axis("x(P)"),), kind=kind,
+        values=("x(P)",), ranges=((-WIDEST, WIDEST),), axes=(power_axis("x(P)"), *groups), kind=kind,
         relation=relation, everybody=everybody,
     )  # fmt: skip
+    several = 2 if groups else 1
     generator = np.random.default_rng(1)
     values = [0.0, 1e-9, -1e-7, 2.0**-20, -0.75, 1.0, 3.0, -3.0, 4.0, 1000.0, -WIDEST, WIDEST]
     most = 0.0
     for _ in range(6):
-        noisy = np.zeros(question.cells)
-        noisy[generator.integers(0, question.cells, 2)] = 9.0
+        noisy = np.zeros(question.powers)
+        noisy[generator.integers(0, question.powers, 2)] = 9.0
         low, high = question.bounds_of(noisy, 5.0)
         asked = question.between(low, high)
         for pure in (False, True):
@@ -90,15 +112,15 @@ def test_nobody_moves_what_is_drawn_further_whatever_the_bounds(kind, relation, 
 
             def drawn(people, pure=pure, low=low, high=high, asked=asked, moved=moved):
                 units, counts = np.zeros(question.cells, dtype=object), np.zeros(question.cells, dtype=int)
-                for one in people:
-                    place = int(np.searchsorted(question.axes[0].cuts, one, side="right"))
+                for one, group in people:
+                    place = int(np.searchsorted(question.axes[0].cuts, one, side="right")) * several + group
                     units[place] += round(one * 2**31)
                     counts[place] += 1
-                total, count = question.clipped(low, high, list(units), [int(one) for one in counts])
-                return question.encoded(asked, total, count, pure) / moved
+                groups = question.clipped(low, high, list(units), [int(one) for one in counts])
+                return question.encoded(asked, groups, pure) / moved
 
             others = [] if everybody and relation == "replace-one" else [[]]
-            lists = [[one] for one in (*values, low, high)] + others
+            lists = [[(one, group)] for one in (*values, low, high) for group in range(several)] + others
             points = [drawn(one) for one in lists]
             if relation == "add-remove":
                 apart = [one - drawn([]) for one in points]
@@ -118,6 +140,17 @@ def act_of(body: str, data: pa.Table, **more):
     return columns
 
 
+def test_nobody_moves_the_counts_of_powers_further_than_without_groups():
+    """Bounds are bought over everybody: groups make them no dearer, and an individual is in one power."""
+    alone = Bought(values=("x(P)",), axes=(power_axis("x(P)"),), rows=3)
+    grouped = dataclasses.replace(alone, axes=(*alone.axes, GROUPS))
+    assert grouped.counted_moves == alone.counted_moves
+    counts = np.zeros(grouped.cells)
+    counts[[2 * 40, 2 * 40 + 1, 2 * 60]] = 1, 2, 5
+    by_power = grouped.by_power(counts)
+    assert (by_power[40], by_power[60], by_power.sum()) == (3, 5, 8)
+
+
 @pytest.mark.parametrize("promise", ["dp(1)", "dp(1, 0.000001)"])
 def test_the_interval_covers_the_clipped_mean(promise):
     data = table("lognormal", 2000)
@@ -126,6 +159,17 @@ def test_the_interval_covers_the_clipped_mean(promise):
         (row,) = perform(columns, random_state=10 + 2 * seed).values.to_pylist()
         held += row["low"] <= np.clip(x, *bounds(row)).mean() <= row["high"]
     assert 0.92 * runs <= held <= 0.98 * runs  # four standard deviations of a binomial
+
+
+def test_the_intervals_of_groups_cover_their_clipped_means():
+    data = table("lognormal", 4000)
+    body = "mean(m, x(P), p(P), by([y(P): [0.3]])). publish(a, m, o(pub)).\n"
+    columns, x, held, runs = act_of(body, data), data["x"].to_numpy(), 0, 200
+    groups = [data["y"].to_numpy() < 0.3, data["y"].to_numpy() >= 0.3]
+    for seed in range(runs):
+        for own, row in zip(groups, perform(columns, random_state=10 + 2 * seed).values.to_pylist(), strict=True):
+            held += row["low"] <= np.clip(x[own], *bounds(row)).mean() <= row["high"]
+    assert 0.91 * 2 * runs <= held <= 0.985 * 2 * runs  # two numbers of one draw may lean on each other
 
 
 def test_powers_that_nobody_has_do_not_pass(monkeypatch):
@@ -174,7 +218,8 @@ def test_plan_ledger_certificate_and_verifier_know_of_it(tmp_path):
     [
         ("variance(m, x(P), p(P)). publish(a, m, o(pub)).", "private-range"),
         ("quantile(m, x(P), p(P), [0.5]). publish(a, m, o(pub)).", "private-range"),
-        ("mean(m, x(P), p(P), by([y(P): [0.5]])). publish(a, m, o(pub)).", "private-range"),
+        ("mean(m, y(P), p(P), by([x(P)])). publish(a, m, o(pub)).", "private-range"),
+        ("mean(m, x(P), p(P), by([x(P)])). publish(a, m, o(pub)).", "private-range"),
         ("publish(a, x(P), o(pub)) :- p(P).", "private-range"),
         ("publish(a, table([x(P), y(P)]), o(pub)).", "private-range"),
         ("random(z(P)) :- p(P). depends(z(P), [x(P)], 2 * x(P)) :- p(P). mean(m, z(P), p(P)). publish(a, m, o(pub)).",
@@ -185,7 +230,7 @@ def test_what_needs_public_bounds_is_refused_by_name(body, code):
     with pytest.raises(StudyError) as told:
         make_plan(study(body))
     assert code in [problem.code for problem in told.value.problems]
-    assert "mean(Atom, rv(P), Goal)" in str(told.value)
+    assert "mean(Atom, x(P), Goal)" in str(told.value)
 
 
 @pytest.mark.parametrize("share", ["0", "1", "2", "-0.5", "much"])

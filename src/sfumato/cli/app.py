@@ -115,11 +115,14 @@ def verify(
     if not quiet:
         console = Console()
         table = Table("field", "", "finding", title=Text(str(file)), title_justify="left", box=None)
-        for field, fine, sentence in checks:
-            table.add_row(Text(field), "[green]holds[/]" if fine else "[red]FAILS[/]", Text(sentence))
+        for check in checks:
+            found = "[green]holds[/]" if check.ok else "[red]FAILS[/]"
+            table.add_row(Text(check.field), found if check.covered else "not covered", Text(check.sentence))
         console.print(table)
         what = "release" if file.is_dir() else "certificate"
-        console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]")
+        rest = "".join(f" Not covered: {check.field}." for check in checks if not check.covered)
+        console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]", end="")
+        console.print(Text(rest))
     if not ok:
         raise typer.Exit(1)
 

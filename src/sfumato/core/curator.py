@@ -15,7 +15,7 @@ from contextvars import ContextVar
 
 from sfumato.errors import UndeclaredCellWarning
 
-__all__ = ["ALONE", "tell_missing", "tell_unlisted", "told_to", "warn_of"]
+__all__ = ["ALONE", "tell_missing", "tell_unfolded", "tell_unlisted", "told_to", "warn_of"]
 
 ALONE = "This is told to you alone and stands in no file."
 #: Where sentences for the curator go instead of into a warning: workers send them home.
@@ -65,3 +65,11 @@ def tell_unlisted(name: str, where: str, way: str) -> None:
     """Of a cell that is not in the list, and nothing was declared for such."""
     text = f"Column {name!r} has a cell that is not among its categories and no place is declared for one: it counts"
     warn_of([f"{text} as {where}. Declare {way}, or list it. {ALONE}"])
+
+
+def tell_unfolded(name: str) -> None:
+    """Of cells that are not in the list but for capital letters or blanks."""
+    text = f"Column {name!r} has cells that miss its categories by capital letters or blanks alone."
+    warn_of(
+        [f"{text} To read them as the listed words declare fold = true; in Python Categories([…], fold=True). {ALONE}"]
+    )

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from sfumato.core.calendar import shown
 from sfumato.core.calendar_columns import calendar_cell, calendar_numbers, holds_calendar
 from sfumato.core.cell import number_of, text_of
-from sfumato.core.curator import tell_missing, tell_unlisted
+from sfumato.core.curator import tell_missing, tell_unfolded, tell_unlisted
+from sfumato.core.folding import folded, folded_column, two_alike
 from sfumato.core.tables import as_column, plain_type, untyped_cells
 from sfumato.errors import DataError, SchemaError
 
@@ -212,10 +213,14 @@ class Categories(Domain):
 
     `unknown` and `null` are members of the list that receive unlisted and missing values. None is your word that there
     are none. One that is there all the same counts as the first of the list, and an UndeclaredCellWarning tells you so.
-    Booleans and integers are different: True is not 1.
+    Booleans and integers are different: True is not 1. With `fold` capital letters, blanks at the ends of a word and
+    how many stand inside it make no difference ("Yes ", "YES" and "yes" are one word); what is published are the words
+    as listed.
 
     >>> Categories(["f", "m"], unknown="m").place(np.array(["m", "x", "f"]), "sex")
     array([1, 1, 0])
+    >>> Categories(["no", "yes"], fold=True).place(np.array(["Yes ", "NO", "yes"]), "smoker")
+    array([1, 0, 1])
     """
 
     kind: ClassVar[str] = "categories"
@@ -223,6 +228,7 @@ class Categories(Domain):
     values: tuple[Scalar, ...]
     unknown: Scalar | None = field(default=None, kw_only=True)
     null: Scalar | None = field(default=None, kw_only=True)
+    fold: bool = field(default=False, kw_only=True)
     # Takes part in equality, because to Python (True, False) == (1, 0).
     scalar: str = field(init=False, repr=False)
 
@@ -232,6 +238,7 @@ class Categories(Domain):
         object.__setattr__(self, "scalar", type(values[0]).__name__)
         for role in ("unknown", "null"):
             object.__setattr__(self, role, self._member(getattr(self, role), role))
+        _check_fold(self.fold, values)
 
     def _member(self, value: Any, role: str) -> Scalar | None:
         if value is None:
@@ -280,7 +287,7 @@ class Categories(Domain):
         arrow = self.read(column, name)
         if pa.types.is_null(arrow.type):
             arrow = arrow.cast(_ARROW_TYPES[self.scalar])
-        arrow = _comparable(arrow)
+        arrow = folded_column(arrow) if self.fold else _comparable(arrow)
         codes = self._codes(arrow)
         missing = arrow.is_null(nan_is_null=True).to_numpy()
         unlisted = (codes < 0) & ~missing
@@ -290,7 +297,18 @@ class Categories(Domain):
             tell_missing(name, f"its first category, {self.values[0]!r}", self._way("null"))
         if self.unknown is None and unlisted.any():
             tell_unlisted(name, f"its first category, {self.values[0]!r}", self._way("unknown"))
+        if unlisted.any():
+            self._tell_unfolded(arrow, unlisted, name)
         return codes
+
+    def _tell_unfolded(self, arrow: pa.ChunkedArray, unlisted: NDArray[np.bool_], name: str) -> None:
+        """Tell of cells that folding would find in the list; nothing to tell where the list itself would collide."""
+        words = [value for value in self.values if isinstance(value, str)]
+        if self.fold or not words or two_alike(words):
+            return
+        others = folded_column(pa.chunked_array([arrow.filter(pa.array(unlisted)).unique()]))
+        if not {folded(word) for word in words}.isdisjoint(others.to_pylist()):
+            tell_unfolded(name)
 
     def _position(self, member: Scalar | None) -> int:
         return 0 if member is None else self.values.index(member)
@@ -300,12 +318,14 @@ class Categories(Domain):
         first = f"{self.values[0]}, the first"
         missing = f"{first} (none was declared)" if self.null is None else f"{self.null}"
         unlisted = f"{first} (none was declared)" if self.unknown is None else f"{self.unknown}"
-        return f"a missing cell counts as {missing}, an unlisted one as {unlisted}"
+        case = "capital letters and blanks make no difference; " if self.fold else ""
+        return f"{case}a missing cell counts as {missing}, an unlisted one as {unlisted}"
 
     def _codes(self, arrow: pa.ChunkedArray) -> NDArray[np.int64]:
         """Positions in `values`, -1 for whatever is not listed."""
         # A category the column's type cannot express (300 in an int8 column) cannot occur in it either.
-        expressed = [(code, value) for code, value in enumerate(self.values) if _fits(value, arrow.type)]
+        values = [folded(str(value)) for value in self.values] if self.fold else self.values
+        expressed = [(code, value) for code, value in enumerate(values) if _fits(value, arrow.type)]
         # Arrow refuses 2**54 as a float although it is one, so the integers are converted here.
         convert = float if pa.types.is_floating(arrow.type) else _unchanged
         listed = pa.array([convert(value) for _, value in expressed], type=arrow.type)
@@ -378,6 +398,19 @@ def _checked_values(values: Any) -> tuple[Scalar, ...]:
             raise SchemaError(f"Categories: {value!r} is listed more than once.")
         seen.add(value)
     return checked
+
+
+def _check_fold(fold: Any, values: tuple[Scalar, ...]) -> None:
+    if not isinstance(fold, bool):
+        raise SchemaError(f"Categories: fold is True or False, not {type(fold).__name__}.")
+    if not fold:
+        return
+    words = [value for value in values if isinstance(value, str)]
+    if not words:
+        raise SchemaError("Categories: fold is for words; numbers and truth values have no case. Leave fold out.")
+    alike = two_alike(words)
+    if alike:
+        raise SchemaError(f"Categories: {alike[0]!r} and {alike[1]!r} are one word when folded. List one of them.")
 
 
 def _checked_scalar(value: Any) -> Scalar:

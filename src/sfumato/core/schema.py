@@ -24,6 +24,7 @@ The encoding uses nothing but the schema: no mean, no maximum, no list of observ
     kind = "categories"
     values = ["f", "m"]
     unknown = "f"           # optional: where unlisted values go
+    fold = true             # optional: capital letters and blanks make no difference
 
     [[impossible]]          # optional, as often as needed: what cannot occur together
     sex = ["m"]

@@ -59,5 +59,5 @@ def _checked(path: Path) -> Checked:
         subject, publishable = str(record["subject"]), record["publishable"] is True
     except (OSError, ValueError, KeyError, TypeError):
         subject, publishable = "cannot be read", False
-    wrong = next((sentence for _, ok, sentence in result.checks if not ok), "")
+    wrong = next((check.sentence for check in result.checks if not check.ok), "")
     return Checked(path.name, subject, result.ok, publishable, len(result.checks), wrong)

@@ -21,6 +21,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
+from sfumato.evidence.recipient import recipient_text
 from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.lang import load
@@ -56,14 +57,32 @@ def verify_folder(
         checks.extend(_certificate(path, plan))
     checks.extend(_publishable(files))
     checks.extend(_fair(folder, files))
-    if rest := uncovered(folder):
-        sentence = "No certificate covers these files: anybody could have written or changed them."
-        checks.append(Check(", ".join(rest), True, sentence))
+    checks.extend(_uncovered(folder, plan))
     if study is not None and plan is not None:
         spec = load(study, plan.extras.get("step"))
         spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
         checks.extend(verify_plan(plan, network_of(spec, tables)))
     return tuple(checks)
+
+
+def _uncovered(folder: Path, plan: Plan | None) -> Iterator[Check]:
+    """Files that no certificate names: README.txt is written again from those that one does, the others are named."""
+    rest = uncovered(folder)
+    if "README.txt" in rest and plan is not None and _is_written_again(folder, plan):
+        rest.remove("README.txt")
+        yield Check("README.txt", True, "Written again from the certified files it is the same, word for word.")
+    if rest:
+        sentence = (
+            "No certificate covers these files: anybody could have written or changed them. sfumato report FOLDER "
+            "writes README.txt and report.html again."
+        )
+        yield Check(", ".join(rest), True, sentence, covered=False)
+
+
+def _is_written_again(folder: Path, plan: Plan) -> bool:
+    with suppress(OSError, ValueError, LookupError, TypeError, SfumatoError):
+        return (folder / "README.txt").read_text(encoding="utf-8") == recipient_text(plan, folder)
+    return False
 
 
 def _missing(folder: Path, plan: Plan) -> Iterator[Check]:
@@ -93,7 +112,7 @@ def _fair(folder: Path, files: Sequence[Path]) -> Iterator[Check]:
         checks = verify_fairness(record, events)
         wrong = [check for check in checks if not check.ok]
         if wrong:
-            yield from (Check(f"{name}: {field}", False, sentence) for field, _, sentence in wrong)
+            yield from (Check(f"{name}: {check.field}", False, check.sentence) for check in wrong)
         else:
             yield Check(name, True, fairness_words(record))
 
@@ -102,7 +121,7 @@ def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:
     result = verify(path, plan=None if plan is None else plan.to_dict())
     wrong = [*result.failures, *(check for check in verify_files(path, complete=True) if not check.ok)]
     if wrong:
-        yield from (Check(f"{path.name}: {field}", False, sentence) for field, _, sentence in wrong)
+        yield from (Check(f"{path.name}: {check.field}", False, check.sentence) for check in wrong)
         return
     named = "and every file it names is as it was published" if Certificate.read(path).files else "naming no files"
     yield Check(path.name, True, f"{Certificate.read(path).guarantee}, {named}.")

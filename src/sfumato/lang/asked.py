@@ -16,6 +16,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, indicator, show, walk
 from sfumato.lang.vocabulary import AGGREGATES
+from sfumato.questions.bought import KINDS
 from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
@@ -73,7 +74,7 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
 
 
 def _unbounded(spec: Spec) -> Iterator[Problem]:
-    """A variable whose bounds are bought may be asked for by mean/3 and sum/3, compared, and sorted by cut points."""
+    """A variable whose bounds are bought may be asked for by mean and sum, compared, and sorted by cut points."""
     bought = {
         indicator(one.atom_pattern)
         for one in spec.ranges
@@ -84,15 +85,19 @@ def _unbounded(spec: Spec) -> Iterator[Problem]:
         name, parts = indicator(clause.head), clause.head.arguments
         if name in told:
             continue
-        places = [part for place, part in enumerate(parts) if not (name in ("mean/3", "sum/3") and place > 0)]
         if name in AGGREGATES:
             usage = QUESTIONS[clause.head.functor].form.places(len(parts))
-            places = [part for place, part in zip(usage, parts, strict=True) if part in places and place != "goal"]
+            free = ("goal", "value") if clause.head.functor in KINDS else ("goal",)
+            places = [part for place, part in zip(usage, parts, strict=True) if place not in free]
         else:
-            places += [clause.body] if clause.body is not None else []
+            places = [*parts, *([clause.body] if clause.body is not None else [])]
         for term in (one for place in places for one in _without_edges(place) if indicator(one) in bought):
             message = f"no bounds of {show(term)[:60]} are public, and {name} would need them"
-            way_out = "Ask mean(Atom, rv(P), Goal) or sum(Atom, rv(P), Goal), which buy bounds; or declare its range."
+            shown = show(term)[:60]
+            way_out = (
+                f"Ask mean(Atom, {shown}, Goal) or sum(Atom, {shown}, Goal), which buy bounds; or declare its range, "
+                f"range({shown}, Low, High)."
+            )
             yield _problem(clause, term, "private-range", message, way_out)
 
 

@@ -153,18 +153,20 @@ def _range(declared: Declared, clause: Clause) -> None:
     declared.ranges.append(Range(atom, domain, clause.position))
 
 
-def _categories(listed: Term) -> Categories:
-    """[a, b], or [a, b | other]: whatever is not listed is `other`, which is a category of its own."""
+def _categories(listed: Term, fold: bool = False) -> Categories:
+    """[a, b], or [a, b | other]: whatever is not listed is `other`, a category of its own; fold(…) of one of these."""
+    if isinstance(listed, Compound) and indicator(listed) == "fold/1" and not fold:
+        return _categories(listed.arguments[0], fold=True)
     values = []
     while isinstance(listed, Compound) and listed.functor == PARTIAL_LIST:
         head, listed = listed.arguments
         values.append(_scalar(head))
     if isinstance(listed, ListTerm):
-        return Categories((*values, *(_scalar(item) for item in listed.items)))
+        return Categories((*values, *(_scalar(item) for item in listed.items)), fold=fold)
     if not values:
         raise _Wrong("the categories of a range must be a list", listed)
     other = _scalar(listed)
-    return Categories((*values, other), unknown=other, null=other)
+    return Categories((*values, other), unknown=other, null=other, fold=fold)
 
 
 def _missing(declared: Declared, clause: Clause) -> None:

@@ -45,7 +45,8 @@ STATIC = {
     "column/3": "column(Table, name, atom(P))",
     "relation/2": "relation(Table, atom(P, Q))",
     "public/1": "public(Table)",
-    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]) or range(rv(P), text)",
+    "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]), "
+    "range(rv(P), fold([category, category])) or range(rv(P), text)",
     "range/3": "range(rv(P), Low, High)",
     "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
@@ -199,6 +200,8 @@ WAYS: dict[str, dict[str, str]] = {
         "kernel": "kernel features",
         "equilibrium": "support functions of the classes",
         "points": "labelled equilibrium points alone",
+        "logistic_steps": "over centres, logistic regression by noisy gradients",
+        "hinge_steps": "over centres, a support vector machine by noisy gradients",
     },
     "regression": {"sufficient": "noisy sufficient statistics"},
     "outliers": {"svdd": "support vector data description"},
@@ -211,6 +214,9 @@ CENTRE_WAYS = {
     "each_centre": "noise at each centre",
     "local": "noise at each individual",
 }
+
+#: Tables and models that are made from sums alone, or can be: they go over centres as sums do.
+SUMMED_ACTS = frozenset({"synthetic", "classifier", "regression"})
 
 
 def random_predicates(clauses: Iterable[Clause]) -> frozenset[str]:

@@ -5,9 +5,10 @@ Out:  Cell, and SQL that places a raw cell: clipped, unlisted categories and abs
 Not here: joining cells of many tables (network/evaluate.py).
 
 Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
-number is declared, but for true (1) and false (0); a number outside its range is clipped; a category that is not listed
-takes the declared `unknown`, else the missing value; an absent cell takes the missing value; where several rows of a
-person give one cell, the first in the order of network/rows.py counts, or the mean of all with each_person.
+number is declared, but for true (1) and false (0); a number outside its range is clipped; words of a folded list are
+compared without capital letters and blanks (core/folding.py); a category that is not listed takes the declared
+`unknown`, else the missing value; an absent cell takes the missing value; where several rows of a person give one cell,
+the first in the order of network/rows.py counts, or the mean of all with each_person.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sfumato.lang.term import Variable, indicator, match
 from sfumato.network.condition import Member
 from sfumato.network.convert import level_of
 from sfumato.network.expression import Level, sql_level, sql_name
+from sfumato.network.folding import sql_listed, sql_words
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
@@ -102,8 +104,11 @@ def equals(column: str, level: Level) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE) = {sql_number(float(level))}, FALSE)"
 
 
-def placed(node: Node, column: str, kind: str) -> str:
-    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL."""
+def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
+    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL.
+
+    `absent` is what stands for a cell without a number between two ends; other cells stay NULL.
+    """
     raw = sql_name(column)
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
@@ -114,7 +119,7 @@ def placed(node: Node, column: str, kind: str) -> str:
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
     low, high = sql_number(node.domain.low), sql_number(node.domain.high)
     none = f"{number} IS NULL OR isnan({number})"  # least and greatest pass over NULL
-    outside = f"CASE WHEN {none} THEN NULL ELSE least(greatest({number}, {low}), {high}) END"
+    outside = f"CASE WHEN {none} THEN {absent} ELSE least(greatest({number}, {low}), {high}) END"
     # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
     return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
 
@@ -160,9 +165,9 @@ def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str)
     return f"arg_min_null({value}, {sql_name(RANK)}){only}"
 
 
-def single(node: Node, column: str, kind: str, chosen: str) -> str:
+def single(node: Node, column: str, kind: str, chosen: str, absent: str = "NULL") -> str:
     """SQL for what `merged` gives where a person has one row, without grouping."""
-    value = placed(node, column, kind)
+    value = placed(node, column, kind, absent)
     return value if chosen == "TRUE" else f"(CASE WHEN {chosen} THEN {value} END)"
 
 
@@ -225,6 +230,8 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
 def _placed_word(domain: Categories, raw: str, compared: str) -> str:
     """A word as one of the listed words: looked up at once, whatever their number, and ordered by their places."""
     word = f"TRY_CAST({compared} AS {_words_of(domain)})"
+    if domain.fold:
+        word = sql_listed(compared, [str(value) for value in domain.values])
     if domain.unknown is None:
         return word
     other = f"{sql_level(domain.unknown)}::{_words_of(domain)}"
@@ -232,7 +239,7 @@ def _placed_word(domain: Categories, raw: str, compared: str) -> str:
 
 
 def _words_of(domain: Categories) -> str:
-    return f"ENUM({', '.join(map(sql_level, domain.values))})"
+    return sql_words(map(str, domain.values))
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:

@@ -154,6 +154,8 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
             words.append(f"{cell.name} from {low} to {high}{order}")
         elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
             words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
+        if isinstance(cell.domain, Categories) and cell.domain.fold:
+            words.append(f"{cell.name} a listed word, whatever its capital letters and blanks")
     if not words:
         return None
     return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."

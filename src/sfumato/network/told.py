@@ -12,17 +12,23 @@ it says, cells that miss its list by capital letters or blanks alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sfumato.core.curator import ALONE, warn_of
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.folding import folded, two_alike
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import show
+from sfumato.lang.term import Compound, show
 from sfumato.network.cells import placed
 from sfumato.network.expression import sql_level, sql_name
+from sfumato.network.folding import sql_folded
 from sfumato.network.network import Network, Node
 from sfumato.network.tables import NUMBERS, TableRoom, plain_type
 
 __all__ = ["tell_curator"]
+
+#: A list that is longer is not written out in a warning.
+_MOST_SHOWN = 30
 
 
 def tell_curator(room: TableRoom, network: Network) -> None:
@@ -38,34 +44,51 @@ def tell_curator(room: TableRoom, network: Network) -> None:
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
     kinds, shown = room.types(table, list(nodes)), room.names[table]
+    nodes = {name: node for name, node in nodes.items() if _is_never(spec, node) or _is_listed(node)}
+    if not nodes:  # of the others nothing would be told
+        return
     counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
     rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}")[0]
     for place, (name, node) in enumerate(nodes.items()):
         absent, unknown = rows - found[2 * place], found[2 * place + 1]
         near = _nearly(node, name, kinds[name]) if unknown else "0"
         ((nearly,),) = room.run(f"SELECT {near} FROM {shown}") if near != "0" else ((0,),)
-        said = spec.missing_of(node.atom)
-        never = said is not None and said.rule == "never"
+        never = _is_never(spec, node)
         if nearly or (never and absent + unknown):
             told = _told(node, rows, absent, unknown, nearly)
-            yield f"Column {name!r} of {table}: {told}.{_way(node) if never else ''} {ALONE}"
+            ways = (_fold(node) if nearly else "", _way(node) if never else "")
+            yield f"Column {name!r} of {table}: {told}.{''.join(ways)} {ALONE}"
+
+
+def _is_never(spec: Spec, node: Node) -> bool:
+    """Whether the study says that no cell is absent."""
+    said = spec.missing_of(node.atom)
+    return said is not None and said.rule == "never"
+
+
+def _is_listed(node: Node) -> bool:
+    """Whether a cell can miss its list by capital letters or blanks."""
+    return isinstance(node.domain, Categories) and node.domain.scalar == "str" and not node.domain.fold
 
 
 def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
     """SQL: how many cells are there, and how many of these have no place."""
     if not isinstance(node.domain, Categories | Interval):
         return (f"count({sql_name(column)})", "0")
+    if _is_listed(node) and node.domain.unknown is None:  # type: ignore[union-attr]  # NULL has no place either
+        return (f"count({sql_name(column)})", f"count({sql_name(column)}) - count({placed(node, column, kind)})")
     lost = _lost(node, node.domain, column, kind)
     return (f"count({sql_name(column)})", "0" if lost == "FALSE" else f"count(*) FILTER (WHERE {lost})")
 
 
 def _nearly(node: Node, column: str, kind: str) -> str:
     """SQL: how many cells without a place all but have one."""
-    if not isinstance(node.domain, Categories) or node.domain.scalar != "str":
+    if not isinstance(node.domain, Categories) or not _is_listed(node):
         return "0"
-    folded = ", ".join(sql_level(str(value).strip().lower()) for value in node.domain.values)
+    small = {folded(str(value)) for value in node.domain.values}
     lost = _lost(node, node.domain, column, kind)
-    return f"count(*) FILTER (WHERE {lost} AND lower(trim({sql_name(column)}::VARCHAR)) IN ({folded}))"
+    near = f"{sql_folded(f'{sql_name(column)}::VARCHAR', small)} IN ({', '.join(map(sql_level, sorted(small)))})"
+    return f"count(*) FILTER (WHERE {lost} AND {near})"
 
 
 def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> str:
@@ -74,8 +97,7 @@ def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> 
     if isinstance(domain, Interval) and not domain.calendar and typed in NUMBERS:
         return f"isnan({raw})" if typed in ("FLOAT", "DOUBLE") else "FALSE"
     if isinstance(domain, Categories) and domain.unknown is not None:
-        listed = f"{raw}::VARCHAR IN ({', '.join(sql_level(str(value)) for value in domain.values)})"
-        return f"{raw} IS NOT NULL AND NOT {listed}"
+        node = replace(node, domain=replace(domain, unknown=None, null=None))
     return f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
 
 
@@ -93,6 +115,27 @@ def _way(node: Node) -> str:
         f" The study says that there are none. Say what stands for them: missing({shown}, Value) or missing({shown}, "
         "skip); in Python null= or unknown= in the column's domain, or missing='skip'."
     )
+
+
+def _fold(node: Node) -> str:
+    """The line that reads such cells as the listed words; none where two of the list would be one word."""
+    assert isinstance(node.domain, Categories)
+    words = [str(value) for value in node.domain.values]
+    if two_alike(words):
+        return ""
+    other = [words.pop()] if node.domain.unknown is not None else []
+    listed = ", ".join(map(_atom, words)) if len(words) <= _MOST_SHOWN else "…"
+    rest = f" | {_atom(other[0])}" if other else ""
+    python = f"{[*words, *other]!r}" if listed != "…" else "[…]"
+    unknown = f", unknown={other[0]!r}" if other else ""
+    return (
+        f" To read these as the listed words write range({show(node.atom)}, fold([{listed}{rest}]))., in Python "
+        f"Categories({python}{unknown}, fold=True)."
+    )
+
+
+def _atom(word: str) -> str:
+    return show(Compound(word))
 
 
 def _place(node: Node) -> str:

@@ -237,8 +237,8 @@ def _check_rows(network: Network, request: Request) -> None:
             if node is not None and node.row_table is not None:
                 raise PlanError(
                     f"{request.position}{request.name} shows {name}, of which one individual may have several rows in "
-                    f"{node.row_table}. Publish an aggregate of it, or keep one row with "
-                    f"rows_per_person({node.row_table}, 1). Nothing was planned and nothing was spent."
+                    f"{node.row_table}. Publish an aggregate of it, or keep one row: write "
+                    f"rows_per_person({node.row_table}, 1, sample). Nothing was planned and nothing was spent."
                 )
 
 

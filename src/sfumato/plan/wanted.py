@@ -261,9 +261,7 @@ class _Reader:
             )
         several = any(node.rows != 1 or node.row_table is not None for node in own)
         if several and not (isinstance(self.request.term, Compound) and self.request.term.functor == "synthetic"):
-            raise self.wrong(
-                f"uses {name}, of which one individual may have several", "Use variables with one value per individual."
-            )
+            raise self.wrong(*_one_row(name, own[0]))
         self._check_own(name, own)
         if any(node.probabilities and node.expression is None for node in own):
             raise self.wrong(
@@ -289,6 +287,16 @@ class _Reader:
                     "Use variables computed from the individual's own values and public facts.",
                 )
             waiting += node.inputs if node is not None else ()
+
+
+def _one_row(name: str, node: Node) -> tuple[str, str]:
+    """That a row of what is published is one individual's, and the line that keeps one row of each."""
+    table = show(Compound(node.row_table)) if node.row_table is not None else "Table"
+    return (
+        f"needs one value of {name} for each individual, and {table} may have {node.rows} rows of one",
+        f"Write rows_per_person({table}, 1, sample). instead of rows_per_person({table}, {node.rows}). (or "
+        f"each_person({table}, mean). for the mean of a person's rows).",
+    )
 
 
 def follows_study(act: Act, network: Network) -> bool:

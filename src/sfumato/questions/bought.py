@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,10 +46,11 @@ def power_axis(variable: str) -> Axis:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Bought(Question):
-    """Of `kind`, over bounds that `share` of its budget is spent on. Its one axis is that of the powers.
+    """Of `kind`, over bounds that `share` of its budget is spent on. Its first axis is that of the powers.
 
     What is added up is how many rows there are of each power, and their sum: from these the sum of what is clipped to
-    any two powers follows exactly. It is drawn itself (run/publish_bought.py).
+    any two powers follows exactly. Further axes are groups: bounds are bought once, over all of them, and every group
+    is clipped to the same ones. It is drawn itself (run/publish_bought.py).
 
     >>> question = Bought(values=("x(P)",), axes=(power_axis("x(P)"),), share=0.1)
     >>> question.bounds_of(np.array([0.0] * 80 + [900.0] + [0.0] * 22), 50.0)
@@ -71,7 +73,20 @@ class Bought(Question):
         return True
 
     def entries(self) -> tuple[Entry, ...]:
-        return Entry(_GRID, (0,), (0,)), Entry(CELL, (), (0,))
+        return Entry(_GRID, (0,), self.all_axes), Entry(CELL, (), self.all_axes)
+
+    @property
+    def powers(self) -> int:
+        """How many cells the powers are."""
+        return self.axes[0].size
+
+    @property
+    def groups(self) -> tuple[Axis, ...]:
+        return self.axes[1:]
+
+    def by_power(self, counts: Numbers) -> Numbers:
+        """How many rows there are of each power, whatever their group."""
+        return np.asarray(counts).reshape(self.powers, -1).sum(axis=1)
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         """Of the counts of powers alone: the sums behind them are never drawn."""
@@ -92,36 +107,34 @@ class Bought(Question):
         return KINDS[self.kind](
             values=self.values,
             ranges=((low, high),),
+            axes=self.groups,
             rows=self.rows,
             everybody=self.everybody,
             relation=self.relation,
         )
 
-    def clipped(self, low: float, high: float, units: Sequence[int], counts: Sequence[int]) -> tuple[Fraction, int]:
-        """Σ x over all rows, every x moved to the nearer bound where it lies outside; and how many rows there are."""
-        total, step = Fraction(0), Fraction(_STEP)
-        for place, (unit, count) in enumerate(zip(units, counts, strict=True)):
-            if place == _ZERO and low <= 0 <= high:
-                continue
-            if _EDGES[place + 1] <= low or (place == _ZERO and high > 0):
-                total += count * Fraction(low)
-            elif _EDGES[place] >= high or place == _ZERO:
-                total += count * Fraction(high)
-            else:
-                total += unit * step
-        return total, sum(counts)
+    def clipped(
+        self, low: float, high: float, units: Sequence[int], counts: Sequence[int]
+    ) -> list[tuple[Fraction, int]]:
+        """Of each group Σ x over its rows, every x moved to the nearer bound where it lies outside; and how many."""
+        several = len(units) // self.powers
+        return [_clipped(low, high, units[group::several], counts[group::several]) for group in range(several)]
 
-    def encoded(self, asked: Mean | Sum, total: Fraction, count: int, pure: bool) -> Numbers:
+    def encoded(self, asked: Mean | Sum, groups: Sequence[tuple[Fraction, int]], pure: bool) -> Numbers:
         """What is drawn for the question about clipped values, as its own `encode` would give it."""
         grid = asked.entries()[0].grid
         assert grid is not None
-        exact = [total - count * Fraction(grid.offset), Fraction(count)]
-        return np.array([float(one) * factor for one, factor in zip(exact, asked.factors(pure), strict=False)])
+        totals = [float(total - count * Fraction(grid.offset)) for total, count in groups]
+        numbers = (totals, [float(count) for _, count in groups])
+        drawn = zip(numbers, asked.factors(pure), strict=False)
+        return np.concatenate([np.array(one) * factor for one, factor in drawn])
 
     def truth(self, sums: Sums) -> Numbers:
         """Without bounds: of nobody 0."""
-        total, count = self.clipped(-Interval.WIDEST, Interval.WIDEST, list(sums.units[0]), list(sums.units[1]))
-        return np.array([float(total / count) if self.kind == "mean" and count else float(total)])
+        found = self.clipped(-Interval.WIDEST, Interval.WIDEST, list(sums.units[0]), list(sums.units[1]))
+        return np.array(
+            [float(total / count) if self.kind == "mean" and count else float(total) for total, count in found]
+        )
 
     def figures(
         self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
@@ -130,13 +143,13 @@ class Bought(Question):
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
         """In units of the width of the bounds, which are not known before."""
-        return self.between(-0.5, 0.5).predicted(law, size, pure)
+        return self._within.predicted(law, size, pure)
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
-        return self.between(-0.5, 0.5).error(variance, size, pure)
+        return self._within.error(variance, size, pure)
 
     def scale(self, size: float, people: float) -> float:
-        return self.between(-0.5, 0.5).scale(size, people)
+        return self._within.scale(size, people)
 
     @property
     def is_number(self) -> bool:
@@ -147,15 +160,35 @@ class Bought(Question):
         return "drawn"
 
     def labels(self) -> tuple[Label, ...]:
-        return ({"clipped_from": "", "clipped_to": ""},)
+        return tuple({**label, "clipped_from": "", "clipped_to": ""} for label in self._within.labels())
 
     def parts(self) -> tuple[str, ...]:
-        return ("",)
+        return self._within.parts()
+
+    @cached_property
+    def _within(self) -> Mean | Sum:
+        """The same between any bounds."""
+        return self.between(-0.5, 0.5)
 
     @cached_property
     def counted_moves(self) -> Moves:
-        """How far one individual moves the counts of powers."""
-        return self.find_moves()
+        """How far one individual moves the counts of powers, of all groups together."""
+        return dataclasses.replace(self, axes=self.axes[:1]).find_moves()
 
     def words(self) -> str:
-        return f"the {self.kind} of {self.values[0]} over {self.counted}, clipped to bounds that are bought with it"
+        asked = f"the {self.kind} of {self.values[0]} over {self.counted}{self._within.each}"
+        return f"{asked}, clipped to bounds that are bought with it"
+
+
+def _clipped(low: float, high: float, units: Sequence[int], counts: Sequence[int]) -> tuple[Fraction, int]:
+    total, step = Fraction(0), Fraction(_STEP)
+    for place, (unit, count) in enumerate(zip(units, counts, strict=True)):
+        if place == _ZERO and low <= 0 <= high:
+            continue
+        if _EDGES[place + 1] <= low or (place == _ZERO and high > 0):
+            total += count * Fraction(low)
+        elif _EDGES[place] >= high or place == _ZERO:
+            total += count * Fraction(high)
+        else:
+            total += unit * step
+    return total, sum(counts)

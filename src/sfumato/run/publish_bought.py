@@ -1,7 +1,7 @@
 """The strategy for means and sums of variables without a public range: bounds first, then what is clipped to them.
 
 In:   how many rows there are of each power of two, and their sums; an (ε, δ) or an ε.
-Out:  one line: the bounds, the number between them with its interval.
+Out:  the bounds, and a line for each group: the number between them with its interval.
 Not here: which bounds follow from noisy counts (questions/bought.py), noise (mechanisms/).
 Proof: docs/proofs/private_ranges.md
 
@@ -65,7 +65,7 @@ class BoughtBounds(Publisher):
             f"known before: powers of two that about {least:,.3g} rows or more have. For {rows:,.6g} rows."
         )
         error = question.error(law.variance, rows, pure)
-        seen = Seen(wanted.columns[0], error, pairs[0][1], 1, note, pairs, (), "drawn")
+        seen = Seen(wanted.columns[0], error, pairs[0][1], question.size, note, pairs, question.parts(), "drawn")
         return Prediction(error / question.scale(rows, size) ** 2, (seen,), 0.1 + size * 1e-7)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
@@ -81,25 +81,28 @@ class BoughtBounds(Publisher):
             for noise, seed in zip(_noises(question, act.guarantee, act.guarantee.adjacency), seeds, strict=True)
         )
         pure = isinstance(numbers, Laplace)
-        found = question.bounds_of(counts(table["count"].to_numpy()), _threshold(question, counts))
+        powers = question.by_power(table["count"].to_numpy())
+        found = question.bounds_of(counts(powers), _threshold(question, counts))
         low, high = found or (-Interval.WIDEST, Interval.WIDEST)
         units, rows = ([int(one) for one in table[name].to_pylist()] for name in ("sum", "count"))
-        total, count = question.clipped(low, high, units, rows)
+        groups = question.clipped(low, high, units, rows)
         asked, moved = question.between(low, high), _moved(question, low, high, pure)
-        noisy = numbers(question.encoded(asked, total, count, pure) / moved) * moved
+        noisy = numbers(question.encoded(asked, groups, pure) / moved) * moved
         # The number of rows is used exactly only where everybody knows it.
-        known = float(count) if question.has_public_count else None
+        known = float(sum(rows)) if question.has_public_count else None
         figures = asked.figures(noisy, _law(numbers).times(moved), known, pure)
         told = f"[{_written(low)}, {_written(high)}]"
         part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
-        labels = [{"clipped_from": _written(low), "clipped_to": _written(high)}]
+        bounds = {"clipped_from": _written(low), "clipped_to": _written(high)}
+        labels = [{**label, **bounds} for label in asked.labels()]
+        parts = [f"{own}, {part}" if own else part for own in asked.parts()]
         (node,) = act.parameters["columns"]
         note = f"{node} is the {question.kind} of what is {part.removeprefix('no bounds were found, ')}, bounds that "
         note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
         note += "" if found else " No power of two had enough rows: more rows, or a larger share, would find bounds."
         events = (counts.event(), numbers.event())
         proofs = tuple(dict.fromkeys((question.proof, *(event.proof_id() for event in events))))
-        return Performed(tidy_table(tidy_rows(node, [part], labels, figures)), {}, events, proofs, (note,))
+        return Performed(tidy_table(tidy_rows(node, parts, labels, figures)), {}, events, proofs, (note,))
 
 
 def _written(bound: float) -> str:
@@ -116,7 +119,7 @@ def _noises(
     question: Bought, guarantee: Guarantee, adjacency: Adjacency
 ) -> tuple[Gaussian, Gaussian] | tuple[Laplace, Laplace]:
     """On the counts of powers, and on the clipped numbers over what one individual moves them by."""
-    moves, size = question.counted_moves, question.cells
+    moves, size = question.counted_moves, question.powers
     width = question.between(0.0, 1.0)
     if point_of(guarantee)[1] > 0:
         square = largest_mu(guarantee) ** 2 * _BELOW
@@ -146,5 +149,5 @@ def _law(noise: Gaussian | Laplace) -> NoiseLaw:
 def _threshold(question: Bought, noise: Gaussian | Laplace) -> float:
     """What none of the empty powers reaches, but with a small chance."""
     if isinstance(noise, Laplace):
-        return noise.scale * math.log(question.cells / (2 * _WRONG))
-    return noise.scale * -NormalDist().inv_cdf(_WRONG / question.cells)
+        return noise.scale * math.log(question.powers / (2 * _WRONG))
+    return noise.scale * -NormalDist().inv_cdf(_WRONG / question.powers)

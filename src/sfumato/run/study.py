@@ -30,9 +30,9 @@ from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.derive import derive
-from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
+from sfumato.plan.shared_act import sharing_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
@@ -151,7 +151,7 @@ def run_plan(
 
 def _check_one_party(plan: Plan) -> None:
     """A plan over centres is not run where all rows are in one place: nobody was trusted with that."""
-    if any(isinstance(draw, Draw) and draw.sharing is not None for draw in plan.draws):
+    if sharing_of(plan) is not None:
         raise PlanError(
             "This plan adds up over several centres, each with its own rows. Let every centre run `sfumato centre init "
             "NAME` and send its card; then `sfumato coordinate init STUDY.pl CARD CARD …` and `sfumato run STUDY.pl "

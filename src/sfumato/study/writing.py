@@ -240,6 +240,7 @@ def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | N
         stands = domain.null
     else:
         bounds = show(ListTerm(tuple(constant_of(value) for value in domain.values)))
+        bounds = f"fold({bounds})" if domain.fold else bounds
         stands = domain.null if domain.null is not None else domain.unknown
         if domain.null is not None and domain.unknown is not None and domain.null != domain.unknown:
             raise refused(mark, f"{column.name}: in a study one category stands for absent and unlisted cells alike.")
