@@ -1,7 +1,7 @@
 """What a plan and its release are, as plain values that every page and text words: computed once, said in templates/.
 
 In:   a Plan, the folder of its release if there is one.
-Out:  Facts: publications with their errors, promises with their odds, what is learned exactly, who took part.
+Out:  ReleaseFacts: publications with their errors, promises with their odds, what is learned exactly, who took part.
 Not here: the words (templates/), what only a page shows (evidence/report_facts.py), deciding (plan/).
 
 None of it is a published value or a private one, unless the reader is an observer who asks for its `own` errors.
@@ -26,7 +26,7 @@ from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
 
-__all__ = ["Facts", "PromiseFacts", "PublicationFacts", "gather", "promise_facts"]
+__all__ = ["PromiseFacts", "PublicationFacts", "ReleaseFacts", "gather", "promise_facts"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PublicationFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReleaseFacts:
     """Of a plan, and of its release if there is one."""
 
     plan: Plan
@@ -149,12 +149,12 @@ class Facts:
         return tuple(one for one in drawn_for(self.drawn, observer) if not one.publication)
 
 
-def gather(plan: Plan, folder: Path | None = None, *, own: str | None = None) -> Facts:
+def gather(plan: Plan, folder: Path | None = None, *, own: str | None = None) -> ReleaseFacts:
     """The facts as anybody may know them; `own` is the observer who reads them, and may know its own errors."""
     drawn = as_drawn(plan, folder)
     files = published_files(folder) if folder else {}
     beside = beside_of(plan)
-    return Facts(
+    return ReleaseFacts(
         plan,
         drawn,
         folder,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.facts import Facts, PublicationFacts, gather
+from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.fairness import fairness_records
 from sfumato.evidence.files import write_whole
 from sfumato.evidence.folder_state import FolderState, folder_state
@@ -87,7 +87,7 @@ def recipient_text(plan: Plan, folder: Path | None = None, state: FolderState | 
     )
 
 
-def _section(facts: Facts, shown: PublicationFacts, fairness: Mapping[str, Mapping[str, Any]]) -> _Section:
+def _section(facts: ReleaseFacts, shown: PublicationFacts, fairness: Mapping[str, Mapping[str, Any]]) -> _Section:
     laws: dict[StatedLaw, set[str]] = {}
     for seen in shown.planned.seen:
         laws.setdefault(noise_law(facts.drawn, shown.planned, seen), set()).add(seen.node)
@@ -133,7 +133,7 @@ def _noise(draws: list[Drawn]) -> str:
     return law.title if len(draws) == 1 or law.closed else f"a weighted mean of {len(draws)} {law.title} variables"
 
 
-def _examples(facts: Facts) -> _Examples:
+def _examples(facts: ReleaseFacts) -> _Examples:
     """Aggregates come as JSON too, a file of individuals as Parquet alone."""
     found: dict[str, list[str]] = {"aggregates": [], "individuals": [], "models": []}
     there = [one for one in facts.publications if one.files]

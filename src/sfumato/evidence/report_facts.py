@@ -1,6 +1,6 @@
 """What only a page shows, as plain values, beside the facts that every text words.
 
-In:   Facts, a ledger if there is one, the network.
+In:   ReleaseFacts, a ledger if there is one, the network.
 Out:  PageFacts. None of them is a published value or a private one, so the page can be shown to anybody.
 Not here: how the page looks (templates/report.html), facts of all texts (evidence/facts.py), deciding (plan/).
 """
@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.facts import Facts
+from sfumato.evidence.facts import ReleaseFacts
 from sfumato.evidence.folder_state import FolderState
 from sfumato.evidence.frontier import Frontier, frontier_of
 from sfumato.evidence.report_plots import frontier_svg
@@ -84,7 +84,7 @@ class Accounts:
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What the report shows beside Facts."""
+    """What the report shows beside ReleaseFacts."""
 
     state: FolderState
     accounts: Accounts
@@ -98,7 +98,7 @@ class PageFacts:
 
 
 def page_facts(
-    facts: Facts,
+    facts: ReleaseFacts,
     state: FolderState,
     ledger: str | Path | None,
     findings: Iterable[str] = (),

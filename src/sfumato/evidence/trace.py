@@ -15,7 +15,7 @@ from typing import Any
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
 from sfumato.evidence.drawn import Drawn, drawn_for
-from sfumato.evidence.facts import Facts, PublicationFacts, gather
+from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
 from sfumato.evidence.odds import odds_of
@@ -216,7 +216,7 @@ def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec
     )
 
 
-def _already(facts: Facts, dataset: str) -> Iterator[Influence]:
+def _already(facts: ReleaseFacts, dataset: str) -> Iterator[Influence]:
     for shown in facts.publications:
         planned = shown.planned
         needed = {*planned.cut, *(seen.node for seen in planned.seen)}
