@@ -44,15 +44,22 @@ from sfumato.core.guarantee import (
     RenyiDP,
     checked_order,
 )
-from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
+from sfumato.core.loss_distribution import (
+    can_be_added_up,
+    drawn_delta,
+    drawn_epsilon,
+    law_delta,
+    law_epsilon,
+    transform_error,
+)
 from sfumato.core.parts import BoxPair, ConcentratedPair, GaussianPair, ObjectivePair, Part, RenyiPair, WorstPair
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ComposedDP", "Part", "Partition", "WorstOf", "add_exactly", "compose", "parallel"]
 
-#: What the Fourier transforms of a privacy loss distribution may hide of δ, in absolute terms.
-_FOURIER = 1e-12
+#: By what δ of a privacy loss distribution is raised, relatively.
+_RAISED = 1e-9
 
 
 def add_exactly(values: Iterable[float], counts: Iterable[int] | None = None) -> float:
@@ -91,10 +98,8 @@ class ComposedDP(Guarantee):
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
         if self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
-            else:
-                bounds.append(round_up(law_delta(self.parts, epsilon), 1e-9) + _FOURIER)
+            found = drawn_delta(self.parts, epsilon) if self._has_box else law_delta(self.parts, epsilon)
+            bounds.append(round_up(found, _RAISED) + transform_error(self.parts))
         plain, run = self._plain(), self._one_run()
         if plain is not None and epsilon >= plain[0]:
             bounds.append(plain[1])
@@ -110,11 +115,9 @@ class ComposedDP(Guarantee):
             bounds.append(plain[0])
         if run is not None:
             bounds.append(masked_epsilon(*run, delta))
-        if delta > _FOURIER and self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
-            else:
-                bounds.append(round_up(law_epsilon(self.parts, delta - _FOURIER), 1e-9))
+        if self.has_loss_distribution and (left := (delta - transform_error(self.parts)) / (1 + 2 * _RAISED)) > 0:
+            found = drawn_epsilon(self.parts, left) if self._has_box else law_epsilon(self.parts, left)
+            bounds.append(round_up(found, _RAISED))
         return max(0.0, min(bounds))
 
     @property
