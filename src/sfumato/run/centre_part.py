@@ -159,7 +159,7 @@ def join_study(
         )
     where = at or shared.coordinator.address
     host, port = address_of(where)
-    line = _Line(host, port, home.name, home.key(), client_tls(home.key_file, home.card(), shared.coordinator))
+    line = _Connection(host, port, home.name, home.key(), client_tls(home.key_file, home.card(), shared.coordinator))
     with ExitStack() as stack:
         try:
             _check_places(home, data, out)
@@ -187,7 +187,7 @@ def _check_places(home: Home, data: Path, out: Path | None) -> None:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Connection:
     """How a centre reaches the coordinator, and as whom."""
 
     host: str
@@ -208,7 +208,7 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _OwnPart:
     """What a centre brings: its own evaluated rows (private), and who pays for them."""
 
     course: Course
@@ -217,7 +217,7 @@ class _Part:
     purse: StudyPurse
 
 
-def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: Grant) -> _Part:
+def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: Grant) -> _OwnPart:
     """Everything a centre can find out by itself; what is refused for want of money is so before rows are evaluated."""
     plan = shared.plan()
     network = plan.network
@@ -229,7 +229,7 @@ def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: 
     if grant is False:
         check_granted(plan, book, sources)
     values = _own_values(plan, tables, row_key(book.path))
-    return _Part(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant))
+    return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant))
 
 
 def _published(course: Course, publish: Publish) -> Release:
@@ -246,7 +246,9 @@ def _own_values(plan: Plan, tables: Mapping[str, Path | StoredRows], key: bytes)
     return values
 
 
-async def _take_all(part: _Part, line: _Line, where: str, verify: Callable[[Certificate], bool] | None) -> None:
+async def _take_all(
+    part: _OwnPart, line: _Connection, where: str, verify: Callable[[Certificate], bool] | None
+) -> None:
     """Every round of the study, one after the other; the first pays for all of them."""
     course = part.course
 
