@@ -19,7 +19,7 @@ demo: $(STAMP)   ## one study on a real medical table, from plan to report
 	$(BIN)/sfumato demo
 
 test: $(STAMP)   ## every test that must be green before a change lands
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
 
 lint: $(STAMP)   ## ruff and pyright
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
@@ -45,7 +45,7 @@ federated:       ## rounds over Flower, in an environment of its own
 	$(VENV)-federated/bin/python -m pytest -q -m federated --timeout=900 $$(grep -rl --include='test_*.py' 'mark[.]federated' tests)
 
 nightly: $(STAMP) browser federated ## the long checks, and those that need Chromium or Flower
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m slow --timeout=3600
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m slow --timeout=3600
 
 docs: $(STAMP)   ## the site, in site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -54,7 +54,7 @@ suite() {  # suite NAME BAR SECONDS [COMMAND PREFIX …]: `make test` in the clo
   shift 3
   clone
   start=$(date +%s)
-  (cd "$folder/clone" && "$@" "$python" -m pytest -n "$workers" --dist loadgroup -q --durations=1 --durations-min=0.01) >"$log" 2>&1
+  (cd "$folder/clone" && "$@" "$python" -m pytest -n "$workers" --dist loadfile -q --durations=1 --durations-min=0.01) >"$log" 2>&1
   held=$([ $? -eq 0 ] && echo yes || echo no)
   took=$(($(date +%s) - start))
   counted=$(tail -1 "$log" | sed -E 's/ in .*//; s/=+ ?//g')

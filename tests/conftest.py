@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from functools import cache
 
 import pytest
+import typer.testing
 
-#: Fixtures that take seconds and serve several files: `--dist loadgroup` gives these tests to one process.
-SHARED = frozenset(("fifty", "demo", "everything", "cluster"))
+#: Typer makes all commands anew each time one is called in a test: a twentieth of a second.
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = cache(typer.testing._get_command)
 
-
-def pytest_collection_modifyitems(items):
-    """What is made once for several tests is made in one process: the others of a file go to any."""
-    for item in items:
-        names = SHARED.intersection(_fixtures(item)) or ({item.path.name} if _keeps(item) else ())
-        for name in names:
-            item.add_marker(pytest.mark.xdist_group(name))
+gc.disable()  # what is collected stays to the end: looking through it again and again finds nothing
 
 
-def _fixtures(item):
-    """Those a test names, and the cluster where its parameter asks for one."""
-    names = getattr(item, "fixturenames", ())
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return {*names, "cluster"} if parameters.get("engine") == "dask" else names
+def pytest_collection_finish():
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # tests make much and keep little
+    gc.enable()
 
 
-def _keeps(item):
-    """Whether its file keeps something between tests: a fixture of the module, or a function with a memory."""
-    fixtures = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    return any(made[-1].scope == "module" for made in fixtures.values()) or _remembers(getattr(item, "module", None))
+def pytest_unconfigure():
+    gc.unfreeze()  # libraries count at the end of a process what was not given back
 
 
-@cache
-def _remembers(module):
-    return any(
-        hasattr(one, "cache_info") and one.__module__ == module.__name__ for one in vars(module or object).values()
-    )
+def pytest_collection_modifyitems(config, items):
+    """The processes of one run begin with what takes longest, so that none is left with it at the end."""
+    if hasattr(config, "workerinput"):
+        from sharing import by_length
+
+        items.sort(key=lambda item: by_length(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """See tests/sharing.py; who asks for another distribution gets it."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from sharing import SharedOut
+
+    return SharedOut(config, log)
 
 
 @pytest.fixture(scope="session")

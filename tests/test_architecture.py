@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import sfumato
 from sfumato import errors
-
-SOURCE = Path(sfumato.__file__).parent
+from source import SOURCE, Outline, source
 
 #: Which rooms a room may import from. `errors`, `lazy` and `card` are open to all; `evidence/verify.py` is stricter.
 ALLOWED = {
@@ -56,74 +53,83 @@ PUBLIC_RANDOMNESS = {
 }
 
 
-def room(path: Path) -> str:
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return parts[0]
+def room(place: str) -> str:
+    return place.removesuffix(".py").split("/")[0]
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_rooms(outline: Outline) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in outline.imports:
         names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif node.module:
             names = (
                 [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "sfumato" else [node.module]
             )
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
         found |= {name.split(".")[1] for name in names if name.startswith("sfumato.")}
     return found - {"errors", "lazy", "card"}
 
 
 def test_imports_point_one_way():
     arrows = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        here = room(path)
+    for place, outline in source():
+        here = room(place)
         if here in ("__init__", "errors", "lazy", "card"):
             continue
-        assert here in ALLOWED, f"{path.name} is in a room the diagram does not know"
-        new = imported_rooms(path) - {here} - ALLOWED[here]
+        assert here in ALLOWED, f"{place} is in a room the diagram does not know"
+        new = imported_rooms(outline) - {here} - ALLOWED[here]
         if new:
-            arrows[str(path.relative_to(SOURCE))] = sorted(new)
+            arrows[place] = sorted(new)
     assert not arrows, f"new arrows in the diagram: {arrows}"
 
 
 def test_the_verifier_stands_on_core_alone():
     alone = ("verify", "losses", "laws", "dependences")
-    for name in alone:
-        assert imported_rooms(SOURCE / "evidence" / f"{name}.py") <= {"core", "evidence"}
-    text = "".join((SOURCE / "evidence" / f"{name}.py").read_text() for name in alone)
+    read = dict(source())
+    own = [read[f"evidence/{name}.py"] for name in alone]
+    for outline in own:
+        assert imported_rooms(outline) <= {"core", "evidence"}
+    text = "".join(outline.text for outline in own)
     others = {path.stem for path in (SOURCE / "evidence").glob("*.py")} - {*alone, "__init__"}
     assert not [name for name in others if f"sfumato.evidence.{name}" in text]
 
 
+def draws(outline: Outline) -> bool:
+    imported = [alias.name for node in outline.imports if isinstance(node, ast.Import) for alias in node.names]
+    return "default_rng" in outline.names or "random" in imported
+
+
 def test_only_mechanisms_draw_randomness():
     """numpy's and Python's generators are for experiments; privacy noise comes from mechanisms/ alone."""
-    offenders = []
-    for path in SOURCE.rglob("*.py"):
-        if room(path) == "mechanisms":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            named = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if named == "default_rng" or "random" in imported:
-                offenders.append(str(path.relative_to(SOURCE)))
-    assert set(offenders) <= PUBLIC_RANDOMNESS
+    offenders = {place for place, outline in source() if room(place) != "mechanisms" and draws(outline)}
+    assert offenders <= PUBLIC_RANDOMNESS
+    assert offenders  # the public ones are seen
 
 
 def test_no_module_takes_another_ones_private_names():
     taken = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for place, outline in source():
+        for node in outline.imports:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sfumato"):
                 private = [alias.name for alias in node.names if alias.name.startswith("_")]
                 if private:
-                    taken[str(path.relative_to(SOURCE))] = private
+                    taken[place] = private
     assert not taken, f"make these public or ask for them otherwise: {taken}"
 
 
 #: Names of laws of noise and of worst pairs. What differs between them stands in the law's own class.
-LAW_NAMES = {"gaussian", "laplace", "norm-gamma", "geometric", "two-point", "box", "concentrated", "renyi"}
+LAW_NAMES = {
+    "gaussian",
+    "laplace",
+    "norm-gamma",
+    "geometric",
+    "two-point",
+    "three-point",
+    "box",
+    "concentrated",
+    "renyi",
+}
 #: Kinds and levels that are asked for where the kind itself is written, never elsewhere.
 LEVELS = {"individual", "aggregate"}
 #: Where a law, an event or a level is at home; and the verifier, which reads records of others by its own road.
@@ -143,28 +149,21 @@ HOMES = {
 }
 
 
-def compared_names(tree: ast.AST) -> list[tuple[int, str]]:
+def compared_names(outline: Outline) -> list[tuple[int, str]]:
     """(line, name) of every law or level that some value is compared with or matched against."""
-    found: list[tuple[int, str]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-        elif isinstance(node, ast.MatchValue):
-            sides = [node.value]
-        else:
-            continue
-        words = [word for side in sides for word in ast.walk(side) if isinstance(word, ast.Constant)]
-        found += [(node.lineno, word.value) for word in words if word.value in LAW_NAMES | LEVELS]
-    return found
+    words = [
+        (line, word) for line, side in outline.compared for word in ast.walk(side) if isinstance(word, ast.Constant)
+    ]
+    return [(line, word.value) for line, word in words if word.value in LAW_NAMES | LEVELS]
 
 
 def test_nobody_asks_for_the_name_of_a_law():
     """No `noise == "gaussian"` outside the law's own class: ask the law (plan/draw_law.py, core/parts.py) instead."""
     found = [
-        f"{path.relative_to(SOURCE).as_posix()}:{line} {name!r}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.relative_to(SOURCE).as_posix() not in HOMES and room(path) != "centres"
-        for line, name in compared_names(ast.parse(path.read_text(encoding="utf-8")))
+        f"{place}:{line} {name!r}"
+        for place, outline in source()
+        if place not in HOMES and room(place) != "centres"
+        for line, name in compared_names(outline)
     ]
     assert not found, found
 
@@ -177,11 +176,11 @@ match part.kind:
     case "laplace":
         pass
 """
-    assert {name for _, name in compared_names(ast.parse(planted))} == {"gaussian", "box", "two-point", "laplace"}
+    assert {name for _, name in compared_names(Outline.of(planted))} == {"gaussian", "box", "two-point", "laplace"}
 
 
 def test_files_stay_small():
-    long = {str(p.relative_to(SOURCE)): n for p in SOURCE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 550}
+    long = {place: n for place, outline in source() if (n := len(outline.text.splitlines())) > 550}
     assert not long, f"these want to be two: {long}"
 
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from called import called
+
 
 def sfumato(*arguments, cwd=None):
     return subprocess.run(
@@ -39,11 +41,11 @@ def test_verify_says_yes_and_no(demo, tmp_path):
     record["claims"]["pairs"][0]["epsilon"] *= 0.9
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(record))
-    run = sfumato("verify", bad)
+    run = called("verify", bad)
     assert run.returncode == 1
     assert "claims.pairs[0].epsilon" in run.stdout.replace("\n", "")
-    assert sfumato("verify", "--quiet", bad).stdout == ""
-    assert sfumato("verify", tmp_path / "absent.json").returncode == 1
+    assert called("verify", "--quiet", bad).stdout == ""
+    assert called("verify", tmp_path / "absent.json").returncode == 1
 
 
 def test_errors_are_one_readable_message(tmp_path):
@@ -51,12 +53,12 @@ def test_errors_are_one_readable_message(tmp_path):
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
     assert "epsilon must be greater than 0" in run.stderr
-    run = sfumato("ledger", "show", "--ledger", tmp_path / "none" / "x.db")
+    run = called("ledger", "show", "--ledger", tmp_path / "none" / "x.db")
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
 
 
 def test_calibrate_and_version():
-    run = sfumato("calibrate", "--epsilon", "1", "--delta", "1e-5", "--sensitivity", "1")
+    run = called("calibrate", "--epsilon", "1", "--delta", "1e-5", "--sensitivity", "1")
     assert "3.73" in run.stdout
     assert sfumato("--version").stdout.startswith("sfumato ")

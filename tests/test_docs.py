@@ -13,6 +13,7 @@ import pytest
 from benchmarks.lines import invented_people, programs
 from sfumato.cli.app import app
 from sfumato.lang import examine
+from shown import run_shown
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -72,10 +73,9 @@ OURS = sorted({program.text for program in programs() if program.ours})
 
 
 @pytest.mark.parametrize("text", OURS, ids=lambda text: text.strip().splitlines()[-1][:40])
-def test_our_side_of_the_pages_for_who_comes_from_elsewhere_runs(text, tmp_path):
+def test_our_side_of_the_pages_for_who_comes_from_elsewhere_runs(text, tmp_path, monkeypatch):
     invented_people(tmp_path, 4000)
-    run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    run_shown(text, tmp_path, monkeypatch)
 
 
 def test_we_need_no_more_lines_than_they_do():
@@ -115,12 +115,12 @@ def test_the_reference_has_every_public_name(tmp_path):
     assert text.count("```") % 2 == 0
 
 
-def test_the_tutorial_does_what_it_says(tmp_path):
+def test_the_tutorial_does_what_it_says(tmp_path, monkeypatch):
     """Table, study, plan, rehearsal, run, certificate, and the refusal of a second run."""
     from typer.testing import CliRunner
 
     page = DOCS / "tutorial.md"
-    subprocess.run([sys.executable, "-c", blocks(page, "python")[0]], cwd=tmp_path, check=True)
+    run_shown(blocks(page, "python")[0], tmp_path, monkeypatch)
     study, out, ledger = tmp_path / "study.pl", tmp_path / "published", tmp_path / "ledger.db"
     study.write_text(blocks(page, "prolog")[0], encoding="utf-8")
 

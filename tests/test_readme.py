@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato.cli.app import app
+from shown import run_shown
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -22,11 +23,15 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_every_python_example_runs(number, tmp_path):
-    asked = [sys.executable, "-c", EXAMPLES[number]]
+def test_the_first_python_example_runs_in_a_process_of_its_own(tmp_path):
+    asked = [sys.executable, "-c", EXAMPLES[0]]
     run = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("number", range(1, len(EXAMPLES)))
+def test_every_python_example_runs(number, tmp_path, monkeypatch):
+    run_shown(EXAMPLES[number], tmp_path, monkeypatch)
 
 
 def test_every_command_named_exists():

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import sfumato
+from source import Outline, source
 
-SOURCE = Path(sfumato.__file__).parent
 WORDS = Path(__file__).parents[1] / "docs" / "words.md"
 #: The verifier shares no code, and calls the same thing by the same word.
 SAME_MEANING = {"Part": ["core/parts.py", "evidence/losses.py"]}
 
 
-def classes(texts: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def classes(outlines: Iterable[tuple[str, Outline]]) -> dict[str, list[str]]:
     """Where each class name is defined."""
     found: dict[str, list[str]] = defaultdict(list)
-    for place, text in texts:
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(place)
+    for place, outline in outlines:
+        for name in outline.classes:
+            found[name].append(place)
     return dict(found)
 
 
-def house() -> dict[str, list[str]]:
-    paths = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "centres")
-    return classes((path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
+def house() -> Iterator[tuple[str, Outline]]:
+    return ((place, outline) for place, outline in source() if not place.startswith("centres/"))
 
 
 def twice(found: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -36,11 +33,12 @@ def twice(found: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def test_no_two_classes_share_a_name():
-    assert not twice(house())
+    assert not twice(classes(house()))
 
 
 def test_a_second_class_of_a_name_is_found():
-    assert twice(classes([("one.py", "class Budget: ..."), ("two.py", "if True:\n    class Budget: ...")]))
+    planted = {"one.py": "class Budget: ...", "two.py": "if True:\n    class Budget: ..."}
+    assert twice(classes((place, Outline.of(text)) for place, text in planted.items()))
 
 
 def listed() -> dict[str, str]:
@@ -50,7 +48,7 @@ def listed() -> dict[str, str]:
 
 
 def test_every_word_exists_where_the_page_says():
-    found = house()
+    found = classes(house())
     wrong = {word: place for word, place in listed().items() if place not in found.get(word, [])}
     assert not wrong
 
@@ -60,26 +58,13 @@ def test_every_exported_noun_is_on_the_page():
     assert nouns - listed().keys() == set()
 
 
-def undocumented(text: str) -> list[str]:
-    """Functions and classes in a module's __all__ that say nothing about themselves."""
-    body = ast.parse(text).body
-    named = [node for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
-    exported = {word.value for node in named for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
-    written = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return [node.name for node in written if node.name in exported and not ast.get_docstring(node)]
-
-
 def test_what_is_exported_says_what_it_is():
-    missing = {
-        path.relative_to(SOURCE).as_posix(): names
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.relative_to(SOURCE).parts[0] != "centres" and (names := undocumented(path.read_text(encoding="utf-8")))
-    }
-    assert not missing
+    """Functions and classes in a module's __all__ have words of their own."""
+    assert not {place: outline.silent for place, outline in house() if outline.silent}
 
 
 def test_silence_is_found():
-    assert undocumented('__all__ = ["load"]\ndef load(): ...\ndef _own(): ...') == ["load"]
+    assert Outline.of('__all__ = ["load"]\ndef load(): ...\ndef _own(): ...').silent == ["load"]
 
 
 #: Where something other than a text takes a place in one step: parts of tables, keys, locked markers, folders.
@@ -94,10 +79,6 @@ OWN_STEP = {
 
 
 def test_a_file_is_written_whole_in_one_place():
-    found = {
-        path.relative_to(SOURCE).as_posix()
-        for path in sorted(SOURCE.rglob("*.py"))
-        if "os.replace(" in path.read_text(encoding="utf-8") and path.relative_to(SOURCE).parts[0] != "centres"
-    }
+    found = {place for place, outline in house() if "os.replace(" in outline.text}
     assert "core/whole_file.py" in found
     assert found <= OWN_STEP

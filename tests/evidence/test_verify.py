@@ -292,15 +292,22 @@ def test_the_gaussian_profile_agrees_with_sixty_digits(mu):
             assert abs(own / exact - 1) < 1e-11, (mu, z)
 
 
-def test_two_point_laws_agree_with_counting_every_outcome():
+def test_two_and_three_point_laws_agree_with_counting_every_outcome():
     acts_ = [ANSWERS, ANSWERS, CHOICE, VECTOR, COUNTS]
     epsilons = [act.guarantee().eps for act in acts_]
+    # Of the answers other than the two true ones nothing is learned: their share of all weights.
+    silent = (ANSWERS.categories - 2) * ANSWERS.move / (ANSWERS.keep + (ANSWERS.categories - 1) * ANSWERS.move)
+    silences = [silent, silent, 0.0, 0.0, 0.0]
+
+    def chance(sign: int, eps: float, silence: float) -> float:
+        return silence if sign == 0 else (1 - silence) / (1 + math.exp(-sign * eps))
+
     own = law(*acts_)
     for epsilon in (0.0, 0.5, 1.5, 3.0, sum(epsilons) * 0.999):
         exact = 0.0
-        for signs in itertools.product((1, -1), repeat=len(acts_)):
+        for signs in itertools.product((1, 0, -1), repeat=len(acts_)):
             loss = sum(sign * eps for sign, eps in zip(signs, epsilons, strict=True))
-            mass = math.prod(1 / (1 + math.exp(-sign * eps)) for sign, eps in zip(signs, epsilons, strict=True))
+            mass = math.prod(map(chance, signs, epsilons, silences))
             exact += mass * max(0.0, -math.expm1(epsilon - loss))
         assert exact * (1 - 1e-9) <= own.delta(epsilon) <= exact * (1 + 1e-6) + 1e-13
 

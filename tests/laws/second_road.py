@@ -103,7 +103,8 @@ def _channel(rng: random.Random, who: Adjacency) -> Event:
     a, b = rng.randint(2, 30), rng.randint(1, 30)
     leak = rng.choice([0, 0, 1, 7])
     if not leak:
-        return ChannelEvent([[a, b], [b, a]], adjacency=who)
+        silent = [rng.randint(1, 90)] * rng.choice([0, 1, 3])
+        return ChannelEvent([[a, b, *silent], [b, a, *silent]], adjacency=who)
     unit = 10 ** rng.randint(3, 14)
     at = abs(math.log(a / b)) + 0.01
     return ChannelEvent([[a * unit, b * unit, leak, 0], [b * unit, a * unit, 0, leak]], at=at, adjacency=who)

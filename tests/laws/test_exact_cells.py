@@ -102,3 +102,8 @@ def test_numbers_beyond_all_floats_are_refused_in_words(value):
 def test_every_kind_of_single_number_is_taken(value):
     assert isinstance(Laplace(1.0, 1.0, REPLACE_ONE)(value), float)
     assert Laplace(1.0, 1.0, REPLACE_ONE).sample(value, 3).shape == (3,)
+
+
+def test_what_leaves_the_floats_is_infinite():
+    far = np.array([Fraction(10) ** 308, -(Fraction(10) ** 308)], dtype=object)
+    assert add_cells(far, np.array([3, -3]), 2.0**1022).tolist() == [math.inf, -math.inf]

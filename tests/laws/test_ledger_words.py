@@ -62,6 +62,7 @@ EXCUSED = {
     "run/accounts.py:default_ledger": "--ledger must name a file of the caller's choice",
     "run/accounts.py:_check_apart": "the study must declare one dataset",
     "run/accounts.py:_check_public": "the study must declare one source",
+    "run/accounts.py:_check_open": "the study must not call private data public",
     "run/accounts.py:needed": "the release must promise more",
 }
 
@@ -187,6 +188,11 @@ ASKED: dict[str, Case] = {
     "families on a plain budget": of_people(1.0, 0.2, reserving(PureDP(0.3), promised=FAMILY), mends=True),
     "series on a budget of families": of_people(FAMILY, 0.1, reserving(PureDP(0.1), promised=SERIES)),
     "another name": Case(lambda book: book.grant("folk", 1.0, sources=["a"]), (("people", 1.0),), sources=("a",)),
+    "another column": Case(
+        lambda book: book.grant("homes", OWN, sources=["rows\0x\0home"]),
+        (("people", 1.0),),
+        sources=("rows\0x\0id",),
+    ),
     "beside a stranger": of_people(1.0, None, lambda book: book.grant("people", 1.0, beside="folk")),
     "beside itself": of_people(1.0, None, lambda book: book.grant("people", 2.0, beside="people")),
     "less than is spent": of_people(1.0, 0.7, ("grant", "people", "--epsilon", 0.5)),

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pyarrow as pa
@@ -50,12 +51,24 @@ def arrow_tables(case: Case) -> dict[str, pa.Table]:
 
 
 def carried_out(case: Case) -> Outcome:
-    """Check, plan, run. Whatever is raised after a check without errors is a broken law."""
-    spec, problems = examine_study(case.text)
+    """Check, plan, run. Whatever is raised after a check without errors is a broken law.
+
+    A check makes the plan itself: it is the one that is run, and in every tenth study another is made to be the same.
+    """
+    checked: list[Plan] = []
+
+    def kept(*given, **named):
+        checked.append(make_plan(*given, **named))
+        return checked[-1]
+
+    with mock.patch("sfumato.run.planning.make_plan", kept):
+        spec, problems = examine_study(case.text)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors or spec is None:
         return Outcome(case, errors)
-    plan = make_plan(spec)
+    (plan,) = checked
+    if case.seed % 10 == 0:
+        assert make_plan(spec).to_dict() == plan.to_dict()
     return Outcome(case, [], plan, run_plan(plan, arrow_tables(case), None))
 
 

@@ -20,6 +20,7 @@ import pytest
 from pyarrow import csv, parquet
 from scipy.linalg import eigh_tridiagonal
 
+from called import called
 from sfumato.core import (
     ApproxDP,
     Categories,
@@ -420,18 +421,12 @@ def test_an_interrupted_run_keeps_the_charge_and_leaves_nothing(folder):
 
 def test_the_command(folder):
     arguments = ["release", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--grant"]
-
-    def sfumato(*given):
-        return subprocess.run(
-            [sys.executable, "-m", "sfumato", *given], cwd=folder, capture_output=True, text=True, check=False
-        )
-
-    done = sfumato(*arguments, "--out", "published")
+    done = called(*arguments, "--out", "published", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "replacing one record" in done.stdout
     assert json.loads((folder / "published" / "certificate.json").read_text())["publishable"] is True
     assert "noise.json" in (folder / "published" / "README.txt").read_text()
-    again = sfumato(*arguments, "--out", "published-again")
+    again = called(*arguments, "--out", "published-again", cwd=folder)
     assert again.returncode == 1
     assert "nothing was spent" in again.stderr.replace("\n", " ")
 

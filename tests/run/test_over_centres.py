@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from run.centre_studies import NAMES, QUESTIONS, dealt, own_cells, released, study
-from run.publish_studies import CLASSIFIER, MEAN
+from run.publish_studies import MEAN
 from sfumato.centres import Round, new_centres
 from sfumato.errors import InputError, PlanError
 from sfumato.evidence.report import finish_folder
@@ -133,9 +133,3 @@ def test_a_plan_over_centres_is_not_run_in_one_place(small):
 def test_the_cards_are_those_of_the_study(small):
     with pytest.raises(InputError, match="east, north, south"):
         study_round(small, new_centres(["east", "north"])[0])
-
-
-def test_models_need_somebody_who_sees_the_rows():
-    with pytest.raises(PlanError, match=r"trusted\(Party\)"):
-        make_plan(study(CLASSIFIER), sizes=PEOPLE)
-    assert make_plan(study(CLASSIFIER, head=study_head() + TRUSTED), sizes=PEOPLE).acts

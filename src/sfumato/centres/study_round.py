@@ -4,7 +4,9 @@ In:   the study's text, the plan's name, one block of numbers for each of its dr
 Out:  StudyRound.
 Not here: which numbers those are (run/over_centres.py), what every round has (round.py).
 
-The round travels with the study itself: every institution derives its plan again from the text, and compares.
+The round travels with the study itself: every institution derives its plan again from the text, and compares. Where a
+table or a model needs more sums after the first, each stage is a round of its own; what was published before it is part
+of what is agreed on, so nobody is shown another history.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from sfumato.centres.round import Block, Round
+from sfumato.centres.round import Block, Round, check_whole
 from sfumato.core.events.event import Event
 from sfumato.core.records import event_from_dict
 from sfumato.errors import InputError
@@ -43,7 +45,8 @@ class Cost:
 @final
 @dataclass(frozen=True, kw_only=True)
 class StudyRound(Round):
-    """All sums of one study. `text` is the study's, `sizes` what was said about its numbers of individuals."""
+    """All sums of one stage. `text` is the study's, `sizes` what was said about its numbers of individuals, `before` a
+    digest of all that the earlier stages published."""
 
     kind: ClassVar[str] = "study"
 
@@ -52,10 +55,13 @@ class StudyRound(Round):
     summed: tuple[Block, ...]
     paid: tuple[Cost, ...]
     with_masks: bool = True
+    stage: int = 0
+    before: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not isinstance(self.with_masks, bool) or not self.summed:
             raise InputError("A study's round needs its text and what is summed. Nothing was run.")
+        check_whole(self.stage, "stage", 0)
         super().__post_init__()
 
     @property
@@ -64,7 +70,7 @@ class StudyRound(Round):
 
     @property
     def costs(self) -> tuple[tuple[Event, ...], ...]:
-        return tuple(cost.events for cost in self.paid)
+        return tuple(cost.events for cost in self.paid if cost.events)
 
     @property
     def proofs(self) -> tuple[str, ...]:

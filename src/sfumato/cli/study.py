@@ -22,6 +22,7 @@ from sfumato.errors import InputError, SfumatoError
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import history_sentences, part_sentences
+from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.run.aims import Aimed
@@ -83,7 +84,7 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
 
 def next_command(plan: Plan, study: Path, data: Path | None, at: int | None) -> str:
     """What carries out the plan: one command, or over centres the first of a few."""
-    if any(getattr(draw, "sharing", None) is not None for draw in plan.draws):
+    if sharing_of(plan) is not None:
         cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …"
         return f"at each centre `sfumato centre init NAME`, then {cards}"
     words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]

@@ -24,7 +24,15 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
-from sfumato.core.events.event import BoxEvent, Event, GaussianEvent, LaplaceEvent, Repeated
+from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.event import (
+    BoxEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    RandomizedResponseEvent,
+    Repeated,
+)
 from sfumato.core.events.learning import ObjectiveDP, masked_delta, masked_epsilon
 from sfumato.core.guarantee import (
     ZCDP,
@@ -125,7 +133,7 @@ class ComposedDP(Guarantee):
         counts = [part.count for part in self.parts]
         return (
             add_exactly((part.value for part in self.parts), counts),
-            min(1.0, add_exactly((part.extra for part in self.parts), counts)),
+            min(1.0, add_exactly((part.pair.stated_delta(part) for part in self.parts), counts)),
         )
 
     def _one_run(self) -> tuple[float, float, float] | None:
@@ -137,7 +145,7 @@ class ComposedDP(Guarantee):
         pure = [part for part in self.parts if part.pair.has_epsilon]
         normal = [part for part in self.parts if isinstance(part.pair, GaussianPair)]
         known = len(runs) + len(pure) + len(normal) == len(self.parts)
-        if not known or len(runs) != 1 or runs[0].count != 1 or any(part.extra for part in pure):
+        if not known or len(runs) != 1 or runs[0].count != 1 or any(part.pair.stated_delta(part) for part in pure):
             return None
         gaussian = [(part.value, part.count) for part in normal]
         raised = add_exactly([part.value for part in pure], [part.count for part in pure])
@@ -243,20 +251,20 @@ def _parts(item: Composable) -> list[Part]:
     match item:
         case Repeated(event=event, count=count):
             return [Part(p.kind, p.value, p.extra, p.count * count) for p in _parts(event)]
-        case GaussianEvent():
-            return [Part("gaussian", item.mu)]
+        case GaussianEvent(mu=mu) | GaussianDP(mu=mu):
+            return [Part("gaussian", mu)]
         case LaplaceEvent(dimension=1):
             return [Part("laplace", item.eps)]
         case BoxEvent():
             return [Part("box", item.shift, item.strength)]
+        case ChannelEvent() | RandomizedResponseEvent() if (answers := item.answers) is not None:
+            return [Part("three-point", item.eps, answers)]
         case Event():
             return _parts(item.guarantee())
         case PureDP(eps=eps):
             return [Part("two-point", eps)]
         case ApproxDP(eps=eps, delta_=delta):
             return [Part("two-point", eps, delta)]
-        case GaussianDP(mu=mu):
-            return [Part("gaussian", mu)]
         case ObjectiveDP(mu=mu, shift=shift, count=count):
             return [Part("objective", mu, shift, count)]
         case ZCDP(rho=rho):

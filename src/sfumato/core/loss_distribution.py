@@ -17,7 +17,16 @@ import numpy as np
 
 from sfumato.core.events.learning import objective_loss
 from sfumato.core.noise import BoxNoise
-from sfumato.core.parts import BoxPair, GaussianPair, LaplacePair, ObjectivePair, Part, TwoPointPair, WorstPair
+from sfumato.core.parts import (
+    BoxPair,
+    GaussianPair,
+    LaplacePair,
+    ObjectivePair,
+    Part,
+    ThreePointPair,
+    TwoPointPair,
+    WorstPair,
+)
 from sfumato.core.special import gammaln
 
 __all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "grid_step", "law_delta", "law_epsilon"]
@@ -110,6 +119,12 @@ def _two_point_distribution(pair: TwoPointPair, part: Part, interval: float) -> 
 
 
 @_distribution.register
+def _three_point_distribution(pair: ThreePointPair, part: Part, interval: float) -> Any:
+    masses = _three_point_masses(part)
+    return _accounting().from_two_probability_mass_functions(*masses, value_discretization_interval=interval)
+
+
+@_distribution.register
 def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) -> Any:
     """Losses shift + max(0, L) of one run on the grid, the shift rounded up (docs/proofs/objective_perturbation.md)."""
     from dp_accounting.pld import pld_pmf
@@ -184,6 +199,25 @@ def _two_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
     if part.extra > 0:  # not 1 - Σ: that would cancel
         second[-1] = first[-2] = math.log(-math.expm1(part.count * math.log1p(-part.extra)))
     return first, second
+
+
+#: More repeats than this are held to answer always: two points are worse, and cost no table of their sums.
+_MOST_SILENT = 4096
+
+
+def _three_point_masses(part: Part) -> tuple[dict[int, float], dict[int, float]]:
+    """Log masses of ε times the sum of `count` steps +1, 0, -1 and of its mirror image, all repeats at once."""
+    if part.extra >= 1 or part.count > _MOST_SILENT:
+        return _two_point_masses(Part("two-point", part.value, 0.0, part.count))
+    up = part.extra / (1 + math.exp(-part.value))
+    step = np.array([up * math.exp(-part.value), 1 - part.extra, up])
+    total = np.ones(1)
+    for digit in bin(part.count)[2:]:
+        total = np.convolve(total, total)
+        total = np.convolve(total, step) if digit == "1" else total
+    kept = np.flatnonzero(total > 0)
+    upper = {int(k): math.log(total[k]) for k in kept}
+    return {k: mass - (k - part.count) * part.value for k, mass in upper.items()}, upper
 
 
 #: Cells in which the box law and its shifted copy are compared.

@@ -18,7 +18,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.events.learning import ObjectiveDP, objective_curve
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, mu_of_pure
-from sfumato.core.renyi import laplace_curve, two_point_curve
+from sfumato.core.renyi import laplace_curve, three_point_curve, two_point_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "ObjectivePair",
     "Part",
     "RenyiPair",
+    "ThreePointPair",
     "TwoPointPair",
     "WorstPair",
 ]
@@ -38,8 +39,8 @@ __all__ = [
 class Part:
     """The worst pair of outputs of one act, and how often it happened.
 
-    `value` is μ, ε, ε, the shift, μ, ρ or ε by kind; `extra` is δ for "two-point", the strength for "box", the shift
-    for "objective" and the order for "renyi".
+    `value` is μ, ε, ε, ε, the shift, μ, ρ or ε by kind; `extra` is δ for "two-point", the chance of an answer for
+    "three-point", the strength for "box", the shift for "objective" and the order for "renyi".
     """
 
     kind: str
@@ -88,6 +89,10 @@ class WorstPair(ABC):
     #: Whether one value stands for any number of acts.
     repeats_itself: ClassVar[bool] = False
 
+    def allows(self, extra: float) -> bool:
+        """Whether its second number may be this one."""
+        return True
+
     def has_curve(self, part: Part) -> bool:
         """Whether it has a finite Rényi curve."""
         return True
@@ -107,6 +112,10 @@ class WorstPair(ABC):
     def failure(self, part: Part) -> float:
         """The chance of an act to fail, where failing has a chance of its own."""
         return 0.0
+
+    def stated_delta(self, part: Part) -> float:
+        """The δ beside the ε of one act, where it has an ε."""
+        return part.extra
 
     def reach(self, part: Part) -> tuple[float, float]:
         """How far the losses of one act spread, and how far their mean lies beyond."""
@@ -214,6 +223,42 @@ class TwoPointPair(WorstPair):
 
 
 @final
+class ThreePointPair(WorstPair):
+    """Randomised response that answers with a chance and says nothing otherwise.
+
+    The worst an act can be that keeps ε and a distance in total variation (docs/proofs/composition.md).
+    """
+
+    kind = "three-point"
+    has_epsilon = True
+    steps = 400
+
+    def allows(self, extra: float) -> bool:
+        return 0 < extra <= 1
+
+    def curve(self, part: Part, alpha: np.ndarray) -> np.ndarray:
+        return three_point_curve(part.value, part.extra, alpha)
+
+    def degree_of_rho(self, part: Part) -> Literal[1, 2] | None:
+        return 2
+
+    def mu(self, part: Part) -> float:
+        return mu_of_pure(part.value)
+
+    def stated_delta(self, part: Part) -> float:
+        return 0.0
+
+    def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
+        return PureDP(part.value, adjacency=adjacency)
+
+    def several(self, part: Part, units: float) -> Guarantee | None:
+        return PureDP(part.value * units)
+
+    def twice(self, part: Part) -> Part | None:
+        return Part("two-point", 2 * part.value, 0.0, part.count)
+
+
+@final
 class BoxPair(WorstPair):
     """Two copies of box noise, drawn by whole-number weights, a shift apart."""
 
@@ -289,6 +334,7 @@ _PAIRS: dict[str, WorstPair] = {
         GaussianPair(),
         LaplacePair(),
         TwoPointPair(),
+        ThreePointPair(),
         BoxPair(),
         ObjectivePair(),
         ConcentratedPair(),
@@ -309,6 +355,7 @@ def _valid(part: Part) -> bool:
         and all(isinstance(number, float | int) and math.isfinite(number) for number in (part.value, part.extra))
         and part.value > 0
         and part.extra >= 0
+        and _PAIRS[part.kind].allows(part.extra)
         and type(part.count) is int
         and part.count >= 1
     )

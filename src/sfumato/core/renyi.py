@@ -14,7 +14,15 @@ import numpy as np
 
 from sfumato.core.checks import round_up
 
-__all__ = ["Curve", "delta_from_curve", "epsilon_from_curve", "laplace_curve", "two_point_curve", "two_point_rdp"]
+__all__ = [
+    "Curve",
+    "delta_from_curve",
+    "epsilon_from_curve",
+    "laplace_curve",
+    "three_point_curve",
+    "two_point_curve",
+    "two_point_rdp",
+]
 
 Curve = Callable[[np.ndarray], np.ndarray]
 
@@ -51,6 +59,18 @@ def two_point_curve(epsilon: float, alpha: np.ndarray) -> np.ndarray:
     log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
     log_sum = np.logaddexp(alpha * log_p + (1 - alpha) * log_q, alpha * log_q + (1 - alpha) * log_p)
     return _bounded(epsilon, alpha, log_sum)
+
+
+def three_point_curve(epsilon: float, answers: float, alpha: np.ndarray) -> np.ndarray:
+    """The same where an answer comes with the chance `answers` and nothing is said otherwise.
+
+    Where nothing is said both laws agree, so the sum p^α q^{1-α} is a mixture of 1 and that of the two answers.
+    """
+    two_points = two_point_curve(epsilon, alpha)
+    if answers >= 1:
+        return two_points
+    log_sum = np.logaddexp(math.log1p(-answers), math.log(answers) + (alpha - 1) * two_points)
+    return np.minimum(two_points, _bounded(epsilon, alpha, log_sum))
 
 
 def _bounded(epsilon: float, alpha: np.ndarray, log_sum: np.ndarray) -> np.ndarray:

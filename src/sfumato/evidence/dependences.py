@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sfumato.errors import UnprovedError
 from sfumato.evidence.laws import law_of
-from sfumato.evidence.losses import Part, pure_sum, written
+from sfumato.evidence.losses import Part, always_answered, pure_sum, written
 
 __all__ = ["Window", "keeps_pufferfish", "window_of"]
 
@@ -86,7 +86,7 @@ def keeps_pufferfish(parts: tuple[Part, ...], promise: Record, events: Sequence[
 
 
 def _delta(parts: tuple[Part, ...], units: int, epsilon: float) -> float:
-    if all(part.kind in ("gaussian", "laplace", "two-point") and not part.fails for part in parts):
+    if all(part.kind in ("gaussian", "laplace", "two-point", "three-point") and not part.fails for part in parts):
         return law_of(_moved(parts, units)).delta(epsilon)
     each = epsilon / units * (1 - 1e-12)
     steps = math.fsum(math.exp(each * place) for place in range(units)) * (1 + 1e-12)
@@ -95,15 +95,9 @@ def _delta(parts: tuple[Part, ...], units: int, epsilon: float) -> float:
 
 def _moved(parts: Iterable[Part], units: int) -> tuple[Part, ...]:
     """μ and ε grow by the number of units; of Laplace noise on several numbers only the ε is known."""
-    factor = Decimal(units)
-    return tuple(
-        part._replace(
-            kind="gaussian" if part.kind == "gaussian" else "two-point", value=_UP.multiply(part.value, factor)
-        )
-        if units > 1
-        else part
-        for part in parts
-    )
+    if units == 1:
+        return tuple(parts)
+    return tuple(part._replace(value=_UP.multiply(part.value, Decimal(units))) for part in always_answered(parts))
 
 
 def _keeps_known(promise: Record, events: Sequence[Record]) -> bool:

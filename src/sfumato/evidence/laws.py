@@ -5,8 +5,8 @@ Out:  Law with its δ(ε), an upper bound.
 Not here: what one event costs (evidence/losses.py); core's way to the same number (core/loss_distribution.py).
 Proof: docs/proofs/composition.md
 
-All Gaussian acts are one exact μ. Every other act is a law of privacy losses: two points, the loss of Laplace noise, or
-that of box noise; k acts alike are a binomial law or a power, different kinds are added on a fine grid. Then
+All Gaussian acts are one exact μ. Every other act is a law of privacy losses: two or three points, the loss of Laplace
+noise, or that of box noise; k acts alike are a binomial law or a power, different kinds are added on a fine grid. Then
 δ(ε) = p_∞ + Σ p_l H_μ(ε - l) with H_μ the Gaussian profile. The Rényi sum and (Σε, Σδ) stand beside it, for far tails
 and for sums that must not depend on a grid; the smallest of the three is used.
 """
@@ -30,6 +30,8 @@ __all__ = ["Concentrated", "Law", "law_of"]
 _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
 #: Cells for the sum of laws of different kinds: splitting a loss between two cells costs the square of their width.
 _FINE_GRID = 2**18
+#: More acts that sometimes say nothing are held to answer always.
+_MOST_SILENT = 4096
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Cells of the box law in half a width; cells lighter than this are too far out for floating point.
 _BOX_CELLS, _LIGHTEST = 20_000, 1e-24
@@ -61,6 +63,26 @@ def _two_points(part: Part) -> _Spectrum:
     ways = gammaln(part.times + 1.0) - gammaln(up + 1) - gammaln(down + 1)
     masses = np.exp(ways - part.times * math.log1p(math.exp(-part.size)) - down * part.size)
     return _trimmed(part.size * (up - down), masses, -math.expm1(part.times * math.log1p(-part.delta)))
+
+
+def _three_points(part: Part) -> _Spectrum:
+    """Two points that answer with the chance `delta`: how many do is a binomial law, and so is how many are right."""
+    if part.delta >= 1 or part.times > _MOST_SILENT:
+        return _two_points(part._replace(delta=0.0))
+    losses, chances = np.zeros(2 * part.times + 1), np.arange(part.times + 1.0)
+    ways = gammaln(part.times + 1.0) - gammaln(chances + 1) - gammaln(part.times - chances + 1)
+    logs = ways + chances * math.log(part.delta) + (part.times - chances) * math.log1p(-part.delta)
+    for answers in np.flatnonzero(logs > logs.max() - 700):
+        places = part.times + 2 * np.arange(answers + 1) - answers
+        losses[places] += math.exp(logs[answers]) * _answered(int(answers), part.size)
+    return _trimmed(part.size * np.arange(-part.times, part.times + 1.0), losses, 0.0)
+
+
+def _answered(answers: int, epsilon: float) -> np.ndarray:
+    """The chances of 0, 1, … of so many answers being the true one, each with odds e^ε."""
+    right = np.arange(answers + 1.0)
+    ways = gammaln(answers + 1.0) - gammaln(right + 1) - gammaln(answers - right + 1)
+    return np.exp(ways - answers * math.log1p(math.exp(-epsilon)) - (answers - right) * epsilon)
 
 
 def _laplace(part: Part) -> _Spectrum:
@@ -212,6 +234,8 @@ def _renyi(part: Part, above: np.ndarray) -> np.ndarray:
         else:
             sides = above * size - math.log1p(math.exp(-size)), -order * size - math.log1p(math.exp(-size))
         total = np.logaddexp(*sides)
+        if part.kind == "three-point" and part.delta < 1:  # where nothing is said, the laws agree
+            total = np.logaddexp(math.log1p(-part.delta), math.log(part.delta) + total)
         rounding = 1e-15 * (2 + order * size + np.abs(total))
         single = np.minimum(np.minimum(size, order * size**2 / 2), (np.maximum(total, 0.0) + rounding) / above)
     return part.times * single
@@ -314,6 +338,7 @@ class Law(NamedTuple):
 _SPECTRA: dict[str, Callable[[Part], _Spectrum]] = {
     "laplace": _laplace,
     "two-point": _two_points,
+    "three-point": _three_points,
     "box": _box,
     "objective": _objective,
 }

@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
-from operator import mul
+from itertools import combinations, pairwise
+from operator import mul, sub
 from typing import Any, NamedTuple
 
 from scipy.special import erfinv, log_ndtr, ndtr, ndtri
@@ -26,6 +26,7 @@ from sfumato.errors import UnprovedError
 __all__ = [
     "Part",
     "alike",
+    "always_answered",
     "concentrated",
     "event_parts",
     "guarantee_parts",
@@ -41,15 +42,20 @@ __all__ = [
 #: Sums that can be written down: sixty digits, every operation rounded up.
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 
+#: Acts that have an ε of their own, as their value.
+_WITH_EPSILON = ("laplace", "two-point", "three-point")
+#: Rows are compared with each other up to so many pairs of weights.
+_MOST_COMPARED = 4_000_000
+
 Record = Mapping[str, Any]
 
 
 class Part(NamedTuple):
     """`times` acts alike: "gaussian" of μ = value, or "laplace" or "two-point" of ε = value, failing with `delta`.
 
-    For "box", value is the shift in half widths and delta the strength of the oscillator; for "objective", delta is
-    what the change of variables adds to the loss. `value` is a quotient of the record's numbers, rounded up after 60
-    digits.
+    For "three-point" delta is the chance that two points of ε = value answer at all; for "box" value is the shift in
+    half widths and delta the strength of the oscillator; for "objective" delta is what the change of variables adds to
+    the loss. `value` is a quotient of the record's numbers, rounded up after 60 digits.
     """
 
     kind: str
@@ -189,7 +195,7 @@ def _channel_part(event: Record) -> Part:
         raise ValueError("the weights are no probabilities")
     if at is None:
         worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
-        return Part("two-point", max(_log(worst), Decimal("1e-300")))
+        return _sometimes(max(_log(worst), Decimal("1e-300")), _chance_of_answer(rows, worst))
     # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up; beyond e^700 no digit matters.
     near = min(at, 700.0)
     with localcontext() as context:
@@ -199,6 +205,31 @@ def _channel_part(event: Record) -> Part:
     delta = Fraction(excess, sum(rows[0]) << 200)
     nearest = float(delta)
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
+
+
+def _chance_of_answer(rows: list[list[int]], worst: Fraction) -> Fraction | None:
+    """How often two points with these odds must answer to be told apart as well as the farthest two rows are."""
+    if worst == 1 or len(rows) ** 2 * len(rows[0]) > _MOST_COMPARED:
+        return None
+    twice = max(sum(map(abs, map(sub, one, other))) for one, other in combinations(rows, 2))
+    return Fraction(twice, 2 * sum(rows[0])) * (worst + 1) / (worst - 1)
+
+
+def _sometimes(epsilon: Decimal, chance: Fraction | None) -> Part:
+    """Two points that answer with a chance; always, where none is known."""
+    if chance is None:
+        return Part("two-point", epsilon)
+    nearest = float(chance)
+    return Part(
+        "three-point", epsilon, min(1.0, math.nextafter(nearest, 2.0) if Fraction(nearest) < chance else nearest)
+    )
+
+
+def _response_part(event: Record) -> Part:
+    """Of all answers but two both versions of a record think alike."""
+    keep, move = event["keep"], event["move"]
+    told_apart = Fraction(keep + move, keep + (event["categories"] - 1) * move)
+    return _sometimes(_log(Fraction(keep, move)), told_apart)
 
 
 def _quantiles_part(event: Record) -> Part:
@@ -325,9 +356,7 @@ RULES: dict[str, Rule] = {
     "SharedLaplaceEvent": Rule(
         lambda _: "distributed_noise", lambda event: Part("two-point", _moved(event, _side(event)))
     ),
-    "RandomizedResponseEvent": Rule(
-        lambda _: "randomized_response", lambda event: Part("two-point", _log(Fraction(event["keep"], event["move"])))
-    ),
+    "RandomizedResponseEvent": Rule(lambda _: "randomized_response", _response_part),
 }
 
 
@@ -355,12 +384,24 @@ def required_proofs(events: Iterable[Record]) -> frozenset[str]:
     return own | required_proofs(inner) if inner else own
 
 
-def event_parts(events: Iterable[Record]) -> tuple[Part, ...]:
-    """What these events are made of; one act of Laplace noise alone is worth its ε, as it is stated."""
+def event_parts(events: Iterable[Record], *, chances: bool = True) -> tuple[Part, ...]:
+    """What these events are made of; one act of Laplace noise or of a channel is worth its ε, as it is stated.
+
+    Without `chances` acts that answer with a chance count as two points, which always do.
+    """
     single = [unrepeated(event) for event in events]
-    parts = _counted(rule_for(event).loss(event)._replace(times=count) for event, count in single)
-    alone = len(parts) == 1 and parts[0].times == 1 and parts[0].kind == "laplace"
-    return (parts[0]._replace(kind="two-point"),) if alone else parts
+    parts = [rule_for(event).loss(event)._replace(times=count) for event, count in single]
+    parts = _counted(one if chances or one.kind != "three-point" else always_answered([one])[0] for one in parts)
+    alone = len(parts) == 1 and parts[0].times == 1 and parts[0].kind in ("laplace", "three-point")
+    return always_answered(parts) if alone else parts
+
+
+def always_answered(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The same with nothing but their ε known of acts that have one: two points, which are worse."""
+    return tuple(
+        part._replace(kind="two-point", delta=0.0) if part.kind in ("laplace", "three-point") else part
+        for part in parts
+    )
 
 
 def _counted(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -390,7 +431,7 @@ def alike(parts: Iterable[Part]) -> tuple[Part, ...]:
 def same(own: Part, stated: Part) -> bool:
     """Equal but for rounding, which must not favour the issuer."""
     close = own.size * (1 - 1e-12) <= stated.size <= own.size * (1 + 1e-9)
-    if own.kind == stated.kind == "objective":  # its second number is computed too
+    if own.kind == stated.kind and own.kind in ("objective", "three-point"):  # its second number is computed too
         close = close and own.delta * (1 - 1e-12) <= stated.delta <= own.delta * (1 + 1e-9)
         own, stated = own._replace(delta=0.0), stated._replace(delta=0.0)
     return close and own._replace(value=stated.value) == stated
@@ -423,7 +464,7 @@ def pure_sum(parts: Iterable[Part]) -> tuple[Decimal, Decimal] | None:
     """(Σε, Σδ) exactly, rounded up; None where some act has no ε."""
     epsilon, delta = Decimal(0), Decimal(0)
     for part in parts:
-        if part.kind not in ("laplace", "two-point"):
+        if part.kind not in _WITH_EPSILON:
             return None
         epsilon = _UP.add(epsilon, _UP.multiply(part.times, part.value))
         delta = _UP.add(delta, _UP.multiply(part.times, written(part.fails)))
@@ -434,7 +475,7 @@ def square_of_mu(parts: Iterable[Part]) -> Decimal | None:
     """μ² of all parts together; None where some act is not Gaussian private: one that may fail never is."""
     total = Decimal(0)
     for part in parts:
-        if part.kind not in ("gaussian", "laplace", "two-point") or part.fails:
+        if part.kind not in ("gaussian", *_WITH_EPSILON) or part.fails:
             return None
         one = part.value if part.kind == "gaussian" else _mu_of_pure(part.value)
         if not one.is_finite():
@@ -455,7 +496,7 @@ def concentrated(parts: Iterable[Part]) -> Decimal | None:
     """ρ of all parts together (Bun & Steinke 2016, Prop. 1.6 and 3.3); None where some act has none."""
     total = Decimal(0)
     for part in parts:
-        if part.kind not in ("gaussian", "laplace", "two-point") or part.fails:
+        if part.kind not in ("gaussian", *_WITH_EPSILON) or part.fails:
             return None
         total = _UP.add(total, _UP.multiply(part.times, _UP.multiply(part.value, part.value)))
     return _UP.divide(total, Decimal(2))

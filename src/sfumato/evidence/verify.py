@@ -56,6 +56,7 @@ _DELTAS = (1e-8, 1e-6, 1e-5)
 _ARITHMETIC = 1e-10  # what floating point may cost δ in this file
 _FAINT = 1e-9  # an issuer who cuts off far tails adds them to the advantage
 _FAR = 1e4  # an ε beyond every loss that is known
+_POINTS = ("two-point", "three-point")
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -205,7 +206,13 @@ def _check_composed(record: Record) -> Findings:
         return
     for name in ("composed", "guarantee"):
         yield name, guarantee_from_dict(record[name]).to_dict() == record[name]
-    yield "composed", _all_same(event_parts(record["events"]), guarantee_parts(record["composed"]))
+    yield "composed", _all_same(_parts_of(record), guarantee_parts(record["composed"]))
+
+
+def _parts_of(record: Record) -> tuple[Part, ...]:
+    """The acts' costs; a certificate that counts on no channel's silence, as once all did, is read without it."""
+    stated = record["composed"].get("parts", ())
+    return event_parts(record["events"], chances=any(kind == "three-point" for kind, *_ in stated))
 
 
 def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
@@ -214,7 +221,7 @@ def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
 
 
 def _check_guarantee(record: Record) -> Findings:
-    guarantee, parts = record["guarantee"], event_parts(record["events"]) if _claims_something(record) else ()
+    guarantee, parts = record["guarantee"], _parts_of(record) if _claims_something(record) else ()
     match guarantee["kind"]:
         case "NoGuarantee":
             holds = isinstance(guarantee["reason"], str)
@@ -251,7 +258,7 @@ def _check_claims(record: Record) -> Findings:
     # The events imply the guarantee (checked above), and the claims are what the guarantee says of itself.
     match guarantee["kind"]:
         case "ComposedDP":
-            parts = event_parts(record["events"])
+            parts = _parts_of(record)
             stated = _Stated(law_of(parts), 1 + _coarseness(parts), _rounding(parts))
         case "ZCDP":
             stated = _Stated(Concentrated(guarantee["rho"]), 1 + 3e-3)
@@ -303,11 +310,9 @@ def _rounding(parts: tuple[Part, ...]) -> float:
     """What an issuer may add to ε who rounds each two-point or box loss up to a grid of at most 1e-4."""
     reach = [40.0 if part.kind == "box" else part.size for part in parts]
     longest = sum(size * part.times for size, part in zip(reach, parts, strict=True)) + 40 * max(reach)
-    finest = min(part.size / (400 if part.kind == "two-point" else 50) for part in parts)
+    finest = min(part.size / (400 if part.kind in _POINTS else 50) for part in parts)
     step = max(min(1e-4, finest), longest / 1e6)
-    return step * sum(
-        1 if part.kind == "two-point" else part.times for part in parts if part.kind in ("two-point", "box")
-    )
+    return step * sum(1 if part.kind in _POINTS else part.times for part in parts if part.kind in (*_POINTS, "box"))
 
 
 def _check_proofs(record: Record) -> Findings:

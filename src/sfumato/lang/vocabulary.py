@@ -200,6 +200,8 @@ WAYS: dict[str, dict[str, str]] = {
         "kernel": "kernel features",
         "equilibrium": "support functions of the classes",
         "points": "labelled equilibrium points alone",
+        "logistic_steps": "over centres, logistic regression by noisy gradients",
+        "hinge_steps": "over centres, a support vector machine by noisy gradients",
     },
     "regression": {"sufficient": "noisy sufficient statistics"},
     "outliers": {"svdd": "support vector data description"},
@@ -212,6 +214,9 @@ CENTRE_WAYS = {
     "each_centre": "noise at each centre",
     "local": "noise at each individual",
 }
+
+#: Tables and models that are made from sums alone, or can be: they go over centres as sums do.
+SUMMED_ACTS = frozenset({"synthetic", "classifier", "regression"})
 
 
 def random_predicates(clauses: Iterable[Clause]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, variables
-from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, PUBLICATION_FORMS, WAYS
+from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, PUBLICATION_FORMS, SUMMED_ACTS, WAYS
 from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["check_wishes"]
@@ -83,7 +83,8 @@ def _strategies(spec: Spec) -> Iterator[Problem]:
     for one in (*spec.preferences, *spec.forbidden):
         kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
         known = {name: text for kind in kinds for name, text in WAYS[kind].items()}
-        known |= CENTRE_WAYS if spec.centres and "central" in known else {}
+        if spec.centres and ("central" in known or kinds & SUMMED_ACTS):
+            known = {"central": "noise at a trusted party", **known, **CENTRE_WAYS}
         for name in one.strategies if kinds else ():
             if name not in known:
                 yield _unknown(spec, one, name, sorted(kinds), known)

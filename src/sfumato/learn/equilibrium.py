@@ -160,8 +160,9 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         """One release: the sums of features of each class. The rest follows from it."""
         self._budget()
         rows = self._rows(X, reset=True)
-        check_row_count(int(rows.shape[0]))
-        self.support_ = self.class_supports(rows.shape, on_device=is_device_array(X))
+        records = seed_from(self.random_state).records(int(rows.shape[0]))
+        check_row_count(records)
+        self.support_ = self.class_supports((records, int(rows.shape[1])), on_device=is_device_array(X))
         fit_inside(self, self.support_, X, y)
         self.classes_, self._publishable = self.support_.classes_, self.support_._publishable
         self.guarantee_, self.events_ = self.support_.guarantee_, tuple(self.support_._events())

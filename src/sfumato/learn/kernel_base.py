@@ -164,12 +164,13 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         promise = self._budget()
         self._check()
         rows = self._rows(X, reset=True)
-        check_row_count(rows.shape[0])
+        seeds = seed_from(self.random_state)
+        records = seeds.records(rows.shape[0])
+        check_row_count(records)
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
         classes = len(self.classes_)
-        for_spread = self._settle(promise, rows.shape, classes)
+        for_spread = self._settle(promise, (records, rows.shape[1]), classes)
         self._pay(promise, for_spread)
-        seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
         self.spread_ = KernelSpread.release(rows, for_spread, seeds) if for_spread is not None else None
         self._aim()
@@ -179,7 +180,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
                 part = slice(start, min(start + BLOCK, int(rows.shape[0])))
                 total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
-        self.weights_ = self._weights(seeds.seeded(self.noise_)(total), classes)
+        self.weights_ = self._weights(seeds.released(self.noise_, total), classes)
         self.guarantee_ = promise
 
     def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:

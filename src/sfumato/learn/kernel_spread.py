@@ -20,6 +20,7 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.errors import PrivacyParameterError
 from sfumato.learn.kernel_rule import SPREAD_SHARE
+from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
@@ -44,16 +45,39 @@ class KernelSpread:
     @classmethod
     def release(cls, rows: np.ndarray, promise: Guarantee, seeds: Seeds) -> KernelSpread:
         """Spends `promise` on the rows; under replacing a record the sum of distances moves by at most 1."""
+        if seeds.is_shared:
+            return cls._by_moments(rows, promise, seeds)
         noise = _noise(promise)
         pairs = len(rows) // 2
-        total = float(seeds.seeded(noise)(np.array([pair_distances(rows).sum()]))[0])
-        deviation = math.sqrt(noise.error())
+        total = float(seeds.released(noise, np.array([pair_distances(rows).sum()]))[0])
+        deviation = seeds.deviation(noise)
         return cls(min(1.0, max(total, 2 * deviation, _LEAST * pairs) / max(pairs, 1)), noise)
+
+    @classmethod
+    def _by_moments(cls, rows: np.ndarray, promise: Guarantee, seeds: Seeds) -> KernelSpread:
+        """The same where several institutions have rows, whose own may lie close together: 2·(mean ‖u‖² - ‖mean u‖²)
+        for u = x/√columns, shortened to 1. Replacing a record moves (Σu, Σ‖u‖²) by at most 2."""
+        units = rows / math.sqrt(rows.shape[1])
+        lengths = np.linalg.norm(units, axis=1)
+        units = units / np.maximum(1.0, lengths)[:, None]
+        exact = _summed(np.column_stack([units, np.square(np.minimum(1.0, lengths))]))
+        assert promise.adjacency is not None
+        kind = Gaussian if isinstance(promise, GaussianDP) else Laplace
+        noise = kind.for_guarantee(promise, 2.0 + _ARITHMETIC, promise.adjacency, dimension=len(exact))
+        found = seeds.released(noise, exact) / max(1.0, seeds.records_of(noise, len(rows)))
+        least = max(_LEAST, 2 * seeds.deviation(noise) / max(1.0, seeds.records_of(noise, len(rows))))
+        return cls(float(min(1.0, max(2 * (found[-1] - np.sum(found[:-1] ** 2)), least))), noise)
 
     @classmethod
     def of_nothing(cls, promise: Guarantee) -> KernelSpread:
         """What rows spread evenly over the box would have, without looking."""
         return cls(_EVEN, _noise(promise))
+
+
+def _summed(rows: np.ndarray) -> np.ndarray:
+    """Σ of the rows: in blocks, whose totals are added exactly, so that rounding grows with a block and not with n."""
+    blocks = [rows[start : start + BLOCK].sum(axis=0) for start in range(0, len(rows), BLOCK)]
+    return np.array([math.fsum(column) for column in zip(*blocks, strict=True)])
 
 
 def _noise(promise: Guarantee) -> Gaussian | Laplace:

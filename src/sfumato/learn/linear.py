@@ -116,8 +116,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         low, high = self._target_bounds()
         if not isinstance(self.adjacency, Adjacency):
             raise PrivacyParameterError("adjacency must be REPLACE_ONE, ADD_REMOVE or an Adjacency. Nothing was spent.")
-        check_row_count(passes.rows)
         seeds = seed_from(self.random_state)
+        check_row_count(seeds.records(passes.rows))
         self._publishable = seeds.publishable
         # Whatever may be refused is refused before anything is reserved.
         constant = intercept_share(self.fit_intercept, self.schema)
@@ -138,9 +138,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             passes.check_unchanged()
             self.noise_ = self._noise(purse.epsilon, delta, rows.width, 1 - self.share_)
             events.append(self.noise_.event())
-            gram, product = _unpacked(seeds.seeded(self.noise_)(_packed(*exact)), rows.width)
+            gram, product = _unpacked(seeds.released(self.noise_, _packed(*exact)), rows.width)
             if strength is None:
-                weights, self.regularization_ = chosen_ridge(gram, product, math.sqrt(self.noise_.error()))
+                weights, self.regularization_ = chosen_ridge(gram, product, seeds.deviation(self.noise_))
             else:
                 weights, self.regularization_ = ridge_solution(gram, product, strength), strength
         self._keep(rows, bounds, seen, reach, weights, events)

@@ -27,6 +27,7 @@ from sfumato.learn.class_points import nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
+from sfumato.learn.stepped import SteppedClassifier
 
 __all__ = ["FORMAT", "PublishedModel", "load_model", "model_document", "model_from_text"]
 
@@ -201,6 +202,8 @@ def _rule(model: Any) -> dict[str, Any]:
                 "constant": model._weights_constant,
                 "weights": model._weights.tolist(),
             }
+        case SteppedClassifier():
+            return model.rule()
         case PrivateLinearRegression():
             middle, half = model._shape
             return {

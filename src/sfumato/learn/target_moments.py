@@ -108,9 +108,11 @@ def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds:
     exact = np.array([sums[0], purse.weight * sums[1], sums[2]])
     noisy = exact.copy()
     kept = slice(0, 2) if purse.replaces else slice(0, 3)
-    noisy[kept] = seeds.seeded(noise)(exact[kept])
+    noisy[kept] = seeds.released(noise, exact[kept])
     noisy[1] /= purse.weight
-    return NoisyTarget(noisy, math.sqrt(noise.error()), noise)
+    if purse.replaces:
+        noisy[2] = seeds.records_of(noise, sums[2])
+    return NoisyTarget(noisy, seeds.deviation(noise), noise)
 
 
 def together(purse: Purse, releases: Sequence[NoisyTarget]) -> TargetLook:

@@ -359,7 +359,7 @@ def _plain_sum(cost: Guarantee) -> Pair | None:
     if not isinstance(cost, ComposedDP) or not all(part.pair.has_epsilon for part in cost.parts):
         return None
     eps = _weighted(((part.value, part.count) for part in cost.parts), 1)
-    delta = _weighted(((part.extra, part.count) for part in cost.parts), 1)
+    delta = _weighted(((part.pair.stated_delta(part), part.count) for part in cost.parts), 1)
     if eps is None or delta is None or delta >= 1:
         return None
     return _up(eps), _up(delta)

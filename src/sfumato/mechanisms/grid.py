@@ -90,18 +90,28 @@ def add_cells(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
 
 
 def nearest_cell(value: Fraction, grid: float) -> int:
-    """The number of the cell a value lies in, exactly."""
-    return round(value / Fraction(grid))
+    """The number of the cell a value lies in, exactly; halfway between two it is the even one."""
+    over, under = grid.as_integer_ratio()
+    return _nearest_whole(int(value.numerator) * under, int(value.denominator) * over)
+
+
+def _nearest_whole(numerator: int, denominator: int) -> int:
+    """round(Fraction(numerator, denominator)) without reducing it."""
+    whole, rest = divmod(numerator, denominator)
+    beyond = 2 * rest - denominator
+    return whole + (beyond > 0 or (beyond == 0 and whole & 1))
 
 
 def _add_fractions(values: np.ndarray, cells: np.ndarray, grid: float) -> np.ndarray:
+    """In whole numbers: a grid is a ratio of two, and their quotient is rounded once."""
     noisy = np.empty(values.shape)
+    over, under = float(grid).as_integer_ratio()
     for place in np.ndindex(values.shape):
-        total = (nearest_cell(values[place], grid) + int(cells[place])) * Fraction(grid)
+        total = nearest_cell(values[place], grid) + int(cells[place])
         try:
-            noisy[place] = float(total)
+            noisy[place] = total * over / under
         except OverflowError:  # what float addition makes of it
-            noisy[place] = math.copysign(math.inf, total)
+            noisy[place] = math.inf if total > 0 else -math.inf
     return noisy
 
 

@@ -104,8 +104,11 @@ def equals(column: str, level: Level) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE) = {sql_number(float(level))}, FALSE)"
 
 
-def placed(node: Node, column: str, kind: str) -> str:
-    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL."""
+def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
+    """SQL for a raw cell put into its domain: a number, a listed word, the position of a listed number; or NULL.
+
+    `absent` is what stands for a cell without a number between two ends; other cells stay NULL.
+    """
     raw = sql_name(column)
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
@@ -116,7 +119,7 @@ def placed(node: Node, column: str, kind: str) -> str:
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
     low, high = sql_number(node.domain.low), sql_number(node.domain.high)
     none = f"{number} IS NULL OR isnan({number})"  # least and greatest pass over NULL
-    outside = f"CASE WHEN {none} THEN NULL ELSE least(greatest({number}, {low}), {high}) END"
+    outside = f"CASE WHEN {none} THEN {absent} ELSE least(greatest({number}, {low}), {high}) END"
     # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
     return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
 
@@ -162,9 +165,9 @@ def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str)
     return f"arg_min_null({value}, {sql_name(RANK)}){only}"
 
 
-def single(node: Node, column: str, kind: str, chosen: str) -> str:
+def single(node: Node, column: str, kind: str, chosen: str, absent: str = "NULL") -> str:
     """SQL for what `merged` gives where a person has one row, without grouping."""
-    value = placed(node, column, kind)
+    value = placed(node, column, kind, absent)
     return value if chosen == "TRUE" else f"(CASE WHEN {chosen} THEN {value} END)"
 
 

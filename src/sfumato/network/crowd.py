@@ -1,7 +1,7 @@
 """Who has several rows in a table: those alone have to be grouped.
 
 In:   a table's layout, the column that says whose a row is.
-Out:  the name of a table of ours with the text of their identifiers.
+Out:  Crowd: the name of a table of ours with the text of their identifiers; whether some rows are nobody's.
 Not here: which of their rows count (network/rows.py).
 
 Most tables hold a row for each person, and grouping millions of people by the text of their identifier costs more than
@@ -12,6 +12,8 @@ so a hash that two people share costs time and changes nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import TableLayout, TableRoom, plain_type
 
-__all__ = ["crowd_of"]
+__all__ = ["Crowd", "crowd_of"]
 
 _WHOLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"))
 #: Identifiers that fill their range are ticked off in a list of so many bytes a person; others are sorted.
@@ -29,27 +31,57 @@ _SPREAD = 8
 _CROWDED = 0.1
 
 
-def crowd_of(room: TableRoom, layout: TableLayout, person: str) -> str | None:
-    """The table of ours that names people with several rows; None if there is nobody, "" if there are many."""
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Who has several rows: `table` of ours names them; None if there is nobody, "" if there are many.
+
+    `nobodys` says whether some rows have no identifier: they are nobody's and are left out.
+    """
+
+    table: str | None
+    nobodys: bool
+
+
+def crowd_of(room: TableRoom, layout: TableLayout, person: str) -> Crowd:
+    """Who has several rows in a table, and whether some rows are nobody's."""
     if person == ROW:  # of a row without an identifier there is one
-        return None
+        return Crowd(None, False)
     name = f"{room.names[layout.table]}_crowd"
     if room.has(name):
-        return name
+        return Crowd(name, True)
     (kind,) = room.types(layout.table, [person]).values()
     who, table = sql_name(person), room.names[layout.table]
     number = f"{who}::BIGINT" if plain_type(kind) in _WHOLE else f"(hash({who}::VARCHAR) >> 1)::BIGINT"
+    if plain_type(kind) in _WHOLE and _all_rise(room, f"SELECT {number} AS number FROM {table}"):
+        return Crowd(None, False)
+    ((nobodys,),) = room.run(f"SELECT count(*) > count({who}) FROM {table}")
     again, rows = _again(room, f"SELECT {number} AS number FROM {table} WHERE {who} IS NOT NULL")
     if not again.size:
-        return None
+        return Crowd(None, nobodys)
     if again.size > _CROWDED * rows:
-        return ""
+        return Crowd("", nobodys)
     with room.held("again", pa.table({"number": again})):
         room.run(
             f"CREATE TEMP TABLE {name} AS SELECT {who}::VARCHAR AS who FROM {table} WHERE {who} IS NOT NULL AND "
             f"{number} IN (SELECT number FROM again) GROUP BY 1 HAVING count(*) > 1"
         )
-    return name
+    return Crowd(name, nobodys)
+
+
+def _all_rise(room: TableRoom, query: str) -> bool:
+    """Whether every row has a number and each is above the one before, as where rows are numbered: all differ."""
+    last = None
+    for batch in room.batches(query):
+        column = batch.column(0)
+        if column.null_count:
+            return False
+        numbers = column.to_numpy()
+        if not numbers.size:
+            continue
+        if (last is not None and numbers[0] <= last) or not (numbers[1:] > numbers[:-1]).all():
+            return False
+        last = numbers[-1]
+    return True
 
 
 def _again(room: TableRoom, query: str) -> tuple[NDArray[np.int64], int]:

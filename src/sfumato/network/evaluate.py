@@ -25,16 +25,17 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.cells import Cell, asserted, cell_of, final_value, flag, merged, placed, single, where
+from sfumato.network.cells import asserted, cell_of, final_value, flag, merged, placed, single, where
 from sfumato.network.condition import Member, Present
 from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
-from sfumato.network.functions import sql_number
+from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
+from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
 from sfumato.network.structure import has_structure, identity_of, key_query
 from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.told import tell_curator
@@ -103,8 +104,8 @@ def evaluate(
         tell_curator(room, network)
         shared: dict[str, Any] = {}
         written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
-        early = [node for node in network.shared if not _after(network, node)]
-        _scalars(room, spec, people, [*early, *written], shared)
+        early = [node for node in network.shared if not rests_on_aggregate(network, node)]
+        add_scalars(room, spec, people, [*early, *written], shared)
         individuals: dict[str, pa.Table] = {}
         rows: dict[str, pa.Table] = {}
         parts: dict[str, list[Sums]] = {}
@@ -118,33 +119,14 @@ def evaluate(
             check_number(spec, dataset.name, individuals[dataset.name].num_rows)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
-        late = [node for node in network.shared if _after(network, node)]
-        _scalars(room, spec, people, late, known)
+        late = [node for node in network.shared if rests_on_aggregate(network, node)]
+        add_scalars(room, spec, people, late, known)
         shared |= {node.name: known[node.name] for node in late}
-    return Values(individuals, rows, {name: _plain(value) for name, value in shared.items()}, found)
-
-
-def _plain(value: Any) -> float | str:
-    return value if isinstance(value, str) else float(value)
+    return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found)
 
 
 def _is_fed(group: Group, fed: Sequence[Dataset]) -> bool:
     return any(group.dataset == dataset.name for dataset in fed)
-
-
-def _after(network: Network, node: Node) -> bool:
-    """Whether a shared node rests on an aggregate."""
-    names = {aggregate.name for aggregate in network.aggregates}
-    by_name = {other.name: other for other in network.shared}
-    waiting, met = [node.name], set()
-    while waiting:
-        name = waiting.pop()
-        if name in names:
-            return True
-        if name in by_name and name not in met:
-            met.add(name)
-            waiting += by_name[name].parents
-    return False
 
 
 def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
@@ -168,30 +150,6 @@ def _home(spec: Spec, dataset: Dataset) -> TableLayout:
     tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
     layouts = [layout_of(spec, table) for table in tables]
     return min(layouts, key=lambda layout: (len(layout.identities) > 1, layout.public))
-
-
-def _scalars(
-    room: TableRoom, spec: Spec, people: frozenset[str], nodes: Sequence[Node], values: dict[str, Any]
-) -> None:
-    """Values of nodes that are one number, parents first."""
-    for node in nodes:
-        if node.source is not None:
-            values[node.name] = _single(room, cell_of(spec, node, people), node)
-            continue
-        for level, chance in zip(node.levels, node.probabilities, strict=False):
-            values[f"{node.name}={level}"] = chance.evaluate(values)
-        if node.expression is not None:
-            values[node.name] = node.expression.evaluate(values)
-        elif not node.probabilities:
-            values[node.name] = np.nan if node.missing is None or isinstance(node.missing, str) else node.missing
-
-
-def _single(room: TableRoom, cell: Cell, node: Node) -> Any:
-    if cell.table not in room.names:
-        return np.nan
-    kinds = room.types(cell.table, [cell.column, *(column for column, _ in cell.matches)])
-    inner = f"SELECT min({placed(node, cell.column, kinds[cell.column])}) AS v FROM {room.names[cell.table]}"
-    return room.run(f"SELECT {final_value(node, 'v')} FROM ({inner} WHERE {where(cell.matches)})")[0][0]
 
 
 class _People:
@@ -230,6 +188,8 @@ class _People:
         #: The engine folds the case of names and the study does not, so columns are numbered.
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
+        #: Whose columns hold a number for everybody, and between which ends.
+        self._known: dict[str, KnownColumn] = {}
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         """Everybody's values, and the sums over them."""
@@ -265,9 +225,11 @@ class _People:
         if any(node.question.expected for node in self._asked(group, row_table)):
             self._held(group, row_table, parts)  # expectations are computed here and not by the engine
             return
-        with self._evaluated(group, row_table) as query:
+        words = {node.name: word for node in self._cells(group) if (word := absent_word(node)) is not None}
+        keys = {name: Key(f"k{place}", word) for place, (name, word) in enumerate(words.items())}
+        with self._evaluated(group, row_table, keys) as query:
             self.room.run(f"CREATE OR REPLACE TEMP VIEW {_EVALUATED} AS {query}")
-            self._aggregate(group, None, row_table, parts)
+            self._aggregate(group, None, row_table, parts, keys)
             self.room.run(f"DROP VIEW {_EVALUATED}")
 
     def _is_joined(self) -> bool:
@@ -309,22 +271,34 @@ class _People:
             found += [f"{test(member, kinds)} AS {self.columns[key]}" for key, member in flags]
             return "".join(f", {part}" for part in found)
 
+        def filled(node: Node, column: str, kind: str, test: str) -> str:
+            return single(node, column, kind, test, self._absent(node, kind) if test == "TRUE" else "NULL")
+
         who, table = sql_name(person), self.room.names[layout.table]
         crowd = crowd_of(self.room, layout, person)
-        alone = f"SELECT {who}::VARCHAR AS id{shown(single, asserted)} FROM {table} WHERE {who} IS NOT NULL"
-        if crowd is None:  # everybody has one row: nothing to group
-            return alone
+        everybody = home and crowd.table is None
+        alone = f"SELECT {who}::VARCHAR AS id{shown(filled if everybody else single, asserted)} FROM {table}"
+        if crowd.table is None:  # everybody has one row: nothing to group
+            return f"{alone} WHERE {who} IS NOT NULL" if crowd.nobodys else alone
         # Every row takes part in a mean, in any order; of categories there is no mean.
         ordered = not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in sourced)
         kept = kept_rows(self.room, layout, person, self.row_key, ordered)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
-        if crowd == "":
+        if crowd.table == "":
             return f"{query} GROUP BY 1"
         return (
-            f"{alone} AND {who}::VARCHAR NOT IN (SELECT who FROM {crowd}) "
-            f"UNION ALL {query} AND {who}::VARCHAR IN (SELECT who FROM {crowd}) GROUP BY 1"
+            f"{alone} WHERE {who} IS NOT NULL AND {who}::VARCHAR NOT IN (SELECT who FROM {crowd.table}) "
+            f"UNION ALL {query} AND {who}::VARCHAR IN (SELECT who FROM {crowd.table}) GROUP BY 1"
         )
+
+    def _absent(self, node: Node, kind: str) -> str:
+        """What stands for an absent cell where there is nobody without a row; then everybody has a number."""
+        known = known_of(node, kind)
+        if known is None:
+            return "NULL"
+        self._known[node.name] = known
+        return literal(node.missing)
 
     def _sourced(self, table: str) -> list[Node]:
         found = [node for node in self.nodes.values() if node.source is not None and node.source.table == table]
@@ -337,11 +311,15 @@ class _People:
         return f"(grouping IS NULL OR grouping NOT IN ({keys}))" if keys else "TRUE"
 
     @contextmanager
-    def _evaluated(self, group: Group, row_table: str | None) -> Iterator[str]:
-        """SQL for the group's individuals (or their rows in one table) with every node computed, while it is needed."""
+    def _evaluated(self, group: Group, row_table: str | None, keys: Mapping[str, Key] | None = None) -> Iterator[str]:
+        """SQL for the group's individuals (or their rows in one table) with every node computed, while it is needed.
+
+        `keys` are columns beside these, of the words as they are where some are absent.
+        """
         cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
+        cells += [f"{self.columns[name]} AS {key.column}" for name, key in (keys or {}).items()]
         flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
-        fixed = [f"{_literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
+        fixed = [f"{literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
         query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
         if row_table is not None:
             query = f"SELECT * FROM ({query}) JOIN ({self._row_cells(group, row_table)}) USING (id)"
@@ -352,6 +330,7 @@ class _People:
         wanted = [node for node in nodes if row_table is None or node.row_table == row_table]
         out = ["id", *(column for node in wanted for column in self._outputs(node))]
         out += [self.columns[key] for key in self.members]
+        out += [key.column for key in (keys or {}).values()]
         out += [self.columns[self.flags[node.name]] for node in nodes if node.skip]
         out += [self.columns[name] for name in self._conditioned(group, row_table) if self.columns[name] not in out]
         try:
@@ -364,7 +343,7 @@ class _People:
         """What stands after a layer of computed nodes: a query, or a table where the engine lacks a function."""
         parts = {column: part for node in nodes for column, part in self._computed(node)}
         given = [node for node in nodes if node.expression is None and not node.probabilities]
-        written = [f"{_literal(node.missing)} AS {self.columns[node.name]}" for node in given]
+        written = [f"{literal(node.missing)} AS {self.columns[node.name]}" for node in given]
         written += [f"{part.to_sql(self.columns)} AS {column}" for column, part in parts.items() if part.in_sql]
         query = f"SELECT {', '.join(['*', *written])} FROM {before}"
         others = {column: part for column, part in parts.items() if not part.in_sql}
@@ -381,7 +360,8 @@ class _People:
     def _final(self, node: Node, cell: str) -> list[str]:
         """SQL for a placed cell's value, and for whether there is one where that matters."""
         there = [f"({cell}) IS NOT NULL AS {self.columns[self.flags[node.name]]}"] if node.skip else []
-        return [f"{final_value(node, cell)} AS {self.columns[node.name]}", *there]
+        value = cell if node.name in self._known else final_value(node, cell)
+        return [f"{value} AS {self.columns[node.name]}", *there]
 
     def _conditioned(self, group: Group, row_table: str | None) -> list[str]:
         """What aggregates over rows need of the person, and what those over random variables are computed from."""
@@ -414,7 +394,8 @@ class _People:
         chosen = []
         for node in group.nodes:
             if node.row_table == row_table and node.source is not None:
-                chosen += self._final(node, f"({placed(node, node.source.name, kinds[node.source.name])})")
+                name, kind = node.source.name, kinds[node.source.name]
+                chosen += self._final(node, placed(node, name, kind, self._absent(node, kind)))
         return (
             f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
             f"FROM {kept_rows(self.room, layout, identity.name, self.row_key)}"
@@ -441,11 +422,18 @@ class _People:
         return [n for n in self.aggregates if n.row_table == row_table and set(n.parents) <= present]
 
     def _aggregate(
-        self, group: Group, table: pa.Table | None, row_table: str | None, parts: dict[str, list[Sums]]
+        self,
+        group: Group,
+        table: pa.Table | None,
+        row_table: str | None,
+        parts: dict[str, list[Sums]],
+        keys: Mapping[str, Key] | None = None,
     ) -> None:
         chosen = self._asked(group, row_table)
         certain = [node for node in chosen if not node.question.expected]
-        for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns), strict=True):
+        cells = [node.name for node in group.nodes if node.source is not None and node.row_table in (None, row_table)]
+        facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys or {})
+        for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns, facts), strict=True):
             parts.setdefault(node.name, []).append(value)
         for node in chosen:
             if node.question.expected and table is not None:
@@ -483,9 +471,3 @@ def _layers(nodes: Sequence[Node]) -> list[list[Node]]:
             layers.append([])
         layers[level].append(node)
     return layers
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, str):
-        return sql_level(value)
-    return sql_number(np.nan if value is None else float(value))

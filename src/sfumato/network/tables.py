@@ -126,6 +126,7 @@ class TableRoom:
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
         self._plains: dict[str, Plain] = {}
+        self._described: dict[str, dict[str, str]] = {}
         # The engine folds the case of names; the study does not.
         self.names = {name: f"t{place}" for place, name in enumerate(wanted)}
         try:
@@ -185,6 +186,7 @@ class TableRoom:
         shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in own.items())
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
+        self._described.pop(self.names[name], None)
         self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS SELECT {shown} FROM {source}")
 
     def _read_plainly(self) -> bool:
@@ -202,8 +204,14 @@ class TableRoom:
 
     def plain_columns(self, table: str) -> list[str]:
         """Every column that holds single values, declared or not."""
-        found = [row[0] for row in self.run(f"DESCRIBE {self.names[table]}")]
-        return [column for column in found if column not in self._nested[table]]
+        return [column for column in self._columns(table) if column not in self._nested[table]]
+
+    def _columns(self, table: str) -> dict[str, str]:
+        """The engine's type of every column; it is asked once, for as long as the table is shown in the same way."""
+        shown = self.names[table]  # friends' sums are shown beside a table's own columns, under another name (peers.py)
+        if shown not in self._described:
+            self._described[shown] = {row[0]: str(row[1]) for row in self.run(f"DESCRIBE {shown}")}
+        return self._described[shown]
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """Run one statement of ours and give its rows."""
@@ -258,14 +266,14 @@ class TableRoom:
 
     def types(self, table: str, columns: Sequence[str]) -> dict[str, str]:
         """The engine's type of each declared column; a missing one is refused by name."""
-        found = {row[0]: row[1] for row in self.run(f"DESCRIBE {self.names[table]}")}
+        found = self._columns(table)
         for column in columns:
             if column not in found:
                 raise SchemaError(
                     f"The table {table} has no column {column}{nearest(column, list(found))}, which the study "
                     "declares. Nothing was spent."
                 )
-        return {column: TEXT if column in self.text[table] else str(found[column]) for column in columns}
+        return {column: TEXT if column in self.text[table] else found[column] for column in columns}
 
     def selected(self, table: str, condition: str) -> pa.Table | TextTable:
         """The rows of a table that satisfy a condition of ours, to be handed in again."""

@@ -44,31 +44,46 @@ def tell_curator(room: TableRoom, network: Network) -> None:
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
     kinds, shown = room.types(table, list(nodes)), room.names[table]
+    nodes = {name: node for name, node in nodes.items() if _is_never(spec, node) or _is_listed(node)}
+    if not nodes:  # of the others nothing would be told
+        return
     counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
     rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}")[0]
     for place, (name, node) in enumerate(nodes.items()):
         absent, unknown = rows - found[2 * place], found[2 * place + 1]
         near = _nearly(node, name, kinds[name]) if unknown else "0"
         ((nearly,),) = room.run(f"SELECT {near} FROM {shown}") if near != "0" else ((0,),)
-        said = spec.missing_of(node.atom)
-        never = said is not None and said.rule == "never"
+        never = _is_never(spec, node)
         if nearly or (never and absent + unknown):
             told = _told(node, rows, absent, unknown, nearly)
             ways = (_fold(node) if nearly else "", _way(node) if never else "")
             yield f"Column {name!r} of {table}: {told}.{''.join(ways)} {ALONE}"
 
 
+def _is_never(spec: Spec, node: Node) -> bool:
+    """Whether the study says that no cell is absent."""
+    said = spec.missing_of(node.atom)
+    return said is not None and said.rule == "never"
+
+
+def _is_listed(node: Node) -> bool:
+    """Whether a cell can miss its list by capital letters or blanks."""
+    return isinstance(node.domain, Categories) and node.domain.scalar == "str" and not node.domain.fold
+
+
 def _counts(node: Node, column: str, kind: str) -> Iterable[str]:
     """SQL: how many cells are there, and how many of these have no place."""
     if not isinstance(node.domain, Categories | Interval):
         return (f"count({sql_name(column)})", "0")
+    if _is_listed(node) and node.domain.unknown is None:  # type: ignore[union-attr]  # NULL has no place either
+        return (f"count({sql_name(column)})", f"count({sql_name(column)}) - count({placed(node, column, kind)})")
     lost = _lost(node, node.domain, column, kind)
     return (f"count({sql_name(column)})", "0" if lost == "FALSE" else f"count(*) FILTER (WHERE {lost})")
 
 
 def _nearly(node: Node, column: str, kind: str) -> str:
     """SQL: how many cells without a place all but have one."""
-    if not isinstance(node.domain, Categories) or node.domain.scalar != "str" or node.domain.fold:
+    if not isinstance(node.domain, Categories) or not _is_listed(node):
         return "0"
     small = {folded(str(value)) for value in node.domain.values}
     lost = _lost(node, node.domain, column, kind)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import sql_name
+from sfumato.network.facts import TableFacts
 from sfumato.network.functions import sql_number
 from sfumato.network.tables import TableRoom
 from sfumato.questions.axis import Axis
@@ -48,40 +51,77 @@ def number_of(node: AggregateNode, sums: Sums) -> float:
     return float(node.question.truth(sums)[0]) if node.question.is_number else float("nan")
 
 
-def totals(room: TableRoom, table: str, nodes: Sequence[AggregateNode], columns: Mapping[str, str]) -> list[Sums]:
-    """The sums of all questions over one table or view of ours; as few passes over the rows as cells allow."""
+def totals(
+    room: TableRoom,
+    table: str,
+    nodes: Sequence[AggregateNode],
+    columns: Mapping[str, str],
+    facts: TableFacts | None = None,
+) -> list[Sums]:
+    """The sums of all questions over one table or view of ours; as few passes over the rows as cells allow.
+
+    `facts` are what is known of the columns whatever they hold: they save work and change no sum.
+    """
+    known = facts or TableFacts()
     asked: dict[_Key, list[_Asked]] = {}
     found: dict[_Asked, _Found] = {}
     by_name = {node.name: node for node in nodes}
     for node in (node for node in nodes if not node.question.of_texts):
         entries = node.question.entries()
         if len(entries) > 1 and all(_counts(entry) for entry in entries):
-            found |= _tables(room, table, node, columns)
+            found |= _tables(room, table, node, columns, known)
             continue
         for place, entry in enumerate(entries):
             key = frozenset(node.question.axes[axis] for axis in entry.axes), entry.grid is None
             asked.setdefault(key, []).append((node.name, place))
-    for axes, entries in _passes(asked):
-        found |= _grouped(room, table, axes, entries, by_name, columns)
+    for axes, entries in _passes(asked, by_name):
+        found |= _OneScan(room, table, axes, columns, known).grouped(entries, by_name)
     return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
 
 
-def _passes(asked: Mapping[_Key, Sequence[_Asked]]) -> list[tuple[tuple[Axis, ...], list[_Asked]]]:
+@dataclass
+class _Shared:
+    """Questions that one query answers: what rows are told apart by, and which variables it reads anyway."""
+
+    axes: frozenset[Axis]
+    entries: list[_Asked]
+    read: set[str]
+
+    def fits(self, axes: frozenset[Axis]) -> bool:
+        return _size(self.axes | axes) <= _CELLS
+
+    def suits(self, axes: frozenset[Axis], parents: Collection[str]) -> tuple[bool, int]:
+        """How little an entry would add: no axis best of all, then the fewest columns."""
+        return axes <= self.axes, len(self.read & set(parents))
+
+
+def _passes(
+    asked: Mapping[_Key, Sequence[_Asked]], nodes: Mapping[str, AggregateNode]
+) -> list[tuple[tuple[Axis, ...], list[_Asked]]]:
     """Which questions one query answers: rows are told apart by all of their axes while those have few cells.
 
     Whole numbers are added up further exactly; sums of floats stay on their own.
     """
-    passes = [(axes, list(entries)) for (axes, floating), entries in asked.items() if floating]
-    alone = len(passes)
+    alone = [(axes, list(entries)) for (axes, floating), entries in asked.items() if floating]
     whole = {axes: entries for (axes, floating), entries in asked.items() if not floating}
+    shared: list[_Shared] = []
     for axes in sorted(whole, key=_size, reverse=True):
-        for place, (others, mine) in enumerate(passes[alone:], start=alone):
-            if _size(others | axes) <= _CELLS:
-                passes[place] = others | axes, [*mine, *whole[axes]]
-                break
-        else:
-            passes.append((axes, list(whole[axes])))
-    return [(tuple(sorted(axes, key=repr)), entries) for axes, entries in passes]
+        for entry in whole[axes]:
+            parents = nodes[entry[0]].parents
+            best = _best(shared, axes, parents)
+            best.axes |= axes
+            best.entries.append(entry)
+            best.read |= set(parents)
+    return [(tuple(sorted(axes, key=repr)), es) for axes, es in (*alone, *((one.axes, one.entries) for one in shared))]
+
+
+def _best(shared: list[_Shared], axes: frozenset[Axis], parents: Collection[str]) -> _Shared:
+    """Where an entry costs least; a pass of its own if it fits into none."""
+    fitting = [one for one in shared if one.fits(axes)]
+    if not fitting:
+        shared.append(_Shared(axes, [], set()))
+        return shared[-1]
+    return max(fitting, key=lambda one: one.suits(axes, parents))
 
 
 def _size(axes: Collection[Axis]) -> int:
@@ -104,54 +144,95 @@ def _sums(node: AggregateNode, found: Mapping[_Asked, _Found]) -> Sums:
     return Sums(entries, units, counts, int(sum(counts[0])) if counts else 0)
 
 
-def _grouped(
-    room: TableRoom,
-    table: str,
-    axes: tuple[Axis, ...],
-    asked: Sequence[_Asked],
-    nodes: Mapping[str, AggregateNode],
-    columns: Mapping[str, str],
-) -> dict[_Asked, _Found]:
-    """One query: every entry over these axes, and how many rows there are of it, in every cell; alike ones once."""
-    added: dict[str, int] = {}
-    #: What is added up before it is rounded, by its SQL: computed once and not wherever it is compared.
-    values: dict[str, str] = {}
-    wanted: list[tuple[int, int]] = []
-    for name, place in asked:
-        node = nodes[name]
-        counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(columns)})"
-        texts = (f"{_added(node, node.question.entries()[place], columns, values)}{counted}", f"count(*){counted}")
-        wanted.append(tuple(added.setdefault(text, len(added)) for text in texts))  # type: ignore[arg-type]
-    keys = [_key(axis, columns) for axis in axes]
-    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
-    scaled = "".join(f", {value} AS {name}" for value, name in values.items())
-    below = f"(SELECT *{scaled} FROM {table})" if scaled else table
-    rows = room.run(f"SELECT {', '.join([*added, *keys])} FROM {below}{grouping}")
-    places = {axis: _places([row[len(added) + at] for row in rows], axis) for at, axis in enumerate(axes)}
-    given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
-    found: dict[_Asked, _Found] = {}
-    for (name, place), (sums, counts) in zip(asked, wanted, strict=True):
-        question = nodes[name].question
-        entry = question.entries()[place]
-        own = [question.axes[axis] for axis in entry.axes]
-        cells = _cells([places[axis] for axis in own], own, len(rows))
-        inside = np.flatnonzero(cells != _NOWHERE)
-        units = np.zeros(_size(own), dtype=float if entry.grid is None else object)
-        numbers = np.zeros(_size(own), dtype=object)
-        np.add.at(units, cells[inside], given[sums][inside])
-        np.add.at(numbers, cells[inside], given[counts][inside])
-        found[name, place] = units, numbers
-    return found
+@dataclass(frozen=True)
+class _OneScan:
+    """One query over the rows: many entries, and how many rows there are of each, in every cell of some axes."""
+
+    room: TableRoom
+    table: str
+    axes: tuple[Axis, ...]
+    columns: Mapping[str, str]
+    facts: TableFacts
+
+    def grouped(self, asked: Sequence[_Asked], nodes: Mapping[str, AggregateNode]) -> dict[_Asked, _Found]:
+        """What was asked for, alike sums once."""
+        added: dict[str, int] = {}
+        #: What is added up before it is rounded, by its SQL: computed once and not wherever it is compared.
+        values: dict[str, str] = {}
+        wanted: list[tuple[_Added, int, int]] = []
+        for name, place in asked:
+            node = nodes[name]
+            counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(self.columns)})"
+            one = _added(node, node.question.entries()[place], self.columns, values, self.facts)
+            texts = (f"{one.text}{counted}", f"count(*){counted}")
+            wanted.append((one, *(added.setdefault(text, len(added)) for text in texts)))  # type: ignore[arg-type]
+        rows = self._rows(list(added), values)
+        places = {
+            axis: _places(self._column(rows, len(added) + at), axis, self.facts) for at, axis in enumerate(self.axes)
+        }
+        given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
+        if any(max(given[counts], default=0) > one.most_rows for one, _, counts in wanted):
+            return replace(self, facts=replace(self.facts, known={})).grouped(asked, nodes)
+        return {
+            (name, place): _in_cells(
+                nodes[name].question, place, places, one.units(given[sums], given[counts]), given[counts]
+            )
+            for (name, place), (one, sums, counts) in zip(asked, wanted, strict=True)
+        }
+
+    @staticmethod
+    def _column(rows: Sequence[tuple[Any, ...]], at: int) -> list[Any]:
+        return [row[at] for row in rows]
+
+    def _rows(self, added: Sequence[str], values: Mapping[str, str]) -> list[tuple[Any, ...]]:
+        keys = [_key(axis, self.columns, self.facts) for axis in self.axes]
+        grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+        scaled = "".join(f", {value} AS {name}" for value, name in values.items())
+        below = f"(SELECT *{scaled} FROM {self.table})" if scaled else self.table
+        return self.room.run(f"SELECT {', '.join([*added, *keys])} FROM {below}{grouping}")
 
 
-def _key(axis: Axis, columns: Mapping[str, str]) -> str:
+@dataclass(frozen=True)
+class _Added:
+    """SQL for a sum, and what makes it whole numbers of steps: `grid` where plain values were added up."""
+
+    text: str
+    grid: Grid | None = None
+    most_rows: float = math.inf
+
+    def units(self, sums: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+        if self.grid is None:
+            return sums
+        steps, shift = 1 / Fraction(self.grid.step), Fraction(self.grid.offset) / Fraction(self.grid.step)
+        pairs = zip(sums, counts, strict=True)
+        return np.array([int(total) * int(steps) - int(count) * int(shift) for total, count in pairs], dtype=object)
+
+
+def _in_cells(
+    question: Any, place: int, places: Mapping[Axis, NDArray[np.int64]], units: NDArray[Any], counts: NDArray[Any]
+) -> _Found:
+    """The groups of a query added up into the cells of one entry."""
+    entry = question.entries()[place]
+    own = [question.axes[axis] for axis in entry.axes]
+    cells = _cells([places[axis] for axis in own], own, len(counts))
+    inside = np.flatnonzero(cells != _NOWHERE)
+    totals_of = np.zeros(_size(own), dtype=float if entry.grid is None else object)
+    numbers = np.zeros(_size(own), dtype=object)
+    np.add.at(totals_of, cells[inside], units[inside])
+    np.add.at(numbers, cells[inside], counts[inside])
+    return totals_of, numbers
+
+
+def _key(axis: Axis, columns: Mapping[str, str], facts: TableFacts) -> str:
     """What rows are grouped by: the place among cut points, or the value where values are listed or cuts are many."""
+    if axis.levels and axis.variable in facts.keys:
+        return facts.keys[axis.variable].column
     column = sql_name(columns[axis.variable])
     if axis.levels:
         return column
     if not axis.cuts:
         return "CAST(0 AS BIGINT)"  # one cell; a plain 0 would be a column's number
-    value = f"coalesce({column}::DOUBLE, 'nan')"
+    value = column if axis.variable in facts.known else f"coalesce({column}::DOUBLE, 'nan')"
     return value if len(axis.cuts) > _MOST_CUTS else _between(value, axis.cuts, 0)
 
 
@@ -165,11 +246,13 @@ def _between(value: str, cuts: Sequence[float], first: int) -> str:
     return f"(CASE WHEN {value} >= {sql_number(cuts[middle])} THEN {above} ELSE {below} END)"
 
 
-def _places(keys: Sequence[Any], axis: Axis) -> NDArray[np.int64]:
+def _places(keys: Sequence[Any], axis: Axis, facts: TableFacts) -> NDArray[np.int64]:
     """The place on one axis of every group."""
     if not axis.levels:
         return _between_cuts(np.array(keys), axis)
-    known = {level: place for place, level in enumerate(axis.levels)}
+    known: dict[Any, int] = {level: place for place, level in enumerate(axis.levels)}
+    if axis.variable in facts.keys:
+        known[None] = known.get(facts.keys[axis.variable].absent, _NOWHERE)
     return np.array([known.get(key, _NOWHERE) for key in keys], dtype=np.int64)
 
 
@@ -187,15 +270,17 @@ def _cells(places: Sequence[NDArray[np.int64]], axes: Sequence[Axis], rows: int)
     return np.where(lost, _NOWHERE, cell)
 
 
-def _tables(room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str]) -> dict[_Asked, _Found]:
+def _tables(
+    room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str], facts: TableFacts
+) -> dict[_Asked, _Found]:
     """Many tables of counts: one query counts the rows that are alike along all axes, and those are added up."""
     axes, entries = node.question.axes, node.question.entries()
     names = [f"axis{place}" for place in range(len(axes))]
-    shown = ", ".join(f"{_key(axis, columns)} AS {name}" for name, axis in zip(names, axes, strict=True))
+    shown = ", ".join(f"{_key(axis, columns, facts)} AS {name}" for name, axis in zip(names, axes, strict=True))
     alike = room.arrow(
         f"SELECT {shown}, count(*) AS n FROM {table} WHERE {node.condition.to_sql(columns)} GROUP BY {', '.join(names)}"
     )
-    codes = [_codes(alike[name], axis) for name, axis in zip(names, axes, strict=True)]
+    codes = [_codes(alike[name], axis, facts) for name, axis in zip(names, axes, strict=True)]
     inside = np.all([code != _NOWHERE for code in codes], axis=0)
     codes = [code[inside] for code in codes]
     weights = alike["n"].to_numpy()[inside]
@@ -209,9 +294,11 @@ def _tables(room: TableRoom, table: str, node: AggregateNode, columns: Mapping[s
     return found
 
 
-def _codes(column: pa.ChunkedArray, axis: Axis) -> NDArray[np.int64]:
+def _codes(column: pa.ChunkedArray, axis: Axis, facts: TableFacts) -> NDArray[np.int64]:
     if not axis.levels:
         return _between_cuts(column.to_numpy(), axis)
+    if axis.variable in facts.keys:
+        column = column.fill_null(facts.keys[axis.variable].absent)
     levels = pa.array(axis.levels).cast(column.type) if column.type != pa.null() else pa.array(axis.levels)
     found = pc.index_in(column, value_set=levels)  # type: ignore[attr-defined]  # made when it is imported
     return found.fill_null(_NOWHERE).to_numpy().astype(np.int64)
@@ -222,22 +309,41 @@ def _counts(entry: Entry) -> bool:
     return bool(entry.axes) and not entry.factors and entry.grid is not None and entry.grid.step == 1.0
 
 
-def _added(node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str]) -> str:
+def _added(
+    node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str], facts: TableFacts
+) -> _Added:
     """SQL for the sum of an entry's whole numbers; what they are rounded from gets a name among `values`."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
-        return "count(*)"
+        return _Added("count(*)")
+    product = _product(node, entry, columns)
+    if entry.grid is None:
+        return _Added(f"sum({product})")
+    known = facts.known.get(node.question.values[entry.factors[0]]) if len(entry.factors) == 1 else None
+    if known is None or any(entry.centres) or not known.inside(entry.grid):
+        return _Added(f"sum({_units(entry.grid, product, values)})")
+    if known.adds_up(entry.grid):
+        return _Added(f"sum({product})", entry.grid, known.most_rows())
+    return _Added(f"sum({_steps(entry.grid, product)}::BIGINT)")
+
+
+def _product(node: AggregateNode, entry: Entry, columns: Mapping[str, str]) -> str:
+    """SQL for what one row adds before it is rounded."""
     parts = []
     for factor, centre in entry.centred:
         value = f"{sql_name(columns[node.question.values[factor]])}::DOUBLE"
         parts.append(f"({value} - {sql_number(centre)})" if centre else value)
-    product = f"({' * '.join(parts or ['1.0e0'])})"
-    return f"sum({product})" if entry.grid is None else f"sum({_units(entry.grid, product, values)})"
+    return f"({' * '.join(parts or ['1.0e0'])})"
+
+
+def _steps(grid: Grid, value: str) -> str:
+    """A contribution in grid steps. A power of two: multiplying rounds as dividing does, and is quicker."""
+    moved = f"({value} - {sql_number(grid.offset)})" if grid.offset else value
+    return f"({moved} * {sql_number(1 / grid.step)})"
 
 
 def _units(grid: Grid, value: str, values: dict[str, str]) -> str:
     """A contribution as a whole number of grid steps, clipped to its public bounds whatever the value is."""
-    moved = f"({value} - {sql_number(grid.offset)})" if grid.offset else value
-    steps = values.setdefault(f"{moved} / {sql_number(grid.step)}", f"steps{len(values)}")
+    steps = values.setdefault(_steps(grid, value), f"steps{len(values)}")
     low, high = sql_number(grid.low), sql_number(grid.high)
     outside = f"CASE WHEN isnan({steps}) THEN {grid.low} ELSE least(greatest({steps}, {low}), {high})::BIGINT END"
     # Almost all are inside, and least and greatest cost three times the comparison; NaN is not inside.

@@ -29,6 +29,7 @@ from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.reached import reached
 from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
+from sfumato.plan.shared_act import act_sharing
 from sfumato.plan.sharing import ways_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
@@ -104,8 +105,8 @@ def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Fin
 def _shared(plan: Plan, network: Network) -> Finding:
     """All sums go one way, by the study's own centres and by whom it trusts."""
     sums = [draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
-    alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws) or bool(plan.acts)
-    ways = {*sums, *((None,) if alone else ())}
+    alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws)
+    ways = {*sums, *map(act_sharing, plan.acts), *((None,) if alone else ())}
     fine = len(ways) <= 1 and ways <= set(ways_of(network.spec))
     return _found("sharing", fine, "the noise is drawn by whom the study trusts with it")
 

@@ -31,15 +31,17 @@ from sfumato.plan.about import about_of
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.mixed import Mixed, Mixing
-from sfumato.plan.over_centres import assumed_of_centres, needs_one_party, settle_over_centres
+from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.request import Request, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
+from sfumato.plan.shared_act import strategies_for
 from sfumato.plan.sharing import Sharing
 from sfumato.plan.side_by_side import settle_side_by_side
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
+from sfumato.plan.wanted import wanted_of
 
 __all__ = ["ASSUMED_SIZE", "make_plan", "network_of"]
 
@@ -247,10 +249,11 @@ def _dataset(
     def statistics(asked: tuple[Request, ...]) -> Settled:
         return _cheapest(network, dataset, asked, sizes, size, apart, sharing)
 
-    if acting and sharing is not None:
-        raise needs_one_party(next(request for request in requests if request.is_act))
     if acting:
-        return Mixing(network, dataset, requests, strategies, size, sizes, statistics).settle()
+        acts = [request for request in requests if request.is_act]
+        kinds = [wanted_of(request, network).kind for request in acts]
+        usable = strategies_for(strategies, sharing, acts, kinds)
+        return Mixing(network, dataset, requests, usable, size, sizes, statistics).settle()
     found = statistics(requests)
     losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
     asked = {request.observer: request.requirement.guarantee for request in requests}

@@ -185,7 +185,10 @@ def sharing_from_dict(record: Mapping[str, Any] | None) -> Sharing | None:
     """The inverse of `to_dict`; None for noise at one party."""
     if record is None:
         return None
-    return _WAYS[record["way"]](**{name: value for name, value in record.items() if name != "way"})
+    try:
+        return _WAYS[record["way"]](**{name: value for name, value in record.items() if name != "way"})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PlanError("The plan shares its noise in no known way. Make it again. Nothing was spent.") from error
 
 
 def mechanism_class(law: DrawLaw, sharing: Sharing | None) -> type[Additive]:

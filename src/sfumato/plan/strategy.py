@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from sfumato.core import Guarantee, NoGuarantee
 from sfumato.errors import PlanError, SfumatoError
+from sfumato.lang.vocabulary import CENTRE_WAYS
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Considered, Seen
 from sfumato.plan.wanted import Wanted
@@ -48,6 +49,10 @@ class Strategy(ABC):
     kind: ClassVar[str]
     #: What may go wrong that no public fact tells of: such a strategy is taken where it is preferred, or alone is left.
     risk: ClassVar[str] = ""
+    #: Whether every number it draws is a sum over individuals: then several institutions can draw it together.
+    summed: ClassVar[bool] = False
+    #: Whether it is made for several institutions and no match for others where one party has all rows.
+    only_shared: ClassVar[bool] = False
 
     @abstractmethod
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
@@ -132,8 +137,9 @@ def _considered(pair: tuple[Strategy, Prediction], best: Prediction, chosen: Str
 
 
 def _reason(wanted: Wanted, wished: Sequence[object], usable: Sequence[tuple[Strategy, Prediction]]) -> str:
+    preferred = [name for name in wanted.request.preferred if name not in (*CENTRE_WAYS, "central")]
     if wished:
         return "the study prefers it" + (" and it has the least predicted loss of those" if len(wished) > 1 else "")
     best = f"of {len(usable)} usable strateg{'y' if len(usable) == 1 else 'ies'} it has the least predicted loss"
     best += " among those without a risk of their own" if any(strategy.risk for strategy, _ in usable) else ""
-    return f"{best}; what the study prefers cannot be used here" if wanted.request.preferred else best
+    return f"{best}; what the study prefers cannot be used here" if preferred else best

@@ -62,7 +62,7 @@ class NoiseLaw:
             return 0.0
         if not self.gaussian and len(self.laplace) == 1:
             return self.laplace[0] * -math.log1p(-COVERAGE)
-        return float(support((self,), np.ones((1, 1)))[0, 0])
+        return _half_width(self) if self.laplace else NORMAL_95 * self.deviation
 
     def times(self, factor: float) -> NoiseLaw:
         """The law of the noise multiplied by a number."""
@@ -127,17 +127,17 @@ def support(laws: Sequence[NoiseLaw], directions: Numbers) -> Numbers:
     return np.where(length > 0, found, 0.0)
 
 
-def _numeric_support(laws: Sequence[NoiseLaw], directions: Numbers) -> Numbers:
-    """Directions in which the noise has deviation 1: quantile and slope by inversion of the characteristic function.
+def _quantiles(laws: Sequence[NoiseLaw], directions: Numbers) -> tuple[Numbers, Numbers]:
+    """Directions in which the noise has deviation 1: what it stays below, and its characteristic function.
 
-    P(|X| <= x) = 2/π ∫ sin(tx)/t φ(t) dt by the trapezoidal rule, whose error is the mass far outside; and by
-    the implicit function theorem the derivative of the quantile is the support point.
+    P(|X| <= x) = 2/π ∫ sin(tx)/t φ(t) dt by the trapezoidal rule, whose error is the mass far outside.
     """
     t = _FREQUENCIES
     phi = np.ones((len(directions), t.size))
     for law, column in zip(laws, directions.T, strict=True):
         reach = np.outer(column, t)
-        phi *= np.exp(-law.gaussian * reach**2 / 2)
+        if law.gaussian:
+            phi *= np.exp(-law.gaussian * reach**2 / 2)
         for scale in law.laplace:
             phi /= 1 + (scale * reach) ** 2
     height = np.full((len(directions), 1), NORMAL_95)
@@ -147,6 +147,19 @@ def _numeric_support(laws: Sequence[NoiseLaw], directions: Numbers) -> Numbers:
         inside = _STEP / math.pi * (height[:, 0] + 2 * np.einsum("ij,ij->i", np.sin(angle), falling))
         density = _STEP / math.pi * (1 + 2 * np.einsum("ij,ij->i", np.cos(angle), phi))
         height += ((COVERAGE - inside) / density)[:, None]
+    return height, phi
+
+
+@lru_cache(maxsize=1024)  # the numbers of a table have their law in common
+def _half_width(law: NoiseLaw) -> float:
+    height, _ = _quantiles((law,), np.array([[1 / law.deviation]]))
+    return law.deviation * float(height[0, 0])
+
+
+def _numeric_support(laws: Sequence[NoiseLaw], directions: Numbers) -> Numbers:
+    """By the implicit function theorem the derivative of the quantile is the support point."""
+    t = _FREQUENCIES
+    height, phi = _quantiles(laws, directions)
     wave = np.sin(height * t) * phi
     slope = np.cos(height * t) * phi
     density = _STEP / math.pi + 2 * _STEP / math.pi * np.sum(slope, axis=1)
@@ -176,13 +189,16 @@ def _unit_body(laws: tuple[NoiseLaw, ...]) -> Numbers:
     if count == 1:
         turned = np.array([[1.0], [-1.0]])
     elif count == 2:
-        angles = 2 * math.pi * np.arange(256) / 256
+        angles = 2 * math.pi * np.arange(65) / 256
         turned = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     else:
         spread = np.random.Generator(np.random.PCG64(11)).normal(size=(128 * count, count))
         turned = np.vstack([np.eye(count), -np.eye(count), spread / np.linalg.norm(spread, axis=1, keepdims=True)])
     spreads = np.array([law.deviation for law in laws])
     points = support(laws, turned / np.where(spreads > 0, spreads, 1.0))
+    if count == 2:  # every law is symmetric, and so is the body: a quarter of it says the rest
+        half = np.vstack([points, points[-2:0:-1] * np.array([-1.0, 1.0])])
+        points = np.vstack([half, -half])
     points.setflags(write=False)
     return points
 
@@ -264,8 +280,11 @@ def _inverted(above: Numbers, below: Numbers, law: NoiseLaw) -> Numbers:
 def _heights(law: NoiseLaw) -> tuple[Numbers, Numbers]:
     """The width of the body of two numbers of a law along (cos, -sin) of angles from -π/2 to π/2, closely spaced."""
     angles = np.linspace(-math.pi / 2, math.pi / 2, 1025)
-    directions = np.stack([np.cos(angles), -np.sin(angles)], axis=1)
-    return angles, np.sum(support((law, law), directions) * directions, axis=1)
+    some = angles[512:769]  # from 0 to π/4: the body of two numbers of one symmetric law has eight such parts
+    directions = np.stack([np.cos(some), np.sin(some)], axis=1)
+    eighth = np.sum(support((law, law), directions) * directions, axis=1)
+    quarter = np.concatenate([eighth, eighth[-2::-1]])
+    return angles, np.concatenate([quarter[:0:-1], quarter])
 
 
 def _climbed(

@@ -6,7 +6,8 @@ Not here: the laws (mechanisms/), the certificate: the split is certified afterw
 
 Shares are settled by a Lagrange multiplier: at price κ every column takes the share that minimises loss + κ·cost by
 itself, and κ is bisected until the costs add up. The cost of an ε-DP response next to Gaussian noise is measured by
-twice its Kullback-Leibler divergence, 2ε tanh(ε/2), which plays the part of μ²; a guide for the split, never a proof.
+twice its Kullback-Leibler divergence, 2ε tanh(ε/2) times how often it answers at all, which plays the part of μ²; a
+guide for the split, never a proof.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from sfumato.core.special import log_ndtr, ndtr
 
-__all__ = ["Share", "estimated_delta", "responder", "response_loss", "split"]
+__all__ = ["Share", "answering", "estimated_delta", "responder", "response_divergence", "response_loss", "split"]
 
 Curve = Callable[[np.ndarray], np.ndarray]
 
@@ -44,6 +45,11 @@ def response_loss(categories: int, epsilon: np.ndarray) -> np.ndarray:
     move = keep * shrink
     variance = keep * (1 - keep) + (categories - 1) * move * (1 - move)
     return variance / (keep - move) ** 2
+
+
+def response_divergence(categories: int, epsilon: np.ndarray) -> np.ndarray:
+    """Twice the Kullback-Leibler divergence of the answers for two categories."""
+    return 2 * answering(categories, epsilon) * epsilon * np.tanh(epsilon / 2)
 
 
 def responder(name: str, categories: int, cost: Curve) -> Share:
@@ -84,20 +90,37 @@ def split(takers: Sequence[Share], total: float) -> dict[str, float]:
     return {taker.name: float(share) for taker, share in zip(takers, chosen, strict=True)}
 
 
-def estimated_delta(shares: Mapping[str, float], epsilon: float) -> float:
+def answering(categories: int, epsilon: np.ndarray | float) -> np.ndarray:
+    """How often the answer is one of any two categories given one of them: all others say nothing about which it was.
+
+    >>> answering(10, np.array([0.1, 1.0, 9.0])).round(3)
+    array([0.208, 0.317, 0.999])
+    """
+    shrink = np.exp(-np.asarray(epsilon))
+    return (1 + shrink) / (1 + (categories - 1) * shrink)
+
+
+def estimated_delta(shares: Mapping[str, float], epsilon: float, sizes: Mapping[str, int] | None = None) -> float:
     """δ(ε) of Gaussian noise of μ = shares["numbers"] and answers of the other ε together; an estimate, not a bound.
 
-    The loss of an answer is ±ε_k, so all answers are a law of at most 2^k points, and δ is the Gaussian profile summed
+    `sizes` says out of how many categories an answer is, two where it says nothing. The loss of an answer is ±ε_k, or 0
+    where it is neither of two, so all answers are a law of at most 3^k points, and δ is the Gaussian profile summed
     over them. Beyond a few thousand points they are moved to the nearest of a grid.
 
     >>> round(estimated_delta({"numbers": 1.0}, 1.0), 6), round(estimated_delta({"colour": 1.0}, 0.5), 4)
     (0.126937, 0.2876)
     """
     losses, masses = np.zeros(1), np.ones(1)
-    for size in (min(share, _LARGEST_ANSWER) for name, share in shares.items() if name != "numbers"):
-        right = 1 / (1 + math.exp(-size))
-        losses = np.concatenate([losses + size, losses - size])
-        masses = np.concatenate([masses * right, masses * (1 - right)])
+    for name, share in shares.items():
+        if name == "numbers":
+            continue
+        size = min(share, _LARGEST_ANSWER)
+        said, right = float(answering((sizes or {}).get(name, 2), size)), 1 / (1 + math.exp(-size))
+        steps = [(size, said * right), (-size, said * (1 - right)), *([(0.0, 1 - said)] if said < 1 else [])]
+        losses, masses = (
+            np.concatenate([losses + step for step, _ in steps]),
+            np.concatenate([masses * chance for _, chance in steps]),
+        )
         if losses.size > _MOST_POINTS:
             width = np.ptp(losses) / _MOST_POINTS
             cells = np.rint((losses - losses.min()) / width).astype(np.int64)

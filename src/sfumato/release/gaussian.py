@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -27,7 +28,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Gaussian, RandomizedResponse
 from sfumato.release.acts import ColumnAct, GaussianBlock, Respond
-from sfumato.release.budget import Share, estimated_delta, responder, split
+from sfumato.release.budget import Share, estimated_delta, responder, response_divergence, split
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
@@ -168,9 +169,10 @@ class GaussianRelease(TableReleaser):
         The estimate decides where to look and nothing else: what is returned has been composed and implies the wanted.
         """
         wanted = ApproxDP(self.epsilon, self.delta, adjacency=adjacency)  # type: ignore[arg-type]
+        sizes = {taker.name: self._size(taker.name) for taker in takers if taker.name != "numbers"}
 
         def seems(total: float) -> bool:
-            return estimated_delta(split(takers, total), self.epsilon) <= self.delta  # type: ignore[arg-type,operator]
+            return estimated_delta(split(takers, total), self.epsilon, sizes) <= self.delta  # type: ignore[arg-type,operator]
 
         low = 1e-2
         while not seems(low) and low > 1e-24:
@@ -220,8 +222,10 @@ class GaussianRelease(TableReleaser):
         """
         adds = guess == "sum"
         tail = math.sqrt(2 * math.log(1 / self.delta)) if self.delta else 0.0
-        answer_cost = (lambda e: e) if adds else (lambda e: 2 * e * np.tanh(e / 2))
-        takers = [responder(name, self._size(name), answer_cost) for name in answered]
+        takers = []
+        for name in answered:
+            size = self._size(name)
+            takers.append(responder(name, size, (lambda e: e) if adds else partial(response_divergence, size)))
         if numbers or one_hot:
             loss = self._loss_of_numbers(root, one_hot)
             cost = (lambda m: m * tail + m**2 / 2) if adds else (lambda m: m**2)

@@ -8,7 +8,7 @@ Not here: the protocol (centres/), the folders (run/centre_home.py), the numbers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,23 @@ import numpy as np
 
 from sfumato.centres.card import client_tls, server_tls
 from sfumato.centres.network import coordinate, take_part
-from sfumato.centres.outcome import Aggregate
+from sfumato.centres.node import Purse
+from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
+from sfumato.centres.study_round import StudyRound
 from sfumato.core.certificate import Certificate
-from sfumato.errors import InputError, RefusedError
+from sfumato.errors import InputError, RefusedError, RoundFailedError
 from sfumato.ledger.ledger import Ledger
+from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, reserve_plan
+from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
-from sfumato.run.over_centres import cells_of, published_over_centres
+from sfumato.run.over_centres import published_over_centres
 from sfumato.run.row_key import row_key
 from sfumato.run.study import Release
 from sfumato.run.study_file import public_tables
@@ -38,7 +42,13 @@ __all__ = ["StudyPurse", "address_of", "coordinate_study", "join_study"]
 
 #: How long a centre waits for a coordinator that is not there yet.
 _CONNECT_SECONDS = 4.0
-_PAUSE = 0.25
+_PAUSE = 0.1
+#: Between rounds, how long those who were there before are waited for once there are enough, and those who had gone.
+_LATE_SECONDS, _GONE_SECONDS = 10.0, 1.0
+_ATTEMPTS = 3
+
+
+Taken = Callable[[Round, Callable[[Round], Round], Purse], Awaitable[Outcome]]
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -60,6 +70,35 @@ class StudyPurse:
 
     def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
         reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key)
+
+
+@dataclass
+class SaidOnce:
+    """In place of a ledger's book in the rounds after the first one, which paid for all: whether one was answered."""
+
+    path: Path
+    answered: bool = False
+
+    def reserve(self, dataset: str, cost: Any, *, purpose: str = "", key: str | None = None) -> str:
+        self.answered = True
+        return dataset
+
+    def commit(self, reservation: Any) -> None:
+        """What was said may have been opened: it stays said."""
+
+    def release(self, reservation: Any) -> None:
+        """Nothing that was said can be opened: it may be said again."""
+        self.answered = False
+
+
+@dataclass(frozen=True)
+class PaidAlready:
+    """The purse of a round after the first."""
+
+    ledger: SaidOnce
+
+    def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
+        made.append(self.ledger.reserve(agreed.subject, None))
 
 
 def join_study(
@@ -89,56 +128,95 @@ def join_study(
     public = public_tables(network.spec, shared.folder)
     tables = own_tables(network.spec, home.name, data)
     book = ledger or Ledger(home.ledger_file)
-    sources = sources_of(network, {**tables, **public})
+    sources = sources_of(network, {**tables, **public}, book)
     check_balance(plan, book, sources)
     key = row_key(book.path)
-    cells = _own_cells(plan, shared, {**tables, **public}, key)
+    values = _own_values(plan, {**tables, **public}, key)
     tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
     purse = StudyPurse(book, plan, sources, grant)
-    outcome = asyncio.run(_take_part(shared, home, at, cells, purse, verify))
-    assert outcome.values is not None
-    found = Aggregate(shared.round, outcome.included, np.array(outcome.values))
-    return published_over_centres(plan, found, public, out)
+    course = Course(plan, shared.round)
+    asyncio.run(_take_all(shared, home, at, course, values, purse, verify))
+    return _published(course, public, out)
 
 
-def _own_cells(plan: Plan, shared: RoundFolder, tables: Mapping[str, Path | StoredRows], key: bytes) -> np.ndarray:
+def _published(course: Course, public: Mapping[str, Any], out: Path | None) -> Release:
+    first, *later = course.opened
+    return published_over_centres(course.plan, first, public, out, performed=course.performed, later=later)
+
+
+def _own_values(plan: Plan, tables: Mapping[str, Path | StoredRows], key: bytes) -> Values:
     network = plan.network
     assert network is not None
     read = without_forgotten(network.spec, tables) if network.spec.forgotten else tables
     values = network.evaluate(read, dict.fromkeys((one.name for one in network.spec.datasets), key))
     check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
-    return cells_of(plan, values, shared.round)
+    return values
 
 
-async def _take_part(
+async def _take_all(
     shared: RoundFolder,
     home: Home,
     at: str | None,
-    cells: np.ndarray,
+    course: Course,
+    values: Values,
     purse: StudyPurse,
     verify: Callable[[Certificate], bool] | None,
-) -> Any:
+) -> None:
+    """Every round of the study, one after the other; the first pays for all of them."""
     where = at or shared.coordinator.address
     host, port = address_of(where)
     tls = client_tls(home.key_file, home.card(), shared.coordinator)
+    key = home.key()
+
+    async def taken(agreed: Round, approved: Callable[[Round], Round], account: Purse) -> Outcome:
+        cells = await asyncio.to_thread(course.cells, values)
+        facts = {"name": home.name, "key": key, "tls": tls, "verify": verify}
+        return await take_part(host, port, approved=approved, cells=cells, account=account, **facts)
+
     await _wait_for(host, port, where)
     try:
-        return await take_part(
-            host,
-            port,
-            approved=shared.round,
-            name=home.name,
-            key=home.key(),
-            cells=cells,
-            account=purse,
-            tls=tls,
-            verify=verify,
-        )
+        outcome = await taken(shared.round, lambda _: shared.round, purse)
     except OSError as error:
         raise RefusedError(
             f"{where}: whoever answers there is not the coordinator of the cards, or does not know this centre's card "
             f"({type(error).__name__}). Nothing left the centre and nothing was spent."
         ) from error
+
+    _move(course, shared.round, outcome)
+    while not course.is_over:
+        await _one_more(course, taken, purse)
+
+
+def _move(course: Course, agreed: StudyRound, outcome: Outcome) -> None:
+    assert outcome.values is not None
+    course.moved(Aggregate(agreed, outcome.included, np.array(outcome.values)))
+
+
+async def _one_more(course: Course, taken: Taken, purse: StudyPurse) -> None:
+    """A round after the first: it is answered once, and again only where nobody can have opened it."""
+    agreed, account = course.round, PaidAlready(SaidOnce(purse.ledger.path))
+    deadline = asyncio.get_running_loop().time() + 2 * agreed.step_seconds
+    while True:
+        offered: list[Round] = []
+
+        def approve(one: Round, offered: list[Round] = offered) -> Round:
+            offered.append(one)
+            return agreed
+
+        try:
+            _move(course, agreed, await taken(agreed, approve, account))
+            return
+        except (OSError, RefusedError, RoundFailedError) as error:
+            # The last round is being closed, the next one is not open yet, or it failed and is begun again.
+            refused = bool(offered) and not isinstance(error, RoundFailedError)
+            if refused or account.ledger.answered or asyncio.get_running_loop().time() > deadline:
+                raise RoundFailedError(
+                    f"Round {agreed.stage} of this study's tables and models was not finished: {error} Its cost stays "
+                    "charged here, since its first sums were opened. A new study begins with `sfumato coordinate "
+                    "init`, at a new cost.",
+                    revealed=True,
+                ) from error
+            await asyncio.sleep(_PAUSE)
 
 
 async def _wait_for(host: str, port: int, where: str) -> None:
@@ -179,12 +257,44 @@ def coordinate_study(
     tls = server_tls(home.key_file, home.card(), shared.cards)
     names = ", ".join(shared.round.places)
 
+    opened: list[int] = []
+
     async def ready(host: str, port: int) -> None:
+        opened.append(port)
         command = f"sfumato centre join {shared.folder} --as NAME --data FOLDER --grant"
         tell(f"Waiting on {host}:{port} for {names}. Each of them: {command}")
 
-    agreed = shared.round.fresh()
-    found = asyncio.run(coordinate(agreed, host, port, join_seconds=join_seconds, tls=tls, ready=ready, tell=tell))
-    for name, reason in found.absent.items():
-        tell(f"{name} is not in the sum: {reason}")
-    return plan, published_over_centres(plan, found, public_tables(network.spec, shared.folder), out)
+    course = Course(plan, shared.round)
+
+    async def conduct() -> None:
+        found = await coordinate(
+            course.round.fresh(), host, port, join_seconds=join_seconds, tls=tls, ready=ready, tell=tell
+        )
+        for name, reason in found.absent.items():
+            tell(f"{name} is not in the sum: {reason}")
+        course.moved(found)
+        while not course.is_over:
+            course.moved(await _conducted(course, host, opened[0], tls, tell))
+
+    asyncio.run(conduct())
+    return plan, _published(course, public_tables(network.spec, shared.folder), out)
+
+
+async def _conducted(course: Course, host: str, port: int, tls: Any, tell: Callable[[str], None]) -> Aggregate:
+    """A round after the first; one that failed before anything was opened is begun again."""
+    agreed, before = course.round, len(course.opened[-1].included)
+    # Who was there a moment ago is waited for; who has gone already is not.
+    late = _LATE_SECONDS if before == len(agreed.centres) else _GONE_SECONDS
+    for attempt in range(_ATTEMPTS):
+        try:
+            found = await coordinate(
+                agreed.fresh(), host, port, join_seconds=agreed.step_seconds, tls=tls, late_seconds=late
+            )
+        except RoundFailedError as error:
+            if error.revealed or attempt == _ATTEMPTS - 1:
+                raise
+            tell(f"round {agreed.stage} is begun again: {error}")
+            continue
+        tell(f"round {agreed.stage}: {len(found.included)} centres, {agreed.length} numbers")
+        return found
+    raise AssertionError("the last attempt returns or raises")

@@ -29,9 +29,11 @@ from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
+from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.sharing import Masks, Sharing, centres_of
 from sfumato.questions.question import Question
 from sfumato.run.held_tables import empty_tables
+from sfumato.run.publish_base import Performed
 from sfumato.run.row_key import key_digest
 from sfumato.run.staging import Staging, check_target
 from sfumato.run.study import Release, assembled
@@ -39,7 +41,16 @@ from sfumato.run.study_files import certificates_of, file_names
 from sfumato.run.study_files import write as write_files
 from sfumato.run.view import Draws
 
-__all__ = ["cells_of", "published_over_centres", "sharing_of", "study_round"]
+__all__ = [
+    "PeopleLine",
+    "cells_of",
+    "people_lines",
+    "people_of",
+    "published_over_centres",
+    "sharing_of",
+    "study_round",
+    "whole_cells",
+]
 
 _BITS = 64
 #: The unit of numbers that nobody can move: they need no noise, and are told this far.
@@ -76,12 +87,31 @@ class _Line:
         return self.question.encode(sums, self.draw is not None and self.draw.pure)
 
 
-def sharing_of(plan: Plan) -> Sharing | None:
-    """How the plan's noise is shared; None where one party draws all of it."""
-    return next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
+@dataclass(frozen=True)
+class PeopleLine:
+    """How many individuals a dataset has in all: public, and what its acts are tuned by."""
+
+    dataset: str
+    length: int = 1
+
+    def block(self, centres: int) -> Block:
+        return Block(None, 0.0, 1.0, 1, (1 << (_BITS - 3)) // centres)
+
+    def numbers(self, values: Values) -> np.ndarray:
+        return np.array([float(values.individuals[self.dataset].num_rows)])
 
 
-def _lines(plan: Plan) -> Iterator[_Line]:
+def _lines(plan: Plan) -> Iterator[_Line | PeopleLine]:
+    yield from _sums(plan)
+    yield from people_lines(plan)
+
+
+def people_lines(plan: Plan) -> list[PeopleLine]:
+    """How many individuals each dataset with acts has: the last numbers of every round."""
+    return [PeopleLine(name) for name in dict.fromkeys(act.dataset for act in plan.acts)]
+
+
+def _sums(plan: Plan) -> Iterator[_Line]:
     for draw in plan.draws:
         if not isinstance(draw, Draw) or draw.sharing is None:
             raise PlanError(f"{draw.node} is no sum over centres. Nothing was run and nothing was spent.")
@@ -139,17 +169,39 @@ def cells_of(plan: Plan, values: Values, agreed: StudyRound) -> np.ndarray:
 
     What is beyond any honest sum is cut, number by number: that moves no two neighbours further apart.
     """
+    return whole_cells([line.numbers(values) for line in _lines(plan)], agreed.summed)
+
+
+def whole_cells(numbers: Sequence[np.ndarray], blocks: Sequence[Block]) -> np.ndarray:
+    """An institution's numbers in cells of their blocks' grids, each cut at what an honest sum can be."""
     found = [np.zeros(0, dtype=np.int64)]
-    for line, block in zip(_lines(plan), agreed.summed, strict=True):
-        cells = np.rint(np.asarray(line.numbers(values), dtype=np.float64) * (1 / block.grid))
+    for own, block in zip(numbers, blocks, strict=True):
+        cells = np.rint(np.asarray(own, dtype=np.float64).ravel() * (1 / block.grid))
         found.append(np.clip(cells, -float(block.largest), float(block.largest)).astype(np.int64))
     return np.concatenate(found)
 
 
+def people_of(plan: Plan, values: np.ndarray) -> dict[str, int]:
+    """How many individuals each dataset with acts has, from a round's sums, of which they are the last."""
+    names = [line.dataset for line in people_lines(plan)]
+    return {name: round(float(number)) for name, number in zip(names, values[len(values) - len(names) :], strict=True)}
+
+
 def published_over_centres(
-    plan: Plan, found: Aggregate, tables: Mapping[str, Any], out: Path | None, *, again: str = "start a new round."
+    plan: Plan,
+    found: Aggregate,
+    tables: Mapping[str, Any],
+    out: Path | None,
+    *,
+    performed: Mapping[tuple[str, str], Performed] | None = None,
+    later: Sequence[Aggregate] = (),
+    again: str = "start a new round.",
 ) -> Release:
-    """The release that the opened sum makes; `tables` are the public ones. The centres have paid, nobody pays here."""
+    """The release that the opened sum makes; `tables` are the public ones. The centres have paid, nobody pays here.
+
+    `performed` are tables and models, made in the `later` rounds.
+    """
+    acts = dict(performed or {})
     network = _network(plan)
     spec = network.spec
     values = network.evaluate({**empty_tables(spec), **tables})
@@ -157,7 +209,7 @@ def published_over_centres(
     included = len(found.included)
     counts: dict[str, int] = {}
     start = 0
-    for line in _lines(plan):
+    for line in _sums(plan):
         numbers = found.values[start : start + line.length]
         start += line.length
         if line.draw is not None:
@@ -171,13 +223,13 @@ def published_over_centres(
         for name, one in values.aggregates.items()
     }
     shown = dataclasses.replace(plan, draws=tuple(_seen(draw, included) for draw in plan.draws))
-    release = assembled(shown, network, dataclasses.replace(values, aggregates=sums), drawn, {}, out)
-    release = dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, {}, True))
+    release = assembled(shown, network, dataclasses.replace(values, aggregates=sums), drawn, acts, out)
+    release = dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, acts, True))
     if out is None:
         return release
     check_target(out)
     with Staging.open(out, plan.hash, again=again, room=1 << 20, files=file_names(plan)) as staging:
-        record = {"centres": _record(found)}
+        record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
         release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
         staging.complete(None, [])
         staging.publish()

@@ -27,7 +27,7 @@ from sfumato.questions.quantile import Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
 
-__all__ = ["STRATEGIES", "Columns", "columns_for", "perform", "strategies_of"]
+__all__ = ["STRATEGIES", "Columns", "checked", "columns_for", "perform", "strategies_of", "strategy_of"]
 
 if TYPE_CHECKING:
     STRATEGIES: tuple[Publisher, ...]
@@ -35,24 +35,27 @@ if TYPE_CHECKING:
 #: Whole numbers beyond 64 bits.
 _WIDE = pa.decimal128(38, 0)
 #: Where the strategies for each kind live; they are imported when one is planned or carried out.
-_HOMES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "table": ("publish_tables", ("GaussianTable", "LaplaceTable", "ObfuscatedTable")),
-    "synthetic": ("publish_synthetic", ("Pairs", "Tree", "Rounds")),
-    "classifier": ("publish_learning", ("ObjectivePublisher", "Svm", "Kernel", "Equilibrium", "Points")),
-    "regression": ("publish_learning", ("Regression",)),
-    "outliers": ("publish_learning", ("Outliers",)),
-    "channel": ("publish_channel", ("TailoredChannel",)),
-    "quantile": ("publish_quantiles", ("JointPlaces", "CumulativeCounts")),
-    "groups": ("publish_groups", ("NamedGroups",)),
-    "bought": ("publish_bought", ("BoughtBounds",)),
+_HOMES: dict[str, tuple[str, ...]] = {
+    "table": ("tables.GaussianTable", "tables.LaplaceTable", "tables.ObfuscatedTable"),
+    "synthetic": ("synthetic.Pairs", "synthetic.Tree", "synthetic.Rounds"),
+    "classifier": (
+        *("learning.ObjectivePublisher", "learning.Svm", "learning.Kernel", "learning.Equilibrium", "learning.Points"),
+        *("steps.LogisticSteps", "steps.HingeSteps"),
+    ),
+    "regression": ("learning.Regression",),
+    "outliers": ("learning.Outliers",),
+    "channel": ("channel.TailoredChannel",),
+    "quantile": ("quantiles.JointPlaces", "quantiles.CumulativeCounts"),
+    "groups": ("groups.NamedGroups",),
+    "bought": ("bought.BoughtBounds",),
 }
 
 
 @cache
 def strategies_of(*kinds: str) -> tuple[Publisher, ...]:
     """The strategies for these kinds of publication; none for an unknown one."""
-    found = [(_HOMES[kind], name) for kind in kinds if kind in _HOMES for name in _HOMES[kind][1]]
-    return tuple(getattr(import_module(f"sfumato.run.{home}"), name)() for (home, _), name in found)
+    found = [place.split(".") for kind in kinds for place in _HOMES.get(kind, ())]
+    return tuple(getattr(import_module(f"sfumato.run.publish_{home}"), name)() for home, name in found)
 
 
 def __getattr__(name: str) -> Any:
@@ -70,12 +73,15 @@ class Columns:
     identifiers: Sequence[Any] = field(repr=False)
 
 
-def columns_for(plan: Plan, values: Values) -> tuple[Columns, ...]:
-    """The columns of every act, each value put into its domain; done before anything is charged."""
-    return tuple(_columns(act, values) for act in plan.acts)
+def columns_for(plan: Plan, values: Values, *, parts: bool = False) -> tuple[Columns, ...]:
+    """The columns of every act, each value put into its domain; done before anything is charged.
+
+    One of several `parts` of a table may be empty.
+    """
+    return tuple(_columns(act, values, parts) for act in plan.acts)
 
 
-def _columns(act: Act, values: Values) -> Columns:
+def _columns(act: Act, values: Values, parts: bool) -> Columns:
     if not any(one.name == act.strategy for one in strategies_of(act.kind)):
         raise InputError(
             f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
@@ -85,7 +91,7 @@ def _columns(act: Act, values: Values) -> Columns:
         return _counted(act, values)
     rows = act.parameters.get("row_table")
     table = values.individuals[act.dataset] if rows is None else values.rows[rows]
-    if table.num_rows == 0:
+    if table.num_rows == 0 and not parts:
         # Under replace-one the number of individuals is public.
         raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn and nothing was spent.")
     read: dict[str, pa.Array] = {}
@@ -111,11 +117,20 @@ def _counted(act: Act, values: Values) -> Columns:
     return Columns(act, pa.table({"text": pa.array(list(sums.texts), pa.string()), "count": sizes}), ())
 
 
+def strategy_of(act: Act) -> Publisher:
+    """Who carries out an act."""
+    (strategy,) = (one for one in strategies_of(act.kind) if one.name == act.strategy)
+    return strategy
+
+
 def perform(columns: Columns, random_state: int | None = None) -> Performed:
     """Carry out one act and check that what was drawn keeps the act's guarantee."""
     act = columns.act
-    (strategy,) = (one for one in strategies_of(act.kind) if one.name == act.strategy)
-    done = strategy.perform(act, columns.table, columns.identifiers, random_state)
+    return checked(act, strategy_of(act).perform(act, columns.table, columns.identifiers, random_state))
+
+
+def checked(act: Act, done: Performed) -> Performed:
+    """What an act gave, if it drew what was planned and that keeps its guarantee."""
     planned = [event.to_dict() for event in act.events]
     if planned and planned != [event.to_dict() for event in done.events]:
         raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")

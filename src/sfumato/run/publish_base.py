@@ -19,6 +19,7 @@ import pyarrow as pa
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import PlanError
+from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.plan.act import Act
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.wanted import Wanted
@@ -51,6 +52,11 @@ class Publisher(Strategy):
     @abstractmethod
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         """Draw; `table` has the columns that the act's schema names, each value in its domain."""
+
+    def begin(self, act: Act, table: pa.Table, identifiers: Sequence[Any], elsewhere: Elsewhere) -> Performed:
+        """The same where several institutions draw together: raises Unanswered at the first sum that is not known."""
+        assert self.summed
+        return self.perform(act, table, identifiers, elsewhere)  # type: ignore[arg-type]  # in place of a generator
 
     @staticmethod
     def act(

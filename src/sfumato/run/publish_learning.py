@@ -60,12 +60,24 @@ from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, Publisher, point_of
 from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
-__all__ = ["Equilibrium", "Kernel", "ObjectivePublisher", "Outliers", "Points", "Regression", "Svm"]
+__all__ = [
+    "SPREAD_OF_SCORES",
+    "ClassifierPublisher",
+    "Equilibrium",
+    "Kernel",
+    "ObjectivePublisher",
+    "Outliers",
+    "Points",
+    "Regression",
+    "Svm",
+    "largest_norm",
+    "second_moments",
+]
 
 _NORMAL_95 = 1.959963984540054
 _PUBLIC_POINTS = 512
 #: The variance of a linear classifier's scores.
-_SPREAD_OF_SCORES = 2.2
+SPREAD_OF_SCORES = 2.2
 
 
 def largest_norm(schema: Schema) -> float:
@@ -257,7 +269,7 @@ class LinearPublisher(ClassifierPublisher):
         )
         spectrum = np.maximum(np.linalg.eigvalsh(moments), 0.0)
         amplified = float(np.sum(spectrum / (plan.regularization + self.curvature * spectrum) ** 2))
-        return amplified * plan.tilt.error() / len(shape) ** 2 / _SPREAD_OF_SCORES
+        return amplified * plan.tilt.error() / len(shape) ** 2 / SPREAD_OF_SCORES
 
 
 @final
@@ -293,6 +305,7 @@ class Kernel(ClassifierPublisher):
     """The kernel classifier that the public rule of learn/kernel_rule.py prefers."""
 
     name: ClassVar[str] = "kernel"
+    summed: ClassVar[bool] = True
     estimator: ClassVar[Any] = KernelClassifier
     seconds: ClassVar[float] = 0.1
 
@@ -303,6 +316,7 @@ class Kernel(ClassifierPublisher):
 class SupportPublisher(ClassifierPublisher):
     """One noisy support function for each class. Abstract."""
 
+    summed: ClassVar[bool] = True
     estimator: ClassVar[Any] = EquilibriumClassifier
     seconds: ClassVar[float] = 0.5
 
@@ -340,6 +354,7 @@ class Regression(LearningPublisher):
 
     name: ClassVar[str] = "sufficient"
     kind: ClassVar[str] = "regression"
+    summed: ClassVar[bool] = True
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if not isinstance(wanted.target_domain, Interval):

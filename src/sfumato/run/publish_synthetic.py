@@ -140,7 +140,8 @@ def _check_drawn(act: Act, made: SyntheticTable, release: SyntheticRelease) -> N
         spent <= planned[stage].mu ** 2  # type: ignore[attr-defined]
         for stage, spent in made.stages.items()
     )
-    if not within or tuple(planned.values()) != act.events:
+    shared = "sharing" in act.parameters  # whose events are those of the shares
+    if not within or (tuple(planned.values()) != act.events and not shared):
         raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
 
 
@@ -149,6 +150,7 @@ class Pairs(SyntheticPublisher):
     """Every column beside the label, or alone; columns independent given it."""
 
     name: ClassVar[str] = "pairs"
+    summed: ClassVar[bool] = True
 
 
 @final

@@ -30,14 +30,14 @@ from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.plan.derive import derive
-from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
+from sfumato.plan.shared_act import sharing_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import check_sizes, joined_parts
-from sfumato.run.history import check_order
+from sfumato.run.history import check_order, check_turn
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
@@ -126,6 +126,7 @@ def run_plan(
         stage("drawing noise")
         if charged is not None:
             reserve_plan(plan, charged, sources, grant, payment.reservations, needs=needs)
+            _check_turn(plan, charged, payment.reservations)
         payment.begin()
         return _drawn_release(plan, network, values, columns, out, random_state)
 
@@ -149,9 +150,19 @@ def run_plan(
     return release
 
 
+def _check_turn(plan: Plan, ledger: Ledger, reservations: list[Reservation]) -> None:
+    """Whether this step's reservations are the first of their kind; if not they are given back, before any noise."""
+    try:
+        check_turn(plan, ledger, reservations)
+    except BaseException:
+        while reservations:
+            ledger.release(reservations.pop())
+        raise
+
+
 def _check_one_party(plan: Plan) -> None:
     """A plan over centres is not run where all rows are in one place: nobody was trusted with that."""
-    if any(isinstance(draw, Draw) and draw.sharing is not None for draw in plan.draws):
+    if sharing_of(plan) is not None:
         raise PlanError(
             "This plan adds up over several centres, each with its own rows. Let every centre run `sfumato centre init "
             "NAME` and send its card; then `sfumato coordinate init STUDY.pl CARD CARD …` and `sfumato run STUDY.pl "

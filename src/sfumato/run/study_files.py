@@ -23,9 +23,9 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
-from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.sentences import LISTED
+from sfumato.plan.shared_act import sharing_of
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
 
@@ -128,7 +128,7 @@ def _drawn(
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
-    shared = next((draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.sharing is not None), None)
+    shared = sharing_of(plan)
     if shared is not None:
         proofs |= {"centre_sums", *shared.proofs}
         notes.append(f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}.")

@@ -150,7 +150,7 @@ class _OneFile(_Table):
 
     def __init__(self, file: TableFile, release: SyntheticRelease, progress: Progress) -> None:
         self.file, self.release, self.progress = file, release, progress
-        self.name, self.sources = file.path.name, table_sources(file.path)
+        self.name, self.sources = file.path.name, table_sources(file.path, release.people or "")
         self.room = 2 * file.path.stat().st_size + (1 << 20)
         self._read = release.schema
         if release.people is not None:  # read as text, whatever stands there

@@ -16,6 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
+
 from sfumato.core.checks import positive, round_up
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, PureDP
@@ -26,6 +28,8 @@ __all__ = ["ChannelEvent", "Weights", "delta_of_weights", "exp_below", "largest_
 Weights = tuple[tuple[int, ...], ...]
 
 _MOST_CELLS = 4_000_000
+#: Beyond so many comparisons of two weights the distance of the rows is not computed.
+_MOST_COMPARED = 4_000_000
 _LARGEST = 1 << 128
 _FRACTION_BITS = 200
 #: Weights of 2^128 have no finite ratio beyond e^89: a larger ε finds the same δ and would only cost digits.
@@ -133,6 +137,16 @@ class ChannelEvent(Event):
         """δ at the stated ε, rounded up; zero for a pure promise."""
         return 0.0 if self.at is None else _delta(self.weights, self.at)
 
+    @property
+    def answers(self) -> float | None:
+        """The chance of an answer of two points that is as bad, by the total variation; None where that is not known.
+
+        Sizes are public: a table of very many weights is held to be two points that always answer.
+        """
+        if self.at is not None or len(self.weights) ** 2 * len(self.weights[0]) > _MOST_COMPARED:
+            return None
+        return _answers(self.weights)
+
     def guarantee(self) -> PureDP | ApproxDP:
         if self.delta == 0:
             return PureDP(self.eps, adjacency=self.adjacency)
@@ -145,6 +159,18 @@ class ChannelEvent(Event):
             "weights": [list(row) for row in self.weights],
             "at": self.at,
         }
+
+
+@lru_cache(maxsize=32)
+def _answers(weights: Weights) -> float | None:
+    """TV·(R + 1)/(R - 1) for the largest ratio R of a column and the farthest two rows; exact, then rounded up."""
+    ratio = largest_ratio(weights)
+    if ratio is None or ratio == 1:
+        return None
+    total = sum(weights[0])
+    rows = np.array(weights, dtype=np.int64 if total <= 1 << 62 else object)  # no difference and no sum overflows
+    apart = max(int(np.maximum(rows - row, 0).sum(axis=1).max()) for row in rows)
+    return min(1.0, float_above(Fraction(apart, total) * (ratio + 1) / (ratio - 1)))
 
 
 @lru_cache(maxsize=32)

@@ -204,6 +204,12 @@ class RandomizedResponseEvent(Event):
         # log1p keeps the digits when the two weights are nearly equal.
         return round_up(math.log1p((self.keep - self.move) / self.move), 1e-15)
 
+    @property
+    def answers(self) -> float | None:
+        """The chance of an answer of two points that is as bad: 1 for two categories, less for more."""
+        two, all_of_them = self.keep + self.move, self.keep + (self.categories - 1) * self.move
+        return 1.0 if two >= all_of_them else min(1.0, round_up(two / all_of_them, 1e-15))
+
     def guarantee(self) -> PureDP:
         return PureDP(self.eps, adjacency=self.adjacency)
 

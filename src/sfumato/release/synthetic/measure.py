@@ -19,6 +19,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import GaussianDP
 from sfumato.errors import PrivacyParameterError
+from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.synthetic.junction_tree import CountTable, Scope
@@ -34,7 +35,7 @@ class Measurer:
     adjacency: Adjacency
     total: float
     most_rows: int = 1  # rows of one unit
-    random_state: int | None = None
+    random_state: int | Elsewhere | None = None
     spent: float = 0.0
     events: list[Event] = field(default_factory=list)
     #: The part of the plan that is being drawn, and μ² by part.
@@ -47,9 +48,19 @@ class Measurer:
 
     def table(self, scope: Scope, share: float) -> CountTable:
         """The counts of `scope` for `share` of the total: a unit moves its rows between cells, or adds them."""
-        counts = self.exact[scope]
-        noise = self._noise(self._move, counts.size, share)
-        return CountTable(scope, noise(counts.astype(np.float64)), math.sqrt(noise.error()))
+        return self.tables({scope: share})[0]
+
+    def tables(self, shares: Mapping[Scope, float]) -> list[CountTable]:
+        """Several tables at once, each for its share of the total."""
+        exact = [self.exact[scope].astype(np.float64) for scope in shares]
+        noises = [self._noise(self._move, one.size, share) for one, share in zip(exact, shares.values(), strict=True)]
+        if isinstance(self.random_state, Elsewhere):
+            drawn = self.random_state(noises, exact)
+            deviations = [self.random_state.deviation(noise) for noise in noises]
+        else:
+            drawn = [noise(one) for noise, one in zip(noises, exact, strict=True)]
+            deviations = [math.sqrt(noise.error()) for noise in noises]
+        return [CountTable(*one) for one in zip(shares, drawn, deviations, strict=True)]
 
     @property
     def _move(self) -> float:
@@ -62,6 +73,8 @@ class Measurer:
         The expected counts are functions of what was published before. One row of a unit moves a table by at most 2 in
         L1 (1 if it is added), hence each score by at most that, and all together by √(number of scores) times that.
         """
+        if isinstance(self.random_state, Elsewhere):
+            raise PrivacyParameterError("Scores are no sums: nobody has all rows. Nothing was drawn for them.")
         scopes = list(expected)
         exact = np.array([np.abs(self.exact[scope] - np.rint(expected[scope])).sum() for scope in scopes])
         each = self.most_rows * (2.0 if self.replaces else 1.0)
@@ -78,7 +91,7 @@ class Measurer:
             raise PrivacyParameterError("This would go beyond the promise. Nothing was drawn for it.")
         self.spent += wanted
         mu = GaussianDP(math.sqrt(wanted) * (1 - 1e-9))
-        seed = None if self.random_state is None else self.random_state + len(self.events)
+        seed = self.random_state + len(self.events) if isinstance(self.random_state, int) else None
         noise = Gaussian.for_guarantee(
             mu, math.nextafter(sensitivity, math.inf), self.adjacency, dimension=dimension, random_state=seed
         )

@@ -34,6 +34,7 @@ from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest, plain_type, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
+from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
@@ -119,7 +120,7 @@ class SyntheticRelease:
     plan: str | None = None
     buy_edges: bool = True
     rows: int | None = None
-    random_state: int | None = None
+    random_state: int | Elsewhere | None = None
 
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
@@ -234,7 +235,7 @@ class SyntheticRelease:
     def _made(
         self, measurer: Measurer, walk: Walk, fitted: Fitted, forecast: Forecast, levels: Sequence[Levels]
     ) -> tuple[pa.Table, dict[str, Any]]:
-        seed = secrets.randbits(64) if self.random_state is None else self.random_state + 1_000_003
+        seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
         codes = fitted.rows(rows, np.random.default_rng(seed))
         made = _decoded(levels, codes, seed)
@@ -246,7 +247,7 @@ class SyntheticRelease:
             plan={"release": "synthetic", **self.facts(), "plan": forecast.plan.words, "row_seed": seed},
             notes=notes,
             guarantee=self.promise,
-            publishable=self.random_state is None,
+            publishable=not isinstance(self.random_state, int),
         )
         counted = PairCounts.empty(walk.sizes, [one.scope for one in walk.measured if len(one.scope) == 2])
         counted.add(list(codes.T))
@@ -270,6 +271,12 @@ class SyntheticRelease:
         }
         return made, facts
 
+    def _row_seed(self) -> int:
+        """Rows are drawn from what was published: who has that and the seed has the rows."""
+        if isinstance(self.random_state, Elsewhere):
+            return self.random_state.seed
+        return secrets.randbits(64) if self.random_state is None else self.random_state + 1_000_003
+
     def kept(self, table: Any) -> pa.Table:
         """The declared columns; of several rows of one person those that count."""
         arrow = as_arrow(_without(table, self.people), self.schema)
@@ -285,6 +292,8 @@ class SyntheticRelease:
         """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
         if self.unit.relation != "replace-one" or self.people is not None:
             return None
+        if isinstance(self.random_state, Elsewhere):
+            return self.random_state.records
         if look.counted.rows == 0:
             raise DataError("The table has no rows. Nothing was drawn and nothing was spent.")
         return look.counted.rows
@@ -329,10 +338,11 @@ def _with_edges(
     levels: tuple[Levels, ...], still_open: Sequence[str], measurer: Measurer, share: float
 ) -> tuple[Levels, ...]:
     fine = [fine_levels(column) for column in levels if column.name in still_open]
-    found = {}
-    for at, column in enumerate(fine):
-        drawn = measurer.table((at,), share / len(fine))
-        found[column.name] = with_bought_edges(column, drawn.counts, drawn.deviation)
+    tables = measurer.tables({(at,): share / len(fine) for at in range(len(fine))})
+    found = {
+        column.name: with_bought_edges(column, drawn.counts, drawn.deviation)
+        for column, drawn in zip(fine, tables, strict=True)
+    }
     return tuple(found.get(column.name, column) for column in levels)
 
 

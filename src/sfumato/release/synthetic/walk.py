@@ -96,8 +96,7 @@ class Walk:
         return found
 
     def _measure(self, scopes: Sequence[Scope], share: float) -> None:
-        for scope, part in split_by_cells(scopes, self.sizes, share * self.part).items():
-            self.measured.append(self.measurer.table(scope, part))
+        self.measured += self.measurer.tables(split_by_cells(scopes, self.sizes, share * self.part))
 
     def _expected(self, start: StartModel, model: Fitted | None) -> dict[Scope, np.ndarray]:
         scopes = [scope for scope in self.measurer.exact.tables if len(scope) == 2 and self.label not in scope]

@@ -1,0 +1,217 @@
+"""A linear classifier from noisy sums of products and noisy gradients, one after the other.
+
+In:   a table with a schema, declared labels, ε and δ.
+Out:  SteppedClassifier, fitted: weights, what was drawn for them. Every number it draws is a sum over records.
+Not here: classifiers for rows that are in one place, which are better there (learn/logistic.py, learn/svc.py); who adds
+up and draws where they are not (run/course.py).
+Proof: docs/proofs/centre_learning.md, "Gradients of unit rows"
+
+The Hessian of the loss is at most c·Σ x xᵀ whatever the weights are, so one noisy matrix serves for all steps: each
+step minimises the bound (Böhning & Lindsay 1988), from a point ahead of the last one (Nesterov 1983).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+import numpy as np
+
+from sfumato.core.adjacency import Adjacency
+from sfumato.core.certificate import Certificate
+from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.guarantee import ApproxDP, GaussianDP
+from sfumato.core.schema import Schema
+from sfumato.learn.base import intercept_share
+from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.kernel_base import check_row_count
+from sfumato.learn.rows import UnitRows
+from sfumato.learn.seeds import Seeds, seed_from
+from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.mechanisms import Gaussian
+
+__all__ = ["StepLoss", "SteppedClassifier"]
+
+StepLoss = Literal["logistic", "hinge"]
+#: Of μ², for the sums of products; the rest is for the gradients, in equal parts.
+_FIRST = 0.2
+#: Rounding of the sums, in units of the sensitivity: enough for ten million records (docs/proofs/kernel_mean.md).
+_ARITHMETIC = 2e-5
+#: The hinge is rounded off this far on both sides of its corner.
+_ROUNDED = 0.5
+#: The ridge on the weights of rows as they are encoded, in records.
+_RIDGE = 10.0
+_BELOW = 1 - 1e-9
+
+
+@final
+@dataclass
+class SteppedClassifier:
+    """Logistic regression (softmax for several classes) or a rounded hinge, by `steps` noisy gradients.
+
+    >>> from sfumato.core import REPLACE_ONE, Interval
+    >>> age = np.random.default_rng(0).uniform(0, 100, 4000)
+    >>> schema = Schema({"age": Interval(0, 100)})
+    >>> model = SteppedClassifier(1.0, 1e-6, schema, REPLACE_ONE, ["no", "yes"], norm=1.8, random_state=0)
+    >>> model = model.fit({"age": age}, np.where(age > 50, "yes", "no"))
+    >>> float(np.mean((model.decision_function({"age": age}) > 0) == (age > 50))) > 0.9
+    True
+    """
+
+    epsilon: float
+    delta: float
+    schema: Schema
+    adjacency: Adjacency
+    classes: list[Any]
+    norm: float
+    loss: StepLoss = "logistic"
+    steps: int = 14
+    random_state: Any = None
+    weights_: np.ndarray = field(init=False, repr=False)
+    classes_: np.ndarray = field(init=False, repr=False)
+    noises_: list[Gaussian] = field(init=False, repr=False)
+
+    def fit(self, table: Any, labels: Any) -> SteppedClassifier:
+        matrix = SchemaEncoder(self.schema).fit(None).transform(table)
+        seeds = seed_from(self.random_state)
+        check_row_count(seeds.records(matrix.shape[0]))
+        codes, self.classes_ = checked_labels(labels, matrix.shape[0], declared_classes(self.classes))
+        self._publishable = seeds.publishable
+        rows = UnitRows(matrix, self.norm, self.constant)
+        wanted = np.eye(len(self.classes_))[codes]
+        self.noises_ = []
+        bound = self._bound(rows, seeds)
+        weights = ahead = np.zeros((self.outputs, rows.width))
+        for step in range(self.steps):
+            pulled = self._gradient(rows, wanted, ahead, seeds) + self.ridge * ahead
+            before, weights = weights, ahead - np.linalg.solve(bound, pulled.T).T
+            ahead = weights + (step + 1) / (step + 4) * (weights - before)
+        self.weights_ = weights
+        return self
+
+    # ── what is public ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def constant(self) -> float:
+        return intercept_share("auto", self.schema, self.schema.width)
+
+    @property
+    def outputs(self) -> int:
+        """One weight vector for two classes, one for each of several."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def ridge(self) -> float:
+        return _RIDGE / self.norm**2
+
+    @property
+    def longest(self) -> float:
+        """To what a record's slopes are clipped: half of what they can be."""
+        return 0.5 if self.outputs == 1 else math.sqrt(0.5)
+
+    @property
+    def curvature(self) -> float:
+        """The Hessian is at most this times Σ x xᵀ, for each output."""
+        if self.loss == "hinge":
+            return 1 / (2 * _ROUNDED)
+        return 0.25 if self.outputs == 1 else 0.5
+
+    @property
+    def guarantee_(self) -> ApproxDP:
+        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+
+    def products_noise(self, width: int) -> Gaussian:
+        """On the upper triangle of Σ x xᵀ, off-diagonals times √2: x xᵀ and x'x'ᵀ are at most √2 apart."""
+        return self._noise(_FIRST, math.sqrt(2) if self._replaces else 1.0, width * (width + 1) // 2)
+
+    def step_noise(self, width: int) -> Gaussian:
+        """On one gradient of all outputs."""
+        share = (1 - _FIRST) / self.steps
+        return self._noise(share, (2.0 if self._replaces else 1.0) * self.longest, self.outputs * width)
+
+    @property
+    def _replaces(self) -> bool:
+        return self.adjacency.relation == "replace-one"
+
+    def _noise(self, share: float, moved: float, size: int) -> Gaussian:
+        promise = GaussianDP(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * _BELOW)
+        return Gaussian.for_guarantee(promise, moved * (1 + _ARITHMETIC), self.adjacency, dimension=size)
+
+    # ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _bound(self, rows: UnitRows, seeds: Seeds) -> np.ndarray:
+        """A bound of the Hessian: negative eigenvalues are noise; what noise may have taken away is put back."""
+        noise, upper = self.products_noise(rows.width), np.triu_indices(rows.width, 1)
+
+        def products() -> np.ndarray:
+            gram = rows.exact_gram()
+            return np.concatenate([np.diag(gram), math.sqrt(2) * gram[upper]])
+
+        self.noises_.append(noise)
+        found = seeds.released(noise, products)
+        noisy = np.zeros((rows.width, rows.width))
+        noisy[upper] = found[rows.width :] / math.sqrt(2)
+        noisy += noisy.T
+        noisy[np.diag_indices(rows.width)] = found[: rows.width]
+        values, vectors = np.linalg.eigh(noisy)
+        lost = math.sqrt(2 * rows.width) * seeds.deviation(noise)
+        raised = self.curvature * (np.maximum(values, 0.0) + lost) + self.ridge
+        return (vectors * raised) @ vectors.T
+
+    def _gradient(self, rows: UnitRows, wanted: np.ndarray, weights: np.ndarray, seeds: Seeds) -> np.ndarray:
+        noise = self.step_noise(rows.width)
+        self.noises_.append(noise)
+        found = seeds.released(noise, lambda: self._pulled(rows, wanted, weights))
+        return found.reshape(self.outputs, rows.width)
+
+    def _pulled(self, rows: UnitRows, wanted: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ of the records' gradients, each clipped."""
+        with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
+            scores = np.nan_to_num(np.stack([rows.times(one) for one in weights], axis=1))
+            slopes = self._slopes(scores, wanted)
+        lengths = np.linalg.norm(slopes, axis=1)
+        slopes *= np.minimum(1.0, self.longest / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+        return np.concatenate([rows.pull(slopes[:, place]) for place in range(self.outputs)])
+
+    def _slopes(self, scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """The derivative of each record's loss by its scores."""
+        right = wanted[:, 1:] if self.outputs == 1 else wanted
+        if self.loss == "hinge":
+            side = 2 * right - 1
+            return -side * np.clip((1 + _ROUNDED - side * scores) / (2 * _ROUNDED), 0.0, 1.0)
+        if self.outputs == 1:
+            return 0.5 * (1 + np.tanh(0.5 * scores)) - right
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return chances / chances.sum(axis=1, keepdims=True) - right
+
+    # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def decision_function(self, table: Any) -> np.ndarray:
+        rows = UnitRows(SchemaEncoder(self.schema).fit(None).transform(table), self.norm, self.constant)
+        scores = np.stack([rows.times(one) for one in self.weights_], axis=1)
+        return scores[:, 0] if self.outputs == 1 else scores
+
+    @property
+    def coef_(self) -> np.ndarray:
+        share = math.sqrt(1 - self.constant**2) / self.norm
+        return self.weights_[:, : self.schema.width] * share
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return self.weights_[:, -1] * self.constant if self.constant else np.zeros(self.outputs)
+
+    def rule(self) -> dict[str, Any]:
+        """What predictions are computed from."""
+        return {"type": "linear", "norm": self.norm, "constant": self.constant, "weights": self.weights_.tolist()}
+
+    @property
+    def certificate_(self) -> Certificate:
+        return Certificate.issue(
+            subject=f"a linear classifier in {self.steps} steps",
+            events=[noise.event() for noise in self.noises_],
+            proofs=["centre_learning", "gaussian"],
+            notes=["the number of records and the list of labels are public"],
+            publishable=self._publishable,
+            guarantee=self.guarantee_,
+        )

@@ -1,0 +1,205 @@
+"""The course of a study over several institutions: one round for all its sums, then one for each stage of its acts.
+
+In:   a Plan whose noise is shared; at an institution its evaluated rows; what every round opened.
+Out:  the next round and an institution's numbers in it; at the end what every act gave.
+Not here: the protocol (centres/), numbers of statistics and the release (run/over_centres.py), who waits for whom
+(run/centre_part.py).
+Proof: docs/proofs/centre_acts.md
+
+Every party begins each act again after every round, with what was published so far in place of a generator
+(mechanisms/elsewhere.py): it stops at the sums it needs next. Institutions take their own rows' part of them from
+this, the coordinator, who has no rows, the noise alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.centres.outcome import Aggregate
+from sfumato.centres.round import Block
+from sfumato.centres.study_round import Cost, StudyRound
+from sfumato.core import Categories, Interval, Schema, compose
+from sfumato.errors import InputError, UnprovedError
+from sfumato.mechanisms.additive import Additive
+from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
+from sfumato.network.evaluate import Values
+from sfumato.plan.act import Act
+from sfumato.plan.plan import Plan
+from sfumato.plan.shared_act import act_sharing, together
+from sfumato.plan.sharing import Sharing
+from sfumato.run.over_centres import cells_of, people_lines, people_of, whole_cells
+from sfumato.run.publish import Columns, checked, columns_for, strategy_of
+from sfumato.run.publish_base import Performed, column_of
+
+__all__ = ["Course"]
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What one act needs next: the noise of each of its sums, and what the rows at hand add to them (private)."""
+
+    noises: tuple[Additive, ...]
+    exact: tuple[np.ndarray, ...] = field(repr=False)
+
+
+@final
+class Course:
+    """Where a study over centres stands. `first` is its first round; every party moves its own course on."""
+
+    def __init__(self, plan: Plan, first: StudyRound) -> None:
+        self.plan, self.first = plan, first
+        self.performed: dict[Key, Performed] = {}
+        self.opened: list[Aggregate] = []
+        self._seen: dict[Key, list[PublishedSum]] = {(act.name, act.observer): [] for act in plan.acts}
+        self._records: dict[str, int] = {}
+        self._next: dict[Key, _Asked] = {}
+        self._columns: dict[Key, Columns] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.opened) and not self._next
+
+    @property
+    def round(self) -> StudyRound:
+        """What is summed next."""
+        if not self.opened:
+            return self.first
+        centres = len(self.first.centres)
+        asked = [(act, noise, exact) for act, one in self._asking() for noise, exact in _pairs(one)]
+        people = tuple(one.block(centres) for one in people_lines(self.plan))
+        return dataclasses.replace(
+            self.first,
+            summed=(*(_block(noise, exact.size, centres) for _, noise, exact in asked), *people),
+            paid=tuple(
+                Cost(name, tuple(noise.event() for act, noise, _ in asked if act.dataset == name))
+                for name in dict.fromkeys(act.dataset for act, _, _ in asked)
+            ),
+            stage=len(self.opened),
+            before=self._digest(),
+        )
+
+    def cells(self, values: Values) -> np.ndarray:
+        """One institution's own part of the next round, in whole cells."""
+        agreed = self.round
+        if not self.opened:
+            return cells_of(self.plan, values, agreed)
+        if not self._columns:
+            found = columns_for(self.plan, values, parts=True)
+            self._columns = {(one.act.name, one.act.observer): one for one in found}
+        numbers = [self._own(act, self._columns[act.name, act.observer]) for act, _ in self._asking()]
+        people = [one.numbers(values) for one in people_lines(self.plan)]
+        return whole_cells([*(part for parts in numbers for part in parts), *people], agreed.summed)
+
+    def moved(self, found: Aggregate) -> None:
+        """A round was opened."""
+        records, values = people_of(self.plan, found.values), found.values
+        self._records = self._records or records
+        for act, one in self._asking() if self.opened else ():
+            sharing = act_sharing(act)
+            assert sharing is not None
+            times = dataclasses.replace(sharing, included=len(found.included)).times
+            for exact in one.exact:
+                answer = PublishedSum(values[: exact.size], times, records[act.dataset])
+                self._seen[act.name, act.observer].append(answer)
+                values = values[exact.size :]
+        self.opened.append(found)
+        self._look_ahead()
+
+    # ── acts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _asking(self) -> list[tuple[Act, _Asked]]:
+        keys = [(act.name, act.observer) for act in self.plan.acts]
+        return [(act, self._next[key]) for act, key in zip(self.plan.acts, keys, strict=True) if key in self._next]
+
+    def _look_ahead(self) -> None:
+        self._next = {}
+        for act in self.plan.acts:
+            key = (act.name, act.observer)
+            if key in self.performed:
+                continue
+            found = self._begun(act, _nobody(act))
+            if isinstance(found, _Asked):
+                self._next[key] = found
+            else:
+                self.performed[key] = checked(act, found)
+
+    def _own(self, act: Act, columns: Columns) -> Sequence[np.ndarray]:
+        if columns.table.num_rows == 0:
+            return [np.zeros(exact.size) for exact in self._next[act.name, act.observer].exact]
+        found = self._begun(act, columns)
+        assert isinstance(found, _Asked)  # what is asked next depends on what was published alone
+        return found.exact
+
+    def _begun(self, act: Act, columns: Columns) -> _Asked | Performed:
+        """The act from its beginning: what it gives, or what it needs next."""
+        sharing = act_sharing(act)
+        assert sharing is not None
+        records = self._records[act.dataset]
+        if records == 0:
+            raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn for it.")
+        seen = self._seen[act.name, act.observer]
+        elsewhere = Elsewhere(self._seed(act), seen, records)
+        try:
+            done = strategy_of(act).begin(act, columns.table, columns.identifiers, elsewhere)
+        except Unanswered as asked:
+            found = _Asked(tuple(together(noise, sharing) for noise in asked.noises), asked.exact)
+            self._check_cost(act, (*_shared(elsewhere.asked, sharing), *found.noises))
+            return found
+        drawn = tuple(noise.event() for noise in _shared(elsewhere.asked, sharing))
+        if act.events and compose(drawn).implies(compose(act.events)) is not True:
+            raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
+        events = act.events or drawn
+        proofs = {*done.proofs, "centre_acts", *sharing.proofs} - {"gaussian"}
+        return dataclasses.replace(done, events=events, proofs=tuple(sorted(proofs)))
+
+    @staticmethod
+    def _check_cost(act: Act, noises: Sequence[Additive]) -> None:
+        if compose([noise.event() for noise in noises]).implies(act.guarantee) is not True:
+            raise UnprovedError(
+                f"{act.name}: its next sums would cost more than {act.guarantee.describe()}. Nothing left the centre."
+            )
+
+    def _seed(self, act: Act) -> int:
+        """For what is public anyway, such as the frequencies of features: the same at every party."""
+        text = json.dumps([self.plan.hash, act.name, act.observer])
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for one in self.opened:
+            digest.update(one.round.agreement.encode())
+            digest.update(json.dumps(list(one.included)).encode())
+            digest.update(np.ascontiguousarray(one.values, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+def _pairs(asked: _Asked) -> list[tuple[Additive, np.ndarray]]:
+    return list(zip(asked.noises, asked.exact, strict=True))
+
+
+def _shared(noises: Sequence[Additive], sharing: Sharing) -> tuple[Additive, ...]:
+    return tuple(together(noise, sharing) for noise in noises)
+
+
+def _block(noise: Additive, length: int, centres: int) -> Block:
+    return Block("gaussian", noise.scale, noise.grid, length, (1 << 61) // centres)
+
+
+def _nobody(act: Act) -> Columns:
+    """A table of one invented row: what somebody who has no rows begins an act with."""
+    domains = Schema.from_toml(act.parameters["schema"]).columns
+    columns = {}
+    for name, domain in domains.items():
+        assert isinstance(domain, Interval | Categories)
+        columns[name] = column_of(np.array([None], dtype=object), domain)
+    return Columns(act, pa.table(columns), ("nobody",))

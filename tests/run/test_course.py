@@ -1,0 +1,216 @@
+"""Tables and models over several centres: every sum is that of one place, its noise too, and nothing else is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from run.centre_studies import CENTRES, NAMES, dealt, study
+from run.publish_studies import CLASSIFIER, MEAN, OUTLIERS, REGRESSION
+from sfumato.centres import aggregate_in_memory, new_centres
+from sfumato.centres.node import Offer, check_agreement
+from sfumato.core import compose
+from sfumato.errors import PlanError, RefusedError, UnprovedError
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.learn.stepped import SteppedClassifier
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.plan.derive import derive
+from sfumato.plan.plan import Plan
+from sfumato.plan.sharing import Masks, NoiseAtEach
+from sfumato.run.course import Course
+from sfumato.run.over_centres import published_over_centres, sharing_of, study_round
+from sfumato.run.planning import make_plan
+from sfumato.run.publish import columns_for, strategy_of
+
+PEOPLE = {"people": 600}
+ROWS = "publish(rows, synthetic([age(P), sex(P), ill(P)], for(ill(P))), openness(public)).\n"
+SUMMED = {
+    "sufficient": REGRESSION,
+    "kernel": CLASSIFIER + "prefer(triage, [kernel]).\n",
+    "equilibrium": CLASSIFIER + "prefer(triage, [equilibrium]).\n",
+    "logistic_steps": CLASSIFIER + "prefer(triage, [logistic_steps]).\n",
+    "hinge_steps": CLASSIFIER + "prefer(triage, [hinge_steps]).\n",
+    "pairs": ROWS,
+}
+
+
+@cache
+def planned(name: str, more: str = "", metric: str = "dp(2, 0.000001)") -> Plan:
+    return make_plan(study(SUMMED[name], metric, CENTRES + more), sizes=PEOPLE)
+
+
+def values_of(plan: Plan, tables):
+    return {name: plan.network.evaluate({"patients": table}) for name, table in tables.items()}
+
+
+class Play:
+    """A course of everybody, round after round, in memory."""
+
+    def __init__(self, plan: Plan, tables=None) -> None:
+        self.tables = dealt() if tables is None else tables
+        self.members, self.keys = new_centres(NAMES)
+        first = study_round(plan, self.members)
+        self.leader, self.own = Course(plan, first), {name: Course(plan, first) for name in NAMES}
+        self.values = values_of(plan, self.tables)
+
+    def step(self, leaves=None):
+        agreed = self.leader.round.fresh()
+        cells = {name: self.own[name].cells(self.values[name]) for name in NAMES}
+        found = aggregate_in_memory(agreed, cells, self.keys, leaves=leaves)
+        for course in (self.leader, *self.own.values()):
+            course.moved(found)
+        return agreed, cells, found
+
+    def finish(self):
+        while not self.leader.is_over:
+            self.step()
+
+
+#: Its points are searched for a while; the sums are those of kernels.
+SLOW = pytest.mark.slow
+ALL = [pytest.param(name, marks=SLOW) if name == "equilibrium" else name for name in SUMMED]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_parts_add_up_to_what_one_place_would_draw(name):
+    """Number by number, in every round, before noise."""
+    plan = planned(name)
+    assert [act.strategy for act in plan.acts] == [name]
+    play = Play(plan)
+    whole = Course(plan, play.leader.first)
+    everybody = plan.network.evaluate({"patients": pa.concat_tables(play.tables.values())})
+    compared = 0
+    while not play.leader.is_over and compared < 5:
+        alone = whole.cells(everybody)
+        agreed, cells, found = play.step()
+        apart, alone = sum(cells.values()) * agreed.grids, alone * agreed.grids
+        assert np.all(np.abs(apart - alone) <= 2 * agreed.grids + 1e-9 * np.abs(alone))
+        assert np.abs(alone).max() > 100
+        compared += 1
+        whole.moved(found)
+    assert compared >= 2
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "hinge_steps"])
+def test_the_noise_is_that_of_one_place(name):
+    """All rounds together cost μ² as all draws of one party do, within 1e-6: no noise is wasted on being apart."""
+    plan, play = planned(name), Play(planned(name))
+    spent = 0.0
+    while not play.leader.is_over:
+        agreed, _, _ = play.step()
+        spent += sum(event.mu**2 for cost in agreed.paid for event in cost.events)
+    act = plan.acts[0]
+    alone = dataclasses.replace(act, parameters={k: v for k, v in act.parameters.items() if k != "sharing"})
+    (columns,) = columns_for(plan, plan.network.evaluate({"patients": pa.concat_tables(play.tables.values())}))
+    drawn, whole = [], Gaussian.__call__
+
+    def recorded(self, values):
+        drawn.append(self)
+        return whole(self, values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gaussian, "__call__", recorded)
+        patch.setattr("sfumato.run.publish_synthetic._check_drawn", lambda *given: None)
+        strategy_of(act).perform(alone, columns.table, columns.identifiers, 0)
+    assert spent == pytest.approx(sum(noise.event().mu ** 2 for noise in drawn), rel=1e-6)
+
+
+def test_a_release_of_tables_models_and_numbers_verifies(tmp_path):
+    text = study(REGRESSION + ROWS + MEAN, "dp(2, 0.000001)", CENTRES + "absences(1).\n")
+    (tmp_path / "study.pl").write_text(text)
+    plan = make_plan(tmp_path / "study.pl", sizes=PEOPLE)
+    play = Play(plan)
+    while not play.leader.is_over:
+        play.step({"south": "masked"} if len(play.leader.opened) == 2 else None)
+    first, *later = play.leader.opened
+    made = published_over_centres(plan, first, {}, tmp_path / "out", performed=play.leader.performed, later=later)
+    assert made["rows"].num_rows == 600
+    checks = verify_folder(tmp_path / "out", tmp_path / "study.pl")
+    assert all(check.ok for check in checks), [check for check in checks if not check.ok]
+    for certificate in made.certificates.values():
+        assert {"centre_acts", "distributed_noise", "secure_aggregation"} <= set(certificate.proofs)
+        assert compose(certificate.events).implies(certificate.guarantee) is True
+
+
+def test_a_method_that_asks_for_more_than_its_guarantee_is_stopped(monkeypatch):
+    quiet = SteppedClassifier.step_noise
+
+    def louder(self, width):
+        noise = quiet(self, width)
+        return dataclasses.replace(noise, scale=noise.scale * 0.9)
+
+    plan = planned("logistic_steps")
+    monkeypatch.setattr(SteppedClassifier, "step_noise", louder)
+    play = Play(plan)
+    with pytest.raises(UnprovedError, match="would cost more"):
+        play.finish()
+
+
+def test_another_history_is_another_round():
+    """A coordinator that tells one centre other sums than the rest is refused by it, or by all others."""
+    play = Play(planned("sufficient"))
+    _, _, found = play.step()
+    for one in play.own.values():
+        assert one.round.description() == play.leader.round.description()
+    told = Course(play.leader.plan, play.leader.first)
+    told.moved(dataclasses.replace(found, values=found.values + 1))
+    offered = Offer.of(play.leader.round.fresh())
+    with pytest.raises(RefusedError, match="before"):
+        check_agreement(offered.round, told.round, offered.certificates)
+
+
+def test_a_centre_without_anybody_takes_part_with_nothing():
+    tables = dealt()
+    tables["south"] = tables["south"].slice(0, 0)
+    play = Play(planned("sufficient"), tables)
+    play.finish()
+    assert play.leader.performed
+
+
+def test_an_act_whose_noise_is_shared_otherwise_is_found_out():
+    plan = planned("sufficient", "absences(1).\n")
+    act = plan.acts[0]
+    assert sharing_of(plan) == Masks(3, 0, 1)
+    for changed in (None, Masks(3).to_dict(), NoiseAtEach(3).to_dict()):
+        edited = dataclasses.replace(act, parameters={**act.parameters, "sharing": changed})
+        findings = list(derive(dataclasses.replace(plan, acts=(edited,)), plan.network))
+        assert "sharing" in [finding.field for finding in findings if not finding.ok], changed
+
+
+def test_noise_at_each_centre_is_a_way_too():
+    plan = make_plan(study(REGRESSION + "prefer(line, each_centre).\n", "dp(2, 0.000001)"), sizes=PEOPLE)
+    masks = make_plan(study(REGRESSION, "dp(2, 0.000001)"), sizes=PEOPLE)
+    assert isinstance(sharing_of(plan), NoiseAtEach)
+    assert plan.publication("line").error > masks.publication("line").error
+    play = Play(plan)
+    play.finish()
+    (done,) = play.leader.performed.values()
+    assert all(event.proof_id() == "gaussian" for event in done.events)
+
+
+def test_what_is_no_sum_says_who_would_have_to_see_the_rows():
+    with pytest.raises(PlanError, match=r"trusted\(Party\)"):
+        make_plan(study(OUTLIERS), sizes=PEOPLE)
+    with pytest.raises(PlanError, match="needs a δ"):
+        make_plan(study(REGRESSION, "dp(2)"), sizes=PEOPLE)
+    central = make_plan(study(CLASSIFIER, head=CENTRES + "trusted(registry).\n"), sizes=PEOPLE)
+    assert sharing_of(central) is None
+    assert "steps" not in central.acts[0].strategy
+
+
+def test_the_mean_of_those_who_are_there_is_their_mean():
+    """Who leaves before the target is looked at is missing in its sum and in its number of people alike."""
+    plan = planned("sufficient", "absences(1).\n", "dp(200, 0.01)")
+    play = Play(plan)
+    play.step()
+    play.step({"east": "masked"})
+    play.finish()
+    (done,) = play.leader.performed.values()
+    there = pa.concat_tables([play.tables[name] for name in ("north", "south")])["bmi"].to_numpy()
+    (middle,) = [row["value"] for row in done.values.to_pylist() if row["part"] == "intercept"]
+    by_everybody = 35 + (there.mean() - 35) * len(there) / 600
+    assert abs(middle - there.mean()) < 0.3 < abs(by_everybody - there.mean()) / 2

@@ -1,0 +1,69 @@
+"""The package's own source, read and parsed once for all tests that look at how it is written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import sfumato
+
+SOURCE = Path(sfumato.__file__).parent
+
+
+@dataclass
+class Outline:
+    """What the laws about the source ask of one file; its tree is not kept."""
+
+    text: str
+    classes: list[str] = field(default_factory=list)
+    imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    compared: list[tuple[int, ast.expr]] = field(default_factory=list)
+    exported: set[str] = field(default_factory=set)
+    silent: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, text: str) -> Outline:
+        tree = ast.parse(text)
+        found = cls(text)
+        for node in ast.walk(tree):
+            found._note(node)
+        for node in tree.body:
+            found._note_top(node)
+        found.silent = [name for name in found.silent if name in found.exported]
+        return found
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                self.names.add(name)
+            case ast.ClassDef(name=name):
+                self.classes.append(name)
+            case ast.Import() | ast.ImportFrom():
+                self.imports.append(node)
+            case ast.Compare():
+                self.compared += [(node.lineno, side) for side in (node.left, *node.comparators)]
+            case ast.MatchValue():
+                self.compared.append((node.lineno, node.value))
+
+    def _note_top(self, node: ast.stmt) -> None:
+        """What `__all__` names, and which functions and classes say nothing about themselves."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__"), *_]):
+                self.exported |= {word.value for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
+            case ast.FunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
+                self.silent.append(node.name)
+
+
+@cache
+def _read(path: Path) -> Outline:
+    return Outline.of(path.read_text(encoding="utf-8"))
+
+
+def source() -> Iterator[tuple[str, Outline]]:
+    """Every file of the package: its path below the package, and its outline."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), _read(path)

@@ -1,0 +1,55 @@
+"""How tests are shared out among processes: what is made once is made in one of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sharing import CLUSTER, LONG, by_length, file_of
+
+ROOT = Path(__file__).parent.parent
+_USES = re.compile(r"^def test\w*\([^)]*\b(engine|cluster)\b|getfixturevalue\(\"cluster\"\)", re.MULTILINE)
+
+
+def test_files_that_share_a_cluster_go_together():
+    found = {f"tests/run/{one.name}" for one in (ROOT / "tests/run").glob("test_*.py") if _USES.search(one.read_text())}
+    assert found == set(CLUSTER)
+
+
+def test_what_takes_longest_comes_first():
+    names = ["tests/core/test_special.py::test_a", f"{LONG[1]}::test_b[x::y]", f"{LONG[0]}::test_c"]
+    assert sorted(names, key=by_length) == names[::-1]
+    assert all((ROOT / name).exists() for name in LONG)
+    assert file_of(names[1]) == LONG[1]
+
+
+_ONCE = """
+import os, pytest
+
+@pytest.fixture(scope="module")
+def made():
+    with open({log!r}, "a") as log:
+        log.write(__name__ + "\\n")
+
+@pytest.mark.parametrize("number", range(6))
+def test_one(made, number):
+    pass
+"""
+
+
+def test_what_a_file_makes_is_made_in_one_process(tmp_path):
+    """The distribution of `make test`, over four files of six tests each: four fixtures are made, and not eight."""
+    log = tmp_path / "log"
+    for name in "abcd":
+        (tmp_path / f"test_{name}.py").write_text(_ONCE.format(log=str(log)))
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (tmp_path / "sharing.py").write_text((ROOT / "tests/sharing.py").read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist.plugin", "-n", "2", "--dist", "loadfile"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ended = subprocess.run(command, check=False, cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=100)
+    assert "24 passed" in ended.stdout, ended.stdout + ended.stderr
+    assert sorted(log.read_text().split()) == [f"test_{name}" for name in "abcd"]
