@@ -36,9 +36,13 @@ def is_absent(cell: Any) -> bool:
     if cell is None or type(cell).__name__ in _NOTHING:
         return True
     if isinstance(cell, (float, Decimal, np.generic)):
-        with suppress(Exception):  # a signalling NaN cannot be compared
-            return not bool(np.equal(cell, cell))
-        return True
+        return not _equals_itself(cell)
+    return False
+
+
+def _equals_itself(cell: Any) -> bool:
+    with suppress(Exception):  # a signalling NaN cannot be compared
+        return bool(np.equal(cell, cell))
     return False
 
 
@@ -52,6 +56,10 @@ def number_of(cell: Any) -> float:
         return _spelled(cell)
     if is_absent(cell) or not isinstance(cell, (numbers.Real, np.bool_, Decimal)):
         return math.nan
+    return _nearest_float(cell)
+
+
+def _nearest_float(cell: Any) -> float:
     try:
         return float(cell)
     except OverflowError:

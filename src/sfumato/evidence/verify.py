@@ -105,8 +105,8 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     A false or unreadable certificate gives a Verification with failures; with `strict` it raises VerificationError,
     whose `field` is the first wrong entry. An edit that no other check explains is named "digest".
 
-    >>> verify("{}").failures[0]
-    Check(field='adjacency', ok=False, sentence='The entry is missing.')
+    >>> verify("{}").failures[0][:3]
+    ('adjacency', False, 'The entry is missing.')
     """
     try:
         with np.errstate(all="ignore"):  # far tails underflow to the zeros they are; a NaN fails every check
@@ -114,8 +114,8 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     except _MALFORMED as error:
         result = Verification((Check("certificate", False, f"It cannot be read as a certificate: {error}."),))
     if strict and result.failures:
-        field, _, sentence = result.failures[0]
-        raise VerificationError(f"The certificate does not hold. {field}: {sentence}", field=field)
+        first = result.failures[0]
+        raise VerificationError(f"The certificate does not hold. {first.field}: {first.sentence}", field=first.field)
     return result
 
 

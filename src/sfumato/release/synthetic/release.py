@@ -168,6 +168,14 @@ class SyntheticRelease:
                 "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
             )
         _ = self.promise
+        self._check_rows()
+        levels = levels_of(self.schema, self.edges, self.absent, kinds)
+        self._label_place()
+        impossible_cells(self.schema, levels)
+        self._workload([column.size for column in levels])
+        return levels
+
+    def _check_rows(self) -> None:
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
             raise PrivacyParameterError("rows must be a whole number of at least 1. Nothing was spent.")
         if not (isinstance(self.rows_per_person, int) and self.rows_per_person >= 1):
@@ -176,11 +184,6 @@ class SyntheticRelease:
             raise SchemaError("rows_per_person needs people, the column that says whose a row is. Nothing was spent.")
         if self.people in self.schema.columns:
             raise SchemaError(f"{self.people} names people: leave it out of the schema. Nothing was spent.")
-        levels = levels_of(self.schema, self.edges, self.absent, kinds)
-        self._label_place()
-        impossible_cells(self.schema, levels)
-        self._workload([column.size for column in levels])
-        return levels
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
