@@ -44,15 +44,22 @@ from sfumato.core.guarantee import (
     RenyiDP,
     checked_order,
 )
-from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
+from sfumato.core.loss_distribution import (
+    can_be_added_up,
+    drawn_delta,
+    drawn_epsilon,
+    law_delta,
+    law_epsilon,
+    transform_error,
+)
 from sfumato.core.parts import BoxPair, ConcentratedPair, GaussianPair, ObjectivePair, Part, RenyiPair, WorstPair
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ComposedDP", "Part", "Partition", "WorstOf", "add_exactly", "compose", "parallel"]
 
-#: What the Fourier transforms of a privacy loss distribution may hide of δ, in absolute terms.
-_FOURIER = 1e-12
+#: By what δ of a privacy loss distribution is raised, relatively.
+_RAISED = 1e-9
 
 
 def add_exactly(values: Iterable[float], counts: Iterable[int] | None = None) -> float:
@@ -83,14 +90,16 @@ class ComposedDP(Guarantee):
     def _curve(self, alpha: np.ndarray) -> np.ndarray:
         return np.sum([part.curve(alpha) for part in self.parts], axis=0) * (1 + 1e-12)
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self._plain() or super().stated
+
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
         if self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
-            else:
-                bounds.append(round_up(law_delta(self.parts, epsilon), 1e-9) + _FOURIER)
+            found = drawn_delta(self.parts, epsilon) if self._has_box else law_delta(self.parts, epsilon)
+            bounds.append(round_up(found, _RAISED) + transform_error(self.parts))
         plain, run = self._plain(), self._one_run()
         if plain is not None and epsilon >= plain[0]:
             bounds.append(plain[1])
@@ -106,11 +115,9 @@ class ComposedDP(Guarantee):
             bounds.append(plain[0])
         if run is not None:
             bounds.append(masked_epsilon(*run, delta))
-        if delta > _FOURIER and self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
-            else:
-                bounds.append(round_up(law_epsilon(self.parts, delta - _FOURIER), 1e-9))
+        if self.has_loss_distribution and (left := (delta - transform_error(self.parts)) / (1 + 2 * _RAISED)) > 0:
+            found = drawn_epsilon(self.parts, left) if self._has_box else law_epsilon(self.parts, left)
+            bounds.append(round_up(found, _RAISED))
         return max(0.0, min(bounds))
 
     @property
@@ -166,13 +173,9 @@ class ComposedDP(Guarantee):
 
     def describe(self) -> str:
         acts = sum(part.count for part in self.parts)
-        plain = self._plain()
-        if plain is not None:
-            total = f"({plain[0]:.6g}, {plain[1]:.6g})-DP" if plain[1] else f"{plain[0]:.6g}-DP"
-            return f"{total} ({acts} acts composed)"
-        known = [(self.epsilon(delta), delta) for delta in (1e-6, 1e-3, 0.01, 0.1)]
-        epsilon, delta = next((pair for pair in known if math.isfinite(pair[0])), known[-1])
-        return f"({epsilon:.6g}, {delta:g})-DP ({acts} act{'s' if acts > 1 else ''} composed)"
+        epsilon, delta = self.stated
+        total = f"({epsilon:.6g}, {delta:.6g})-DP" if delta else f"{epsilon:.6g}-DP"
+        return f"{total} ({acts} act{'s' if acts > 1 else ''} composed)"
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,6 @@ the counts and on scores that say which. Everything after it is post-processing:
 from __future__ import annotations
 
 import dataclasses
-import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.calendar_columns import calendar_kind
+from sfumato.core.cell import name_of
 from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.events.event import Event
@@ -405,7 +405,7 @@ def _people(table: Any, people: str) -> list[str | None]:
     if column is None:
         raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
     listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
-    return [None if one is None or (isinstance(one, float) and math.isnan(one)) else str(one) for one in listed]
+    return [name_of(one) for one in listed]
 
 
 def _decoded(levels: Sequence[Levels], codes: np.ndarray, seed: int) -> pa.Table:
