@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
+from sfumato.lang.derivations import DpRv, Grounding, Publication
+from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Term, Variable, called, indicator, match, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart

@@ -15,7 +15,8 @@ from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.lang.asked import Named, named_in, number_in
-from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
+from sfumato.lang.derivations import AggregateDeclaration
+from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull

@@ -14,7 +14,8 @@ from itertools import product
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
-from sfumato.lang.spec import Column, Dependency, Grounding, Spec
+from sfumato.lang.derivations import Dependency, Grounding
+from sfumato.lang.spec import Column, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
 from sfumato.network.algebra import times, total, within
 from sfumato.network.bounds import Bounds, as_bounds, hull

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.lang.spec import EVERYONE, Observation, Requirement, Spec
+from sfumato.lang.derivations import Observation
+from sfumato.lang.spec import EVERYONE, Requirement, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, substitute
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import masked

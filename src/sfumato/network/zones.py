@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sfumato.lang.spec import DpRv, Publication, Requirement
+from sfumato.lang.derivations import DpRv, Publication
+from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Node, Zones

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError
+from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import Publication, Requirement
+from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
