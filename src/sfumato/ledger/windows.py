@@ -49,7 +49,7 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
         return moved
     units = int(grant.units)
     each = grant.for_one()
-    delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
+    delta = each.stated[1]
     epsilon = cost.epsilon(delta)
     if not 0 < epsilon < math.inf:
         return None

@@ -113,8 +113,8 @@ def _total_mu(amounts: Sequence[Guarantee | None]) -> float | None:
 
 
 def _sums(points: Sequence[ApproxDP | PureDP]) -> tuple[float, float]:
-    deltas = math.fsum(one.delta_ if isinstance(one, ApproxDP) else 0.0 for one in points)
-    return math.fsum(one.eps for one in points), deltas
+    epsilons, deltas = zip(*(one.stated for one in points), strict=True)
+    return math.fsum(epsilons), math.fsum(deltas)
 
 
 def _point(plan: Plan, cost: Guarantee, dataset: str) -> ApproxDP | PureDP:
