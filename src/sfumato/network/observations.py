@@ -110,15 +110,14 @@ def _protects_from(spec: Spec, requirement: Requirement, observer: str) -> bool:
     return any({observer, requirement.observer} <= collusion.observers for collusion in spec.collusions)
 
 
+def _is_given(node: Node) -> bool:
+    return node.reads_data or (node.source is None and node.law is None)
+
+
 def touched(network: Network, dataset: str) -> frozenset[str]:
     """What any individual of the dataset can move."""
-    own = {
-        node.name
-        for group in network.groups
-        if group.dataset == dataset
-        for node in group.nodes
-        if node.reads_data or (node.source is None and node.law is None)
-    }
+    groups = [group for group in network.groups if group.dataset == dataset]
+    own = {node.name for group in groups for node in group.nodes if _is_given(node)}
     own |= {node.name for node in network.aggregates if node.dataset == dataset}
     for node in network.nodes:  # parents come before children
         read = isinstance(node, Node) and node.source is not None
