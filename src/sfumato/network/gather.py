@@ -117,7 +117,7 @@ def _calendar_of(domain: Domain | AnyText | None) -> str:
     return domain.calendar if isinstance(domain, Interval) else ""
 
 
-def _further(entry: AggregateDeclaration, given: Mapping[str, Term]) -> dict[str, Any]:
+def _further(entry: AggregateDeclaration, given: Mapping[Place, Term]) -> dict[str, Any]:
     """The numbers a question asks for beside its variables, under the names of their places."""
     found: dict[str, Any] = {}
     if "numbers" in given:
