@@ -41,9 +41,8 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
     [0, 1, 2]
     """
     layer, bands = _layers(zones, edges, order)
-    layers: list[list[_Vertex]] = [[] for _ in range(1 + max(layer.values(), default=0))]
-    for name in zones:
-        layers[layer[name]].append(name)
+    count = 1 + max(layer.values(), default=0)
+    layers: list[list[_Vertex]] = [[name for name in zones if layer[name] == at] for at in range(count)]
     links: list[tuple[_Vertex, _Vertex]] = []
     chains: dict[Edge, list[_Vertex]] = {}
     for edge in edges:
@@ -54,11 +53,12 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
         chains[edge] = chain
         links += list(itertools.pairwise(chain))
     _untangle(layers, links)
-    rows = max((len(part) for part in layers), default=0)
-    spots: dict[_Vertex, tuple[int, float]] = {}
-    for at, part in enumerate(layers):
-        for place, vertex in enumerate(part):
-            spots[vertex] = (at, place + (rows - len(part)) / 2)
+    rows = max(map(len, layers), default=0)
+    spots = {
+        vertex: (at, place + (rows - len(part)) / 2)
+        for at, part in enumerate(layers)
+        for place, vertex in enumerate(part)
+    }
     places = {name: spots[name] for name in zones}
     routes = {edge: tuple(spots[vertex] for vertex in chain) for edge, chain in chains.items()}
     return DrawingLayout(places, routes, bands, len(layers), rows)

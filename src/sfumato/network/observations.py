@@ -119,9 +119,9 @@ def touched(network: Network, dataset: str) -> frozenset[str]:
     groups = [group for group in network.groups if group.dataset == dataset]
     own = {node.name for group in groups for node in group.nodes if _is_given(node)}
     own |= {node.name for node in network.aggregates if node.dataset == dataset}
-    for node in network.nodes:  # parents come before children
-        read = isinstance(node, Node) and node.source is not None
-        if not read and own & set(node.parents):
+    computed = [node for node in network.nodes if not isinstance(node, Node) or node.source is None]
+    for node in computed:  # parents come before children
+        if own.intersection(node.parents):
             own.add(node.name)
     return frozenset(own)
 
