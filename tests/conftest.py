@@ -22,6 +22,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Examples in docstrings are those of the package: tests have none, and are not searched for them."""
+    found = yield
+    return [one for one in found if type(one).__name__ != "DoctestModule"]
+
+
 def pytest_unconfigure():
     gc.unfreeze()  # libraries count at the end of a process what was not given back
 

@@ -114,8 +114,8 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     except _MALFORMED as error:
         result = Verification((Check("certificate", False, f"It cannot be read as a certificate: {error}."),))
     if strict and result.failures:
-        field, _, sentence = result.failures[0]
-        raise VerificationError(f"The certificate does not hold. {field}: {sentence}", field=field)
+        first = result.failures[0]
+        raise VerificationError(f"The certificate does not hold. {first.field}: {first.sentence}", field=first.field)
     return result
 
 
