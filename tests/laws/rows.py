@@ -27,6 +27,7 @@ from sfumato.mechanisms import (
     PermuteAndFlip,
     RandomizedResponse,
     TailoredNoise,
+    TailoredPair,
 )
 
 
@@ -71,6 +72,7 @@ def two_rows(mechanism: JointQuantiles) -> tuple[Any, Any]:
 
 PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-5)
 MEDIAN = JointQuantiles.for_guarantee(PURE, 1, REPLACE_ONE, low=0.0, high=1.0)
+PAIR = TailoredPair((Interval(0, 1), Interval(0, 1)), 1.0, bins=(3, 3))
 CHANCES = ((0.9, 0.1, 0.0), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9))
 
 ROWS: dict[type[Mechanism], Row] = {
@@ -168,5 +170,11 @@ ROWS: dict[type[Mechanism], Row] = {
         lambda factor: TailoredNoise(Interval(0, 1), 1.0 / factor, bins=8),
         # The error of a channel is a mean over its inputs.
         squared(TailoredNoise(Interval(0, 1), 1.0, bins=8).inputs),
+    ),
+    TailoredPair: Row(
+        PAIR,
+        ([0.0, 0.0], [1.0, 1.0]),
+        lambda factor: replace(PAIR, epsilon=1.0 / factor),
+        squared(PAIR.inputs),
     ),
 }

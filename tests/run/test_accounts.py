@@ -14,14 +14,15 @@ from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 from sfumato.cli.app import app
-from sfumato.core import Interval, Schema
+from sfumato.core import Adjacency, ApproxDP, Interval, Schema
 from sfumato.errors import DataError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.make import make_plan
-from sfumato.release import LaplaceRelease
+from sfumato.release import LaplaceRelease, SyntheticRelease
 from sfumato.run.accounts import default_ledger, table_sources
 from sfumato.run.partition_release import release_partitions
 from sfumato.run.study import run_plan
+from sfumato.run.synthesize import synthesize_file
 from sfumato.run.tables import release_file
 
 STUDY = """
@@ -167,6 +168,36 @@ def test_one_file_is_not_public_and_private(tmp_path):
     assert ledger.datasets() == []
 
 
+@pytest.mark.parametrize("same", ["itself", "copy", "other format"])
+def test_what_has_a_budget_cannot_be_declared_public(folder, same):
+    """Its cells would be published as they are: the ledger knows that they are private."""
+    register = folder / "register.csv"
+    if same == "itself":
+        register = folder / "patients.parquet"
+    elif same == "copy":
+        register = shutil.copy(register.with_name("patients.parquet"), folder / "register.parquet")
+    else:
+        csv.write_csv(table(), register)
+    parquet.write_table(pa.table({"id": [1, 2], "cost": [1.0, 2.0]}), folder / "visits.parquet")
+    study = f"""
+    source(register, '{os.path.basename(register)}'). public(register). column(register, id, p(P)).
+    column(register, age, age(P)). random(age(P)) :- p(P). range(age(P), 0, 110). missing(age(P), 50).
+    source(visits, 'visits.parquet'). column(visits, id, p(P)). column(visits, cost, cost(P)).
+    rows_per_person(visits, 1). random(cost(P)) :- p(P). range(cost(P), 0, 9). missing(cost(P), 0).
+    dataset(visitors, domain(P, p(P))). privacy_requirement(o(pub), visitors, dp(1)).
+    publish(ages, age(P), o(pub)) :- p(P). sum(s, cost(P), p(P)). publish(costs, s, o(pub)).
+    """
+    plan = make_plan(study, {"register": register})
+    ledger = Ledger(folder / "ledger.db")
+    before = len(ledger.history())
+    with pytest.raises(LedgerError, match="register is declared public, and is private"):
+        run_plan(plan, folder, ledger, grant=True)
+    elsewhere = Ledger(folder / "other.db", beside=[folder / "ledger.db"])
+    with pytest.raises(UnknownDatasetError, match="has its budget in"):
+        run_plan(plan, folder, elsewhere, grant=True)
+    assert (len(ledger.history()), elsewhere.datasets()) == (before, [])
+
+
 # Every two ways to count the rows of one file, the file being the same, a copy or a link.
 
 
@@ -204,6 +235,29 @@ def test_no_second_way_to_count_the_rows_opens_a_second_account(tmp_path, first,
         WAYS[second](place if same == "itself" else other, ledger)
     assert len(ledger.history()) == before
     assert len(ledger.datasets()) == 1
+
+
+def test_synthetic_rows_of_one_file_are_counted_by_one_column(tmp_path):
+    """A person has three visits: an account for persons does not pay for visits, whichever comes first."""
+    visits = pa.table({"id": [n // 3 for n in range(60)], "visit": list(range(60)), "age": [50.0] * 60})
+    parquet.write_table(visits, tmp_path / "visits.parquet")
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.grant("visits", ApproxDP(100.0, 1e-3), adjacency=Adjacency("person", "replace-one"))
+
+    def synthesized(people, number):
+        schema = Schema({name: Interval(0, 110) for name in ("id", "visit", "age") if name != people})
+        release = SyntheticRelease(schema, 1.0, 1e-6, people=people, buy_edges=False)
+        synthesize_file(tmp_path / "visits.parquet", release, tmp_path / f"out{number}", ledger, "visits")
+
+    synthesized("id", 1)
+    synthesized("id", 2)
+    before = len(ledger.history())
+    with pytest.raises(LedgerError, match="another column"):
+        synthesized("visit", 3)
+    assert len(ledger.history()) == before
+    study = STUDY.replace("patients", "visits").replace("dp(0.5)", "dp(0.5, 1e-6)")
+    run_plan(make_plan(study), tmp_path, ledger)  # the same people, by another word
+    assert ledger.balance("visits", "person").spent.eps == pytest.approx(2.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("command", ["run", "release", "synthesize"])

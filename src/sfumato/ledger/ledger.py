@@ -21,7 +21,7 @@ import secrets
 import shlex
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ class Ledger:
                 body["beside"] = self._other(name, who.unit, beside)
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
-            return EntryDraft("grant", name, who.unit, None, body | self._marks(name, sources))
+            return EntryDraft("grant", name, who.unit, None, body | self._marks(name, who.unit, sources))
 
         self._append(decide)
 
@@ -205,7 +205,7 @@ class Ledger:
                 "purpose": checked_words(purpose, "purpose"),
                 "key": None if key is None else checked_name(key, "key"),
             }
-            return EntryDraft("reserve", dataset, who.unit, identity, body | self._marks(dataset, sources))
+            return EntryDraft("reserve", dataset, who.unit, identity, body | self._marks(dataset, who.unit, sources))
 
         self._append(decide)
         return found[0] if found else self._standing(identity).reservation
@@ -283,7 +283,7 @@ class Ledger:
             account = self._account(reservation.dataset, reservation.unit)
             return raised([*account.charges(), reservation.charged], account.granted)
 
-    def owners(self, sources: Sequence[str]) -> list[tuple[str, str]]:
+    def owners(self, sources: Iterable[str]) -> list[tuple[str, str]]:
         """(dataset, unit) of the accounts that any of these sources was charged to or granted for."""
         with self._lock:
             self._catch_up()
@@ -295,12 +295,11 @@ class Ledger:
             self._catch_up()
             return self._books.neighbours(sources)
 
-    def is_beside(self, dataset: str, unit: str, other: str) -> bool:
-        """Whether a person opened this account beside the `other` account of the same data."""
+    def are_beside(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
+        """Whether a person decided that these two accounts of the same data, (dataset, unit), may both be spent."""
         with self._lock:
             self._catch_up()
-            account = self._books.accounts.get((dataset, unit))
-            return account is not None and other in account.beside
+            return self._books.are_beside(one, other)
 
     def history(self, dataset: str | None = None) -> list[LedgerRecord]:
         """Every entry, oldest first, of one dataset or of all."""
@@ -434,8 +433,8 @@ class Ledger:
             difference=missing_text(items, charged, left, granted),
         )
 
-    def _marks(self, dataset: str, sources: Sequence[str]) -> dict[str, Any]:
-        """What an entry says about its data; LedgerError if that data has its budget elsewhere."""
+    def _marks(self, dataset: str, unit: str, sources: Sequence[str]) -> dict[str, Any]:
+        """What an entry says about its data; LedgerError if its budget is elsewhere. Nobody can write in between."""
         if not sources:
             return {}
         owners = self._books.owners(sources)
@@ -446,6 +445,12 @@ class Ledger:
                 f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}, and raise its "
                 f"grant with `sfumato ledger grant {shlex.quote(names[0])} … --ledger {shlex.quote(str(self.path))}`."
             )
+        for other in self._books.neighbours(sources):
+            if not any(self._books.are_beside(one, other) for one in (*owners, (dataset, unit))):
+                raise LedgerError(
+                    f"This data has an account by another column ({other[0]}, unit: {other[1]}) in {self.path}, and "
+                    "nobody decided that both may be spent. Nothing was run or spent. Publish by the first column."
+                )
         fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
         secret = self._books.secret or fresh["secret"]
         known = {*sources, *map(data_of, sources)}

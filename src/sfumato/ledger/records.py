@@ -236,6 +236,11 @@ class Books:
         own = self.owners(named)
         return [owner for owner in self.owners(map(data_of, named)) if owner not in own]
 
+    def are_beside(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
+        """Whether one of two accounts was opened beside the other."""
+        first, second = self.accounts.get(one), self.accounts.get(other)
+        return (first is not None and other[0] in first.beside) or (second is not None and one[0] in second.beside)
+
     def _bind(self, entry: LedgerEntry) -> None:
         self.secret = self.secret or entry.body.get("secret")
         for mark in entry.body.get("marks", ()):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.tailored.choice import TailoredChoice, tailor
     from sfumato.mechanisms.tailored.grid import PrivateQuantiles, PublicEdges
     from sfumato.mechanisms.tailored.noise import TailoredNoise
+    from sfumato.mechanisms.tailored.pair import TailoredPair
     from sfumato.mechanisms.tailored.regression import tailor_for_regression
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "RandomizedResponse",
     "TailoredChoice",
     "TailoredNoise",
+    "TailoredPair",
     "tailor",
     "tailor_for_regression",
 ]
@@ -69,6 +71,7 @@ _HOME = {
     "RandomizedResponse": "randomized_response",
     "TailoredChoice": "tailored.choice",
     "TailoredNoise": "tailored.noise",
+    "TailoredPair": "tailored.pair",
     "tailor": "tailored.choice",
     "tailor_for_regression": "tailored.regression",
 }

@@ -30,7 +30,7 @@ from sfumato.network.condition import Member, Present
 from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
-from sfumato.network.facts import Facts, Key, Known, absent_word, known_of
+from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.peers import add_peers, peer_tables
@@ -189,7 +189,7 @@ class _People:
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
         #: Whose columns hold a number for everybody, and between which ends.
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownColumn] = {}
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         """Everybody's values, and the sums over them."""
@@ -432,7 +432,7 @@ class _People:
         chosen = self._asked(group, row_table)
         certain = [node for node in chosen if not node.question.expected]
         cells = [node.name for node in group.nodes if node.source is not None and node.row_table in (None, row_table)]
-        facts = Facts({name: self._known[name] for name in cells if name in self._known}, keys or {})
+        facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys or {})
         for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns, facts), strict=True):
             parts.setdefault(node.name, []).append(value)
         for node in chosen:

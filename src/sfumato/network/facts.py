@@ -1,7 +1,8 @@
 """What is known of a column before any cell is read, so that it need not be asked of every cell again.
 
 In:   a node that reads a column, the type of that column in its table's schema.
-Out:  Known: ends between which every placed cell lies; Key: a column of words in which absent ones are still absent.
+Out:  KnownColumn: ends between which every placed cell lies; Key: a column of words in which absent ones are still
+      absent.
 Not here: placing a cell (network/cells.py), what is added up (network/totals.py).
 
 Nothing here is believed of a file: a cell lies between the ends because this program put it there in the same query,
@@ -21,7 +22,7 @@ from sfumato.network.network import Node
 from sfumato.network.tables import plain_type
 from sfumato.questions.grid import Grid
 
-__all__ = ["Facts", "Key", "Known", "absent_word", "known_of"]
+__all__ = ["Key", "KnownColumn", "TableFacts", "absent_word", "known_of"]
 
 #: Types without fractions that are exact as floats between any ends of ours.
 _WHOLE = frozenset(
@@ -32,7 +33,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownColumn:
     """Every value is a number from `low` to `high`, none is absent or NaN; with `whole` every one is a whole number."""
 
     low: float
@@ -47,8 +48,8 @@ class Known:
     def adds_up(self, grid: Grid) -> bool:
         """Whether (Σ x - n · offset) / step is the sum of the contributions: none of them is rounded.
 
-        >>> Known(0.0, 100.0, True).adds_up(Grid.of(0.0, 100.0)), Known(0.0, 100.0, False).adds_up(Grid.of(0.0, 100.0))
-        (True, False)
+        >>> [KnownColumn(0.0, 100.0, whole).adds_up(Grid.of(0.0, 100.0)) for whole in (True, False)]
+        [True, False]
         """
         steps = Fraction(1, 1) / Fraction(grid.step), Fraction(grid.offset) / Fraction(grid.step)
         return self.whole and self.inside(grid) and all(one.denominator == 1 for one in steps)
@@ -67,14 +68,14 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TableFacts:
     """What is known of some variables' columns."""
 
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: Mapping[str, KnownColumn] = field(default_factory=dict)
     keys: Mapping[str, Key] = field(default_factory=dict)
 
 
-def known_of(node: Node, kind: str) -> Known | None:
+def known_of(node: Node, kind: str) -> KnownColumn | None:
     """What holds of a node's placed cells once absent ones are replaced; None where they are not, or have no ends."""
     domain, missing = node.domain, node.missing
     if not isinstance(domain, Interval) or node.skip or missing is None or isinstance(missing, str):
@@ -83,7 +84,7 @@ def known_of(node: Node, kind: str) -> Known | None:
         return None
     ends = (domain.low, domain.high, float(missing))
     whole = plain_type(kind) in _WHOLE and not domain.calendar and all(end.is_integer() for end in ends)
-    return Known(domain.low, domain.high, whole and max(map(abs, ends)) <= _EXACT)
+    return KnownColumn(domain.low, domain.high, whole and max(map(abs, ends)) <= _EXACT)
 
 
 def absent_word(node: Node) -> Level | None:

@@ -186,7 +186,7 @@ class TableRoom:
         shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in own.items())
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
-        self._described.pop(name, None)
+        self._described.pop(self.names[name], None)
         self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS SELECT {shown} FROM {source}")
 
     def _read_plainly(self) -> bool:
@@ -208,10 +208,10 @@ class TableRoom:
 
     def _columns(self, table: str) -> dict[str, str]:
         """The engine's type of every column; it is asked once, for as long as the table is shown in the same way."""
-        if table not in self._described:
-            found = {row[0]: str(row[1]) for row in self.run(f"DESCRIBE {self.names[table]}")}
-            self._described[table] = found
-        return self._described[table]
+        shown = self.names[table]  # friends' sums are shown beside a table's own columns, under another name (peers.py)
+        if shown not in self._described:
+            self._described[shown] = {row[0]: str(row[1]) for row in self.run(f"DESCRIBE {shown}")}
+        return self._described[shown]
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """Run one statement of ours and give its rows."""

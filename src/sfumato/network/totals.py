@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import sql_name
-from sfumato.network.facts import Facts
+from sfumato.network.facts import TableFacts
 from sfumato.network.functions import sql_number
 from sfumato.network.tables import TableRoom
 from sfumato.questions.axis import Axis
@@ -52,13 +52,17 @@ def number_of(node: AggregateNode, sums: Sums) -> float:
 
 
 def totals(
-    room: TableRoom, table: str, nodes: Sequence[AggregateNode], columns: Mapping[str, str], facts: Facts | None = None
+    room: TableRoom,
+    table: str,
+    nodes: Sequence[AggregateNode],
+    columns: Mapping[str, str],
+    facts: TableFacts | None = None,
 ) -> list[Sums]:
     """The sums of all questions over one table or view of ours; as few passes over the rows as cells allow.
 
     `facts` are what is known of the columns whatever they hold: they save work and change no sum.
     """
-    known = facts or Facts()
+    known = facts or TableFacts()
     asked: dict[_Key, list[_Asked]] = {}
     found: dict[_Asked, _Found] = {}
     by_name = {node.name: node for node in nodes}
@@ -71,7 +75,7 @@ def totals(
             key = frozenset(node.question.axes[axis] for axis in entry.axes), entry.grid is None
             asked.setdefault(key, []).append((node.name, place))
     for axes, entries in _passes(asked, by_name):
-        found |= _Pass(room, table, axes, columns, known).grouped(entries, by_name)
+        found |= _OneScan(room, table, axes, columns, known).grouped(entries, by_name)
     return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
 
 
@@ -147,14 +151,14 @@ def _sums(node: AggregateNode, found: Mapping[_Asked, _Found]) -> Sums:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _OneScan:
     """One query over the rows: many entries, and how many rows there are of each, in every cell of some axes."""
 
     room: TableRoom
     table: str
     axes: tuple[Axis, ...]
     columns: Mapping[str, str]
-    facts: Facts
+    facts: TableFacts
 
     def grouped(self, asked: Sequence[_Asked], nodes: Mapping[str, AggregateNode]) -> dict[_Asked, _Found]:
         """What was asked for, alike sums once."""
@@ -225,7 +229,7 @@ def _in_cells(
     return totals_of, numbers
 
 
-def _key(axis: Axis, columns: Mapping[str, str], facts: Facts) -> str:
+def _key(axis: Axis, columns: Mapping[str, str], facts: TableFacts) -> str:
     """What rows are grouped by: the place among cut points, or the value where values are listed or cuts are many."""
     if axis.levels and axis.variable in facts.keys:
         return facts.keys[axis.variable].column
@@ -248,7 +252,7 @@ def _between(value: str, cuts: Sequence[float], first: int) -> str:
     return f"(CASE WHEN {value} >= {sql_number(cuts[middle])} THEN {above} ELSE {below} END)"
 
 
-def _places(keys: Sequence[Any], axis: Axis, facts: Facts) -> NDArray[np.int64]:
+def _places(keys: Sequence[Any], axis: Axis, facts: TableFacts) -> NDArray[np.int64]:
     """The place on one axis of every group."""
     if not axis.levels:
         return _between_cuts(np.array(keys), axis)
@@ -273,7 +277,7 @@ def _cells(places: Sequence[NDArray[np.int64]], axes: Sequence[Axis], rows: int)
 
 
 def _tables(
-    room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str], facts: Facts
+    room: TableRoom, table: str, node: AggregateNode, columns: Mapping[str, str], facts: TableFacts
 ) -> dict[_Asked, _Found]:
     """Many tables of counts: one query counts the rows that are alike along all axes, and those are added up."""
     axes, entries = node.question.axes, node.question.entries()
@@ -296,7 +300,7 @@ def _tables(
     return found
 
 
-def _codes(column: pa.ChunkedArray, axis: Axis, facts: Facts) -> NDArray[np.int64]:
+def _codes(column: pa.ChunkedArray, axis: Axis, facts: TableFacts) -> NDArray[np.int64]:
     if not axis.levels:
         return _between_cuts(column.to_numpy(), axis)
     if axis.variable in facts.keys:
@@ -312,7 +316,7 @@ def _counts(entry: Entry) -> bool:
 
 
 def _added(
-    node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str], facts: Facts
+    node: AggregateNode, entry: Entry, columns: Mapping[str, str], values: dict[str, str], facts: TableFacts
 ) -> _Added:
     """SQL for the sum of an entry's whole numbers; what they are rounded from gets a name among `values`."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:

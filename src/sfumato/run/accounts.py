@@ -7,10 +7,11 @@ Not here: what is charged (ledger/ledger.py), which rows are read (network/).
 A source is a place (the resolved path of a file), the bytes of a file or its rows (run/fingerprint.py), each together
 with the identity column. An account is bound to every source it was charged for. So a new name for the dataset, for the
 source or for the unit, a link, a copy, the same rows in another format or order, another working folder or appended
-rows find the same account. A table that was both moved and changed is new to the ledger: it needs a first grant, and
-that is a person's act. Sources are written down without the column as well: whoever is in a file is in it by every
-column, so a second account for the same data needs a person who says so (`ledger grant … --beside`), and one study
-cannot have two.
+rows find the same account, and so does each part of a table that several centres hold. A table that was both moved and
+changed is new to the ledger: it needs a first grant, and that is a person's act. Sources are written down without the
+column as well: whoever is in a file is in it by every column, so a second account for the same data needs a person who
+says so (`ledger grant … --beside`), and one study cannot have two. Nor does one account pay for two columns of a file:
+what a row of the finer one costs is not what a person costs. What has a budget is declared public by no study.
 The ledger keeps sources as keyed hashes. Commands keep a list of the ledgers they charge, so that a copy in another
 folder, with another default ledger, finds its account too.
 """
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
-from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
+from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
 from sfumato.ledger.grants import grant_command, window_grant
@@ -92,6 +93,8 @@ def sources_of(network: Network, tables: Mapping[str, Any], ledger: Ledger | Non
         found[dataset.name] = tuple(dict.fromkeys(sources))
     _check_apart(found)
     _check_public(network, data)
+    if ledger is not None:
+        _check_open(ledger, {name: data[name] for name in data if name in spec.public_tables})
     return found
 
 
@@ -121,6 +124,19 @@ def _check_public(network: Network, data: Mapping[str, tuple[str, ...]]) -> None
                 )
 
 
+def _check_open(ledger: Ledger, public: Mapping[str, tuple[str, ...]]) -> None:
+    """What has a budget is private: no study can declare it public."""
+    for name, sources in public.items():
+        owners = ledger.owners(map(data_of, sources))
+        if owners:
+            raise LedgerError(
+                f"{name} is declared public, and is private in {ledger.path.resolve()}: the account {owners[0][0]!r} "
+                f"counts what was published from it. Take out public({name}) and say whose a row is; or, if everybody "
+                "may see some of its columns, write those into a table of their own. Nothing was drawn or spent."
+            )
+        _check_elsewhere(ledger, sources)
+
+
 def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
     """The sources of one table: its place, its bytes and its rows, each with the identity column ("" for records)."""
     return tuple(f"{source}{identity}" for source in _data(table))
@@ -129,14 +145,14 @@ def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
 def _data(table: Any, ledger: Ledger | None = None) -> tuple[str, ...]:
     """The sources of one table without an identity column; without its rows where the ledger knows its bytes."""
     if isinstance(table, StoredRows):
-        places: tuple[str, ...] = (f"place\0{table.place}\0",)
+        places: tuple[str, ...] = (f"place\0{table.place}\0", *(one for part in table.parts for one in _data(part)))
     elif not isinstance(table, str | os.PathLike):
         places = ()
     elif (path := Path(table).resolve()).is_dir():
         places = files_sources(str(path), [str(file) for file in files_in(path)])
     else:
         places = (f"place\0{path}\0", f"bytes\0{hash_of(path)}\0")
-    contents = [one for one in places if one.startswith("bytes")]
+    contents = [] if isinstance(table, StoredRows) else [one for one in places if one.startswith("bytes")]
     if ledger is not None and contents and all(ledger.neighbours([one]) for one in contents):
         return places
     return (*places, f"rows\0{fingerprint(table)}\0")
@@ -188,14 +204,16 @@ def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
 
 
 def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
-    """Open the account of data that has none, if a person says so; otherwise UnknownDatasetError with the command."""
-    if ledger.owners(sources):
-        return
-    _check_elsewhere(ledger, sources)
-    _check_neighbours(ledger, dataset, total, sources)
-    if any(name == dataset for name, _ in ledger.datasets()):
-        return
+    """Open the account of data that has none, if a person says so; otherwise UnknownDatasetError with the command.
+
+    Every table is asked about, also beside one whose account is known: none of them rides along.
+    """
     assert total.adjacency is not None
+    _check_elsewhere(ledger, [source for source in sources if not ledger.owners([source])])
+    paying = ledger.owners(sources) or [(dataset, total.adjacency.unit)]
+    _check_neighbours(ledger, paying, total, sources)
+    if any(name == paying[0][0] for name, _ in ledger.datasets()):
+        return
     question = (
         f"Nothing was ever granted for {dataset!r} (unit: {total.adjacency.unit}) in {ledger.path.resolve()}. This run "
         f"needs {amount_text(total)} under {total.adjacency}."
@@ -210,29 +228,40 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     ledger.grant(dataset, total, note="granted with its first release", sources=sources)
 
 
-def _check_neighbours(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str]) -> None:
-    """Whoever is in the data is in it by every column: a second account for it is a decision of its own."""
-    assert total.adjacency is not None
-    for name, unit in ledger.neighbours(sources):
-        if (name, unit) == (dataset, total.adjacency.unit) or ledger.is_beside(dataset, total.adjacency.unit, name):
-            continue  # the same account pays for both, or somebody decided
+def _check_neighbours(
+    ledger: Ledger, paying: Sequence[tuple[str, str]], total: Guarantee, sources: Sequence[str]
+) -> None:
+    """Whoever is in the data is in it by every column: to pay for it by two columns is a decision of its own.
+
+    That one account pays for both is no way out: what one row of a finer column costs is not what a person costs.
+    """
+    for neighbour in ledger.neighbours(sources):
+        if any(ledger.are_beside(own, neighbour) for own in paying):
+            continue
+        (dataset, unit), (name, _) = paying[0], neighbour
         command = f"{grant_command(dataset, total, ledger.path)} --beside {shlex.quote(name)}"
+        decide = (
+            "give the dataset a name of its own and run again, which tells the command that lets both be spent."
+            if dataset == name
+            else f"decide that both may be spent, and by how much: `{command}`"
+        )
         raise LedgerError(
-            f"This data has an account already, which counts its people by another column ({ledger.balance(name, unit)}"
-            f"). What {dataset!r} (unit: {total.adjacency.unit}) would spend comes on top of that for everybody in the "
-            "data. Nothing was run and nothing was spent. Publish by the first column, or decide that both may be "
-            f"spent, and by how much: `{command}`"
+            f"This data has an account already, which counts its people by another column ({ledger.balance(*neighbour)}"
+            f"). What {dataset!r} (unit: {unit}) would spend comes on top of that for everybody in the data. Nothing "
+            f"was run and nothing was spent. Publish by the first column, or {decide}"
         )
 
 
 def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
     """A copy in another folder, or another working folder, has its budget where it was first granted."""
-    for path in ledger.beside:
+    for path in ledger.beside if sources else ():
         if not path.is_file() or path.resolve() == ledger.path.resolve():
             continue
         try:
             other = Ledger(path, create=False)
             owners = other.owners(sources) or other.neighbours(sources)
+        except LedgerLockedError:  # whoever holds it may be spending this budget now
+            raise
         except LedgerError:  # a ledger that cannot be read is no reason to stop all others
             continue
         if owners:

@@ -128,7 +128,7 @@ def join_study(
     public = public_tables(network.spec, shared.folder)
     tables = own_tables(network.spec, home.name, data)
     book = ledger or Ledger(home.ledger_file)
-    sources = sources_of(network, {**tables, **public})
+    sources = sources_of(network, {**tables, **public}, book)
     check_balance(plan, book, sources)
     key = row_key(book.path)
     values = _own_values(plan, {**tables, **public}, key)

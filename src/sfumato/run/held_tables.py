@@ -24,24 +24,30 @@ from sfumato.network.text_files import TextTable, read_text
 __all__ = ["check_sizes", "empty_tables", "joined_parts", "own_tables"]
 
 
-def joined_parts(spec: Spec, folder: Path) -> dict[str, Any]:
+def joined_parts(spec: Spec, folder: Path) -> dict[str, StoredRows]:
     """For a party that sees all rows: every table of several parts, put together."""
-    found: dict[str, Any] = {}
+    found: dict[str, StoredRows] = {}
     for table in dict.fromkeys(part.table for part in spec.parts):
-        rows = [_rows(table, located(part.source, folder)) for part in spec.parts if part.table == table]
+        files = [_file(table, located(part.source, folder)) for part in spec.parts if part.table == table]
+        rows = [_rows(file) for file in files]
         if len({isinstance(one, TextTable) for one in rows}) > 1:
             raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
         if isinstance(rows[0], TextTable):
-            found[table] = TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
+            joined: Any = TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
         else:
-            found[table] = pa.concat_tables(rows, promote_options="permissive")
+            joined = pa.concat_tables(rows, promote_options="permissive")
+        found[table] = StoredRows(joined, "\n".join(str(file.resolve()) for file in files), tuple(files))
     return found
 
 
-def _rows(table: str, place: Any) -> Any:
+def _file(table: str, place: Any) -> Path:
     if not isinstance(place, Path) or place.is_dir():
         raise DataError(f"A part of {table} is no file: only CSV and Parquet files are put together here.")
-    return parquet.read_table(place) if place.suffix.lower() == ".parquet" else read_text(place)
+    return place
+
+
+def _rows(file: Path) -> Any:
+    return parquet.read_table(file) if file.suffix.lower() == ".parquet" else read_text(file)
 
 
 def own_tables(spec: Spec, centre: str, data: Path) -> dict[str, Path | StoredRows]:

@@ -4,7 +4,9 @@ In:   a Plan of one step, the ledger.
 Out:  the words by which a step is recorded; the steps released so far; a refusal of steps out of order.
 Not here: what fits into a grant (ledger/balance.py), steps to come (run/steps.py).
 
-Going back is refused: what is forgotten at a later step would be read again.
+Going back is refused: what is forgotten at a later step would be read again. The order is that of the reservations in
+the ledger: `check_order` looks before anything is read, so that nobody waits for a refusal, and `check_turn` decides,
+once the step has its own place among them and before noise is drawn. Of two processes at once the second is refused.
 Proof: docs/proofs/time_steps.md, docs/proofs/ledger_filter.md
 """
 
@@ -12,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sfumato.errors import LedgerError
 from sfumato.lang.spec import Spec
@@ -21,7 +24,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.plan.plan import Plan
 
-__all__ = ["Released", "check_order", "publishing_steps", "purpose_of", "released_steps"]
+__all__ = ["Released", "check_order", "check_turn", "publishing_steps", "purpose_of", "released_steps"]
 
 _STEP = re.compile(r"^plan (?P<plan>[0-9a-f]+) of (?P<study>.*), step (?P<step>\d+) \((?P<shares>[0-9a-f:]*)\)$")
 
@@ -85,13 +88,34 @@ def check_order(
         return
     accounts = dict.fromkeys(name for dataset in plan.datasets for name, _ in ledger.owners(sources[dataset]))
     earlier = [one for name in accounts for one in released_steps(ledger, name, plan.study)]
-    latest = max((one.step for one in earlier), default=0)
-    if latest >= step:
-        why = "that would be a second release" if latest == step else "what was forgotten since would be read again"
+    _refuse(plan, step, earlier, ledger)
+    _tell_skipped(plan, max((one.step for one in earlier), default=0), step, tell)
+
+
+def check_turn(plan: Plan, ledger: Ledger, reservations: Sequence[Reservation]) -> None:
+    """The same against what was reserved before these `reservations` of the step itself: nobody comes in between."""
+    step = plan.extras.get("step")
+    if step is None:
+        return
+    for own in reservations:
+        others = takewhile(
+            lambda one, own=own: one.reservation.id != own.id, released_steps(ledger, own.dataset, plan.study)
+        )
+        _refuse(plan, step, list(others), ledger)
+
+
+def _refuse(plan: Plan, step: int, earlier: Sequence[Released], ledger: Ledger) -> None:
+    latest = max(earlier, key=lambda one: one.step, default=None)
+    if latest is not None and latest.step >= step:
+        open_yet = ledger.state(latest.reservation.id) == "reserved"
+        done = "is being released, or was stopped while noise was drawn" if open_yet else "was released already"
+        why = (
+            "that would be a second release" if latest.step == step else "what was forgotten since would be read again"
+        )
         raise LedgerError(
-            f"Step {latest} of {plan.study} was released already, and step {step} is asked for: {why}. For the same "
-            f"release use --resume with its folder; for a new one write step({latest + 1}, publish(Name)). Nothing was "
-            "drawn and nothing was spent."
+            f"Step {latest.step} of {plan.study} {done}, and step {step} is asked for: {why}. For the same release use "
+            f"--resume with its folder; for a new one write step({latest.step + 1}, publish(Name)) under a requirement "
+            "of its own. Nothing was drawn and nothing was spent."
         )
     shares = _shares(plan)
     for one in earlier:
@@ -101,7 +125,6 @@ def check_order(
                 "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
                 "under a requirement of its own. Nothing was drawn and nothing was spent."
             )
-    _tell_skipped(plan, latest, step, tell)
 
 
 def _tell_skipped(plan: Plan, latest: int, step: int, tell: Callable[[str], None]) -> None:

@@ -246,8 +246,9 @@ def _place(out: Path) -> Path:
 
 
 def is_waiting(out: Path | None) -> bool:
-    """Whether an earlier run left something for this place: it may be complete and paid for already."""
-    return out is not None and _place(out).exists()
+    """Whether an earlier run left a complete result for this place, which was paid for: nothing is drawn beside it."""
+    marker = None if out is None else _read(_place(out))
+    return marker is not None and marker["state"] == "complete" and bool(marker["reservations"])
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

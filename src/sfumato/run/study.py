@@ -37,7 +37,7 @@ from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import check_sizes, joined_parts
-from sfumato.run.history import check_order
+from sfumato.run.history import check_order, check_turn
 from sfumato.run.interruption import Payment, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
@@ -126,6 +126,7 @@ def run_plan(
         stage("drawing noise")
         if charged is not None:
             reserve_plan(plan, charged, sources, grant, payment.reservations, needs=needs)
+            _check_turn(plan, charged, payment.reservations)
         payment.begin()
         return _drawn_release(plan, network, values, columns, out, random_state)
 
@@ -147,6 +148,16 @@ def run_plan(
         _commit(charged, payment.reservations)
         staging.publish()
     return release
+
+
+def _check_turn(plan: Plan, ledger: Ledger, reservations: list[Reservation]) -> None:
+    """Whether this step's reservations are the first of their kind; if not they are given back, before any noise."""
+    try:
+        check_turn(plan, ledger, reservations)
+    except BaseException:
+        while reservations:
+            ledger.release(reservations.pop())
+        raise
 
 
 def _check_one_party(plan: Plan) -> None:

@@ -150,7 +150,7 @@ class _OneFile(_Table):
 
     def __init__(self, file: TableFile, release: SyntheticRelease, progress: Progress) -> None:
         self.file, self.release, self.progress = file, release, progress
-        self.name, self.sources = file.path.name, table_sources(file.path)
+        self.name, self.sources = file.path.name, table_sources(file.path, release.people or "")
         self.room = 2 * file.path.stat().st_size + (1 << 20)
         self._read = release.schema
         if release.people is not None:  # read as text, whatever stands there
@@ -210,12 +210,12 @@ class _Folder(_Table):
         parts = self.table.groups_as_parts(PartLayout.for_columns(len(self.schema.columns)))
         crew = open_engine(self.engine)
         try:
-            counted = crew.total(_CountPart(counting), parts) if parts else counting.empty()  # type: ignore[arg-type]
+            counted = crew.sum(_CountPart(counting), parts) if parts else counting.empty()
         finally:
             if crew is not self.engine:
                 crew.close()
         self.progress(self.table.total_rows)
-        return counted  # type: ignore[return-value]  # whatever can be added up is summed alike
+        return counted
 
     def check_before(self) -> None:
         self.table.check_unchanged()

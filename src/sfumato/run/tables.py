@@ -149,8 +149,9 @@ def reserve(
     first_grant(ledger, dataset, needed(guarantee), sources, grant)
     made: list[Reservation] = []
     try:
-        for name in dict.fromkeys(owner for owner, _ in ledger.owners(sources)) or [dataset]:
-            for who in _touched(ledger, name, guarantee):
+        bound = ledger.owners(sources)
+        for name in dict.fromkeys(owner for owner, _ in bound) or [dataset]:
+            for who in _touched(ledger, name, guarantee, [unit for owner, unit in bound if owner == name]):
                 cost = guarantee.under(who)
                 made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
     except BaseException:
@@ -160,9 +161,11 @@ def reserve(
     return made
 
 
-def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee) -> list[Adjacency]:
+def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee, bound: Sequence[str]) -> list[Adjacency]:
     assert guarantee.adjacency is not None
     own, units = guarantee.adjacency.unit, _units(ledger, dataset)
+    if own not in units and bound and not own.startswith(RECORD.unit):
+        return [Adjacency(unit, "replace-one") for unit in bound]  # the same people, in the account's own word
     if own not in units:
         raise UnknownDatasetError(
             f"{dataset} has a grant for {' and '.join(units)}, and none that lets a label be published as it is. Give "

@@ -30,10 +30,14 @@ __all__ = ["Located", "Store", "StoredRows", "located", "no_table", "read_stored
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows that were read from a store, and the place that an account is bound to."""
+    """Rows that were read from a store, and the place that an account is bound to.
+
+    `parts` are the files they were put together from, each of which may have an account of its own.
+    """
 
     rows: pa.Table | SpooledRows | TextTable = field(repr=False)
     place: str
+    parts: tuple[Path, ...] = ()
 
 
 class Store(ABC):
