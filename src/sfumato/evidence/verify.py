@@ -106,7 +106,7 @@ def verify(certificate: Any, *, plan: Record | None = None, strict: bool = False
     whose `field` is the first wrong entry. An edit that no other check explains is named "digest".
 
     >>> verify("{}").failures[0]
-    Check(field='adjacency', ok=False, sentence='The entry is missing.')
+    Check(field='adjacency', ok=False, sentence='The entry is missing.', covered=True)
     """
     try:
         with np.errstate(all="ignore"):  # far tails underflow to the zeros they are; a NaN fails every check
