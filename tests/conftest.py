@@ -60,6 +60,5 @@ def states(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def own_state(states, monkeypatch):
-    folder = states()
-    folder.mkdir()
-    monkeypatch.setenv("SFUMATO_STATE", str(folder))
+    """Named and not made: a command that has something to remember makes it."""
+    monkeypatch.setenv("SFUMATO_STATE", str(states()))
