@@ -97,7 +97,7 @@ def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
     owners = [column.name for column in spec.columns if column.table == name and indicator(column.atom) in people]
     if not owners or name in spec.public_tables:
         return table
-    with TableRoom({name: table}, [name]) as room:
+    with TableRoom({name: table}, [name], naming={name: owners}) as room:
         room.types(name, owners)
         identity = f"{sql_name(owners[0])}::VARCHAR"
         return room.selected(name, f"hash({identity}) % {shares} = {place}")
