@@ -26,7 +26,7 @@ from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Sp
 from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.plain import Plain, plain_file, plain_table
+from sfumato.network.plain import Plain, Portion, plain_file, plain_files, plain_table
 from sfumato.network.stores.folder import read_folder
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
@@ -187,7 +187,10 @@ class TableRoom:
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         self._described.pop(self.names[name], None)
-        self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS SELECT {shown} FROM {source}")
+        query, only = f"SELECT {shown} FROM {source}", self._plains[name].only
+        if only:
+            query = f"SELECT * FROM ({query}) WHERE {only}"
+        self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS {query}")
 
     def _read_plainly(self) -> bool:
         """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
@@ -358,6 +361,10 @@ def _checked_path(name: str, given: Any) -> Path:
 
 
 def _plain(name: str, given: Any) -> Plain:
+    if isinstance(given, Portion):
+        return replace(_plain(name, given.table), only=given.only)
+    if isinstance(given, tuple):  # some of the files of a folder
+        return plain_files([Path(path) for path in given])
     if isinstance(given, StoredRows):
         given = given.rows
     if isinstance(given, (str, Path)) and Path(given).is_dir():
