@@ -52,14 +52,20 @@ class Plain:
     held: Any = None
     #: SQL that is true of the rows that are meant, in the columns as they are shown; "" for all of them.
     only: str = ""
+    #: Columns that say whose a row is, whoever reads it.
+    naming: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Portion:
-    """Some rows of a table: those of which a condition of ours holds. They are read as they are needed, never held."""
+    """Some rows of a table: those of which a condition of ours holds. They are read as they are needed, never held.
+
+    The condition may ask for the text of `naming` columns, which is the same for 7 and for 7.0.
+    """
 
     table: Any
     only: str
+    naming: tuple[str, ...] = ()
 
 
 def plain_file(path: Path) -> Plain:

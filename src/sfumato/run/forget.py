@@ -96,7 +96,7 @@ def _kept(spec: Spec, name: str, table: Any) -> Any:
 def unlisted(spec: Spec, table: pa.Table) -> pa.Table:
     """A table with a row for each individual, those of forgotten people left out."""
     with TableRoom({"rows": table}, ["rows"]) as room:
-        gone = _gone(ID, [entry for entry in spec.forgotten if entry.variable is None])
+        gone = _gone(ID, _whole_people(spec))
         ids = room.arrow(f"SELECT NOT ({gone}) AS listed FROM {room.names['rows']}")
     return table.filter(ids["listed"])
 
@@ -106,17 +106,11 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
     with TableRoom({name: table}, [name]) as room:
         room.types(name, [person])  # a column that is not there is refused by name
         columns = [row[0] for row in room.run(f"DESCRIBE {room.names[name]}")]
-        whole = _gone(person, [entry for entry in spec.forgotten if entry.variable is None])
-        cells = _cells(spec, layout)
+        whole, cells = _gone(person, _whole_people(spec)), _cells(spec, layout)
         if layout.public:  # who is in it, and what it says of whom, is known and shapes the plan; its values go
             cells = {one.name: f"({whole}) OR ({cells.get(one.name, 'FALSE')})" for one in layout.values}
             whole, present = "FALSE", False
-        shown = ", ".join(
-            f"CASE WHEN {cells[column]} THEN NULL ELSE {sql_name(column)} END AS {sql_name(column)}"
-            if column in cells
-            else sql_name(column)
-            for column in columns
-        )
+        shown = ", ".join(_read_or_absent(column, cells.get(column)) for column in columns)
         query = f"SELECT {shown} FROM {room.names[name]} WHERE NOT ({whole})"
         if present:
             empty = ", ".join(sql_name(c) if c == person else f"NULL AS {sql_name(c)}" for c in columns)
@@ -125,20 +119,30 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
         return TextTable(rows, room.text[name]) if room.text[name] else rows
 
 
+def _whole_people(spec: Spec) -> list[Forgotten]:
+    return [entry for entry in spec.forgotten if entry.variable is None]
+
+
+def _read_or_absent(column: str, forgotten: str | None) -> str:
+    name = sql_name(column)
+    return name if forgotten is None else f"CASE WHEN {forgotten} THEN NULL ELSE {name} END AS {name}"
+
+
 def _cells(spec: Spec, layout: TableLayout) -> dict[str, str]:
     """Column -> SQL that is true where its cell is forgotten."""
     found: dict[str, list[str]] = {}
-    for entry in spec.forgotten:
-        for column in layout.values if entry.variable is not None else ():
-            bound = match(column.atom, entry.variable) if entry.variable is not None else None
-            tests = []
-            for variable, value in (bound or {}).items():
-                identity = layout.bound(variable)
-                if identity is not None:
-                    tests.append(f"({' OR '.join(_same(identity.name, value))})")
-            if bound is not None and any(layout.bound(name) is not None for name in bound):
+    for variable in (entry.variable for entry in spec.forgotten if entry.variable is not None):
+        for column in layout.values:
+            tests = _tests(layout, match(column.atom, variable) or {})
+            if tests:
                 found.setdefault(column.name, []).append(f"coalesce({' AND '.join(tests)}, FALSE)")
     return {column: " OR ".join(tests) for column, tests in found.items()}
+
+
+def _tests(layout: TableLayout, bound: Mapping[str, Term]) -> list[str]:
+    """SQL that holds for the rows of the individuals that are named."""
+    known = [(layout.bound(variable), value) for variable, value in bound.items()]
+    return [f"({' OR '.join(_same(column.name, value))})" for column, value in known if column is not None]
 
 
 def _gone(column: str, entries: Sequence[Forgotten]) -> str:

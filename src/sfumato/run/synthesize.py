@@ -154,7 +154,7 @@ class _OneFile(_Table):
         self.room = 2 * file.path.stat().st_size + (1 << 20)
         self._read = release.schema
         if release.people is not None:  # read as text, whatever stands there
-            self._read = Schema({**release.schema.columns, release.people: Categories(["?"])})
+            self._read = Schema({**release.schema.columns, release.people: Categories(("?",))})
         self._columns = checked_columns(file, self._read)
         check_types(file, release.schema) if release.people is None else self._check_declared()
         self._kept: pa.Table | None = None

@@ -123,7 +123,7 @@ def _portion(table: Any, owner: str | None, place: int, shares: int) -> Any:
     """The rows of the individuals of one share."""
     if owner is None or shares == 1:
         return table
-    return Portion(table, f"hash({sql_name(owner)}::VARCHAR) % {shares} = {place}")
+    return Portion(table, f"hash({sql_name(owner)}::VARCHAR) % {shares} = {place}", (owner,))
 
 
 def _whole_files(spec: Spec, name: str, table: Any, owner: str, shares: int) -> list[tuple[str, ...]]:
@@ -133,7 +133,7 @@ def _whole_files(spec: Spec, name: str, table: Any, owner: str, shares: int) -> 
     paths = sorted(files_in(Path(table)), key=lambda path: path.stat().st_size, reverse=True)
     if len(paths) < shares or paths[0].suffix.lower() != ".parquet":
         return []
-    with TableRoom({name: table}, [name]) as room:
+    with TableRoom({name: table}, [name], naming={name: [owner]}) as room:
         if crowd_of(room, layout_of(spec, name), owner) != Crowd(None, False):
             return []
     piles: list[list[Path]] = [[] for _ in range(shares)]
