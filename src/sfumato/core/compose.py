@@ -90,6 +90,10 @@ class ComposedDP(Guarantee):
     def _curve(self, alpha: np.ndarray) -> np.ndarray:
         return np.sum([part.curve(alpha) for part in self.parts], axis=0) * (1 + 1e-12)
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self._plain() or super().stated
+
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
@@ -169,13 +173,9 @@ class ComposedDP(Guarantee):
 
     def describe(self) -> str:
         acts = sum(part.count for part in self.parts)
-        plain = self._plain()
-        if plain is not None:
-            total = f"({plain[0]:.6g}, {plain[1]:.6g})-DP" if plain[1] else f"{plain[0]:.6g}-DP"
-            return f"{total} ({acts} acts composed)"
-        known = [(self.epsilon(delta), delta) for delta in (1e-6, 1e-3, 0.01, 0.1)]
-        epsilon, delta = next((pair for pair in known if math.isfinite(pair[0])), known[-1])
-        return f"({epsilon:.6g}, {delta:g})-DP ({acts} act{'s' if acts > 1 else ''} composed)"
+        epsilon, delta = self.stated
+        total = f"({epsilon:.6g}, {delta:.6g})-DP" if delta else f"{epsilon:.6g}-DP"
+        return f"{total} ({acts} act{'s' if acts > 1 else ''} composed)"
 
     def to_dict(self) -> dict[str, Any]:
         return {

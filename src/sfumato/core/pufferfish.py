@@ -96,6 +96,10 @@ class Pufferfish(Guarantee):
             return ApproxDP(self.eps, self.delta_, adjacency=self.adjacency)
         return PureDP(self.eps, adjacency=self.adjacency)
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self.eps, self.delta_
+
     def delta(self, epsilon: float) -> float:
         return self.point.delta(epsilon)
 

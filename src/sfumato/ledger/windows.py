@@ -60,7 +60,9 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
 def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     """A grant like `grant` whose window has room for `found`."""
     delta = max(found.delta_ if isinstance(found, ApproxDP) else 0.0, grant.delta_)
-    epsilon = max(found.epsilon(delta) + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    # As charges are compared: a δ of the grant makes no ε of theirs smaller.
+    needed = found.eps if isinstance(found, PureDP | ApproxDP) else found.epsilon(delta)
+    epsilon = max(needed + grant.dependence.flat, grant.eps) * (1 + 1e-12)
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
 
 
@@ -95,8 +97,8 @@ def check_same_class(
     if grant.dependence.laws != promised.dependence.laws:
         raise LedgerError(
             f"{dataset} is accounted for {grant.dependence.words}; this promise is for {promised.dependence.words}. "
-            "Who depends on whom is fixed by the first grant: what was published before was weighed for it. State the "
-            "same in correlated(…), or grant anew with `sfumato ledger grant`. Nothing was run and nothing was spent."
+            "What was published before was weighed for the first. Nothing was run and nothing was spent. State the "
+            f"same in correlated(…). {way_out(promised)}"
         )
 
 
