@@ -43,8 +43,8 @@ __all__ = [
     "TableRoom",
     "layout_of",
     "naming_columns",
+    "number_text",
     "plain_type",
-    "whole_text",
 ]
 
 Answer = TypeVar("Answer")
@@ -207,7 +207,7 @@ class TableRoom:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         view = f"SELECT {shown} FROM {source}"
         if decimals := self._decimals(name, view):
-            texts = ", ".join(f"{whole_text(column)} AS {sql_name(column)}" for column in decimals)
+            texts = ", ".join(f"{number_text(sql_name(column))} AS {sql_name(column)}" for column in decimals)
             view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
         if only := self._plains[name].only:
@@ -362,11 +362,10 @@ def _unreadable(failed: str) -> DataError:
     )
 
 
-def whole_text(column: str) -> str:
+def number_text(number: str) -> str:
     """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number."""
-    cell = sql_name(column)
-    whole = f"abs({cell}) < 9007199254740992 AND {cell} = trunc({cell})"
-    return f"(CASE WHEN {whole} THEN {cell}::BIGINT::VARCHAR ELSE {cell}::VARCHAR END)"
+    whole = f"abs({number}) < 9007199254740992 AND {number} = trunc({number})"
+    return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
