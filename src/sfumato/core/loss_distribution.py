@@ -63,9 +63,9 @@ def can_be_added_up(parts: tuple[Part, ...]) -> bool:
 def transform_error(parts: tuple[Part, ...]) -> float:
     """How far below the truth the δ of these parts may be computed: a power of a transform errs by its exponent.
 
-    Two points are a binomial law, without any transform.
+    Two and three points are sums of whole steps, without any transform.
     """
-    acts = sum(part.count for part in parts if not isinstance(part.pair, TwoPointPair))
+    acts = sum(part.count for part in parts if not isinstance(part.pair, TwoPointPair | ThreePointPair))
     return _TRANSFORMS + _EACH_ACT * acts
 
 
