@@ -284,11 +284,14 @@ def steps(
     person: Annotated[
         str | None, typer.Option(help="What this person's data are already part of, and what holds from now on.")
     ] = None,
+    forgotten: Annotated[
+        Path | None, typer.Option(help="The list of forget lines that later runs are made with.")
+    ] = None,
 ) -> None:
     """Say what was published at which step, what is left, and whether the next step fits. Nothing is spent."""
     from sfumato.cli.steps import run_steps
 
-    print(run_steps(study, data, ledger, size, person), end="")
+    print(run_steps(study, data, ledger, size, person, forgotten), end="")
 
 
 @app.command()
