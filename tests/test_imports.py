@@ -47,6 +47,7 @@ IDLE = (
     "pyarrow.parquet",
     "pyarrow.dataset",
     "clarabel",
+    "jinja2",
     "asyncio",
     "sfumato.mechanisms.tailored.noise",
     "sfumato.plan.linear.query",

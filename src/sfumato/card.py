@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from jinja2 import Template
+from sfumato.wording import page
 
 __all__ = ["Card", "Haze", "Shown", "cell"]
 
@@ -60,7 +57,7 @@ class Card:
     def to_html(self) -> str:
         rows = [[part if isinstance(part, Haze) else cell(part) for part in row] for row in self.rows[:_MOST_ROWS]]
         more = len(self.rows) - len(rows)
-        return _template().render(card=self, rows=rows, more=more, numeric=self._numeric())
+        return page("card.html", card=self, rows=rows, more=more, numeric=self._numeric())
 
     def _numeric(self) -> list[bool]:
         """Which columns are numbers, to be put to the right."""
@@ -92,11 +89,3 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else "unbounded"
     return "" if value is None else str(value)
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader
-
-    loader = FileSystemLoader(Path(__file__).parent / "templates")
-    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template("card.html")

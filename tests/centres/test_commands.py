@@ -25,11 +25,12 @@ from sfumato.cli.app import app
 from sfumato.cli.centres import _coordinate, _read_round, _take_part
 from sfumato.core import ApproxDP, Interval, Schema
 from sfumato.core.certificate import Certificate
-from sfumato.errors import InputError, SfumatoError
+from sfumato.errors import InputError, LedgerError, OverspendError, SfumatoError, UnknownDatasetError
 from sfumato.evidence import verify
 from sfumato.ledger.ledger import Ledger
+from sfumato.run.accounts import table_sources
 from sfumato.run.centre_home import Home, new_key
-from sfumato.run.centre_part import address_of
+from sfumato.run.centre_part import TablePurse, address_of
 
 NAMES = ("north", "south", "west")
 
@@ -66,8 +67,9 @@ def agreed(tmp_path):
         step_seconds=20.0,
     )  # fmt: skip
     (tmp_path / "round.json").write_text(json.dumps(planned.to_dict()))
-    for name in NAMES:
-        (tmp_path / f"{name}.csv").write_text("patient,kalium\n" + "\n".join(f"{i},4.5" for i in range(400)))
+    for place, name in enumerate(NAMES):
+        rows = (f"{name} {i},{4.49 + place / 100}" for i in range(400))
+        (tmp_path / f"{name}.csv").write_text("patient,kalium\n" + "\n".join(rows))
         Ledger(tmp_path / f"{name}.db").grant(name, ApproxDP(2.0, 1e-5), adjacency=PATIENT)
     return tmp_path / "round.json"
 
@@ -121,7 +123,7 @@ def play(agreed, tls, trusted, conducted, names=NAMES):
         def action(console):
             files = folder / f"{name}.pem", folder / f"{name}.csv"
             _take_part(
-                console, f"127.0.0.1:{port}", _read_round(agreed), name, *files, name, folder / f"{name}.db", trusted,
+                console, f"127.0.0.1:{port}", _read_round(agreed), name, *files, folder / f"{name}.db", False, trusted,
                 lambda certificate: verify(certificate).ok,
             )  # fmt: skip
 
@@ -191,5 +193,45 @@ def test_a_table_without_the_column_is_refused(agreed):
     with pytest.raises(InputError, match="lacks the column"):
         _take_part(
             Console(file=io.StringIO()), "127.0.0.1:1", _read_round(agreed), "north", agreed.parent / "north.pem",
-            agreed.parent / "north.csv", "north", agreed.parent / "north.db", None, lambda _: True,
+            agreed.parent / "north.csv", agreed.parent / "north.db", False, None, lambda _: True,
         )  # fmt: skip
+
+
+def test_a_result_that_cannot_be_written_is_told_before_anybody_pays(agreed):
+    """A file in the way, a link to nowhere: neither is found out with the opened sum in hand."""
+    folder = agreed.parent
+    (folder / "file").write_text("")
+    (folder / "link").symlink_to(folder / "nowhere" / "at" / "all")
+    for out in (folder / "file" / "out", folder / "link"):
+        with pytest.raises(InputError, match=r"cannot be made|exists"):
+            _coordinate(Console(file=io.StringIO()), _read_round(agreed), "127.0.0.1:0", out, None, None, 60.0)
+
+
+class Kept:
+    """A ledger on whose reservations nothing follows."""
+
+    def __init__(self, book, dataset, sources):
+        self.purse, self.made = TablePurse(book, dataset, sources, False), []
+
+    def __call__(self, agreed):
+        self.made.clear()
+        self.purse.reserve(agreed, f"key {id(self.made)} {len(self.purse.ledger.history())}", self.made)
+        return [(one.dataset, one.unit) for one in self.made]
+
+
+def test_a_round_is_paid_by_the_account_of_its_table_whatever_its_file_is_called(agreed, tmp_path):
+    round_, table = _read_round(agreed), tmp_path / "north.csv"
+    book = Ledger(tmp_path / "north.db")
+    assert Kept(book, "north", table_sources(table))(round_) == [("north", "patient")]
+    other = tmp_path / "renamed.csv"
+    other.write_text(table.read_text())
+    book.grant("renamed", ApproxDP(2.0, 1e-5), adjacency=PATIENT)
+    assert Kept(book, "renamed", table_sources(other))(round_) == [("north", "patient")]
+    with pytest.raises(LedgerError, match="another column"):
+        Kept(book, "north", table_sources(table, "patient"))(round_)
+    elsewhere = Ledger(tmp_path / "other.db", beside=[book.path])
+    elsewhere.grant("renamed", ApproxDP(2.0, 1e-5), adjacency=PATIENT)
+    with pytest.raises(UnknownDatasetError, match="has its budget in"):
+        Kept(elsewhere, "renamed", table_sources(other))(round_)
+    with pytest.raises(OverspendError):
+        Kept(book, "north", table_sources(table))(round_)

@@ -11,7 +11,8 @@ import pytest
 from centres.small_rounds import small_round
 from sfumato.centres import flower
 from sfumato.centres.flower import Institution, centre_app, coordinate_with_flower
-from sfumato.errors import RoundFailedError
+from sfumato.centres.wire import Frame
+from sfumato.errors import DataError, RoundFailedError
 
 
 class Letter:
@@ -89,3 +90,22 @@ def test_a_round_is_not_answered_twice(stand_in):
     coordinate_with_flower(agreed, Grid(nodes), join_seconds=5.0)
     with pytest.raises(RoundFailedError):
         coordinate_with_flower(agreed, Grid(nodes), join_seconds=1.0)
+
+
+def test_why_a_node_fails_is_told_by_its_kind_alone(stand_in):
+    """The words of an error are for the node's own people: the coordinator hears what kind of thing it was."""
+    agreed, keys, cells = small_round(3, 50, absences=0)
+    secret = "north has 17 patients in /data/ward"
+
+    def broken(context):
+        raise DataError(secret)
+
+    grid = Grid(apps(agreed, keys, cells) | {100: centre_app(broken)})
+    replies = [
+        grid._reply(flower._FlowerCoordination._message(node, Frame({"kind": "keys"}, b""))) for node in grid.apps
+    ]
+    assert len(replies) == 3
+    assert not any(secret in str(reply.content) or "This node" in str(reply.content) for reply in replies)
+    with pytest.raises(RoundFailedError, match="could not take part") as failure:
+        coordinate_with_flower(agreed, grid, join_seconds=1.0)
+    assert secret not in str(failure.value)

@@ -239,3 +239,16 @@ def test_the_page_word_for_word(tmp_path):
         assert done.returncode == 0, done.stderr
     assert len(waiting) == 5
     assert (folder / "published" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("place", ["no/such/folder", "link", "tables"])
+def test_a_place_that_cannot_be_used_is_told_before_anybody_pays(here, place):
+    """Whoever collects the sum is told at once, not with a sum in hand that all have paid for; and so is a centre."""
+    (here / "link").symlink_to(here / "nowhere")
+    home, shared, said = Home.open(here / COORDINATOR, COORDINATOR), RoundFolder.read(here / "round"), []
+    with pytest.raises(InputError, match="Nothing was spent"):
+        coordinate_study(shared, home, here / place, tell=said.append)
+    assert not said  # nobody was waited for
+    with pytest.raises(InputError, match="Nothing was spent"):
+        join_study(shared, Home.open(here / "west", "west"), here / "tables" / "west", out=here / place, grant=True)
+    assert not Ledger(here / "west" / "ledger.db").datasets()

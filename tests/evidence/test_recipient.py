@@ -11,10 +11,11 @@ from plan.studies import HEAD, MEAN, RISK, one
 from sfumato.evidence.drawn import drawn_for
 from sfumato.evidence.recipient import noise_law, recipient_text, write_recipient_readme
 from sfumato.plan.make import make_plan
-from sfumato.plan.plan import Plan
+from sfumato.plan.plan import Plan, Planned
 from sfumato.run.generate import generated_tables
 from sfumato.run.planning import make_plan as plan_everything
 from sfumato.run.study import run_plan
+from sfumato.wording import text
 
 SIZES = {"people": 200}
 COUNTS = (
@@ -24,20 +25,24 @@ COUNTS = (
 
 
 def law(plan: Plan, name: str) -> str:
-    planned = plan.publication(name)
-    return noise_law(plan, planned, planned.seen[0])
+    return first_law(plan, plan.publication(name))
+
+
+def first_law(plan: Plan, planned: Planned) -> str:
+    """What README.txt says of the noise in the first line of a publication."""
+    return text("law.txt", law=noise_law(plan, planned, planned.seen[0])).strip()
 
 
 def test_a_count_is_exact_plus_noise_of_the_stated_width():
     """The width in the sentence is that of many draws: 400 runs with fixed seeds, within a sixth."""
     plan = make_plan(one("gdp(0.3)", COUNTS), sizes=SIZES)
-    text = law(plan, "old")
-    stated = float(text.split("standard deviation ")[1].split(",")[0])
+    said = law(plan, "old")
+    stated = float(said.split("standard deviation ")[1].split(",")[0])
     draw = next(d for d in plan.draws if d.node == "older")
     drawn = [draw.mechanism(seed)(np.array([17.0]))[0] for seed in range(400)]
     assert np.std(drawn) == pytest.approx(stated, rel=1 / 6)
-    assert text.startswith("Published = exact + noise")
-    assert "Gaussian" in text
+    assert said.startswith("Published = exact + noise")
+    assert "Gaussian" in said
 
 
 def test_a_mean_is_told_to_be_a_ratio():
@@ -61,12 +66,12 @@ def test_laplace_noise_is_called_by_its_name():
 def test_individuals_with_noise_on_the_way_get_no_simple_law():
     plan = make_plan(one("dp(1.0, 0.000001)", "publish(each, risk(P), openness(public)) :- patient(P).\n"), sizes=SIZES)
     planned = plan.publication("each")
-    text = law(plan, "each")
+    said = law(plan, "each")
     outputs = set(planned.cut) <= {seen.node for seen in planned.seen}
-    assert ("classical measurement error" in text) == outputs
+    assert ("classical measurement error" in said) == outputs
     raw = make_plan(HEAD + RISK + "privacy_requirement(a(x), people, gdp(1.0)).\ndp_rv(a(x), age(P)) :- patient(P).\n")
     shown = raw.publications[0]
-    assert "measurement error" in noise_law(raw, shown, shown.seen[0])
+    assert "measurement error" in first_law(raw, shown)
     assert math.isclose(drawn_for(raw, "x")[0].deviation or 0.0, math.sqrt(raw.draws[0].variance))
 
 
@@ -83,15 +88,15 @@ def test_second_moments_are_told_to_share_noise():
 def test_the_file_names_what_is_in_the_folder(tmp_path):
     plan = make_plan(one("dp(1.0, 0.000001)", COUNTS), sizes=SIZES)
     run_plan(plan, generated_tables(plan.network.spec), None, out=tmp_path / "out", random_state=0)
-    text = write_recipient_readme(plan, tmp_path / "out").read_text(encoding="utf-8")
+    said = write_recipient_readme(plan, tmp_path / "out").read_text(encoding="utf-8")
     for path in (tmp_path / "out" / "results").glob("*.parquet"):
-        assert f"results/{path.name}" in text
+        assert f"results/{path.name}" in said
     for planned in plan.publications:
-        assert f"value ±{planned.seen[0].half_width:.4g}" in text
-    assert plan.hash in text
-    assert str(plan.promises[0].asked) in text
-    assert max(len(line) for line in text.splitlines() if "results/" not in line) <= 100
-    code = text.split("In Python\n---------\n")[1].split("What was promised")[0]
+        assert f"value ±{planned.seen[0].half_width:.4g}" in said
+    assert plan.hash in said
+    assert str(plan.promises[0].asked) in said
+    assert max(len(line) for line in said.splitlines() if "results/" not in line) <= 100
+    code = said.split("In Python\n---------\n")[1].split("What was promised")[0]
     lines = "\n".join(line.removeprefix("    ") for line in code.splitlines()).replace(
         '"results/', f'"{tmp_path}/out/results/'
     )

@@ -39,6 +39,7 @@ def random_table(seed: int) -> pa.Table:
         "word": pa.array(some(generator.choice(WORDS, rows).tolist()), pa.string()),
         "truth": pa.array(some((generator.random(rows) < 0.5).tolist()), pa.bool_()),
         "day": pa.array(some(days), pa.date32()),
+        "clock": pa.array(some(generator.integers(0, 86_400_000, rows).tolist()), pa.time32("ms")),
     }
     kept = ["id", "age", *(name for name in list(columns)[2:] if generator.random() < 0.7)]
     return pa.table({name: columns[name] for name in kept})
@@ -59,7 +60,8 @@ def copies(table: pa.Table, folder, generator) -> dict[str, object]:
         database.execute('CREATE TABLE "kept" AS SELECT * FROM turned')
     with sqlite3.connect(folder / "rows.sqlite") as database:
         cells = {name: turned[name].to_pylist() for name in turned.column_names}
-        cells |= {"day": [None if day is None else str(day) for day in cells["day"]]} if "day" in cells else {}
+        for name in {"day", "clock"} & set(cells):
+            cells[name] = [None if one is None else str(one) for one in cells[name]]
         kinds = {"id": "INTEGER", "age": "INTEGER", "weight": "REAL", "short": "REAL", "truth": "INTEGER"}
         declared = ", ".join(f'"{name}" {kinds.get(name, "TEXT")}' for name in turned.column_names)
         database.execute(f"CREATE TABLE kept ({declared})")

@@ -9,7 +9,16 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.core import REPLACE_ONE, ApproxDP, GaussianEvent, LaplaceEvent
+from sfumato.core import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Adjacency,
+    ApproxDP,
+    GaussianEvent,
+    LaplaceEvent,
+    NormGammaEvent,
+    Repeated,
+)
 from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.records import event_from_dict
@@ -17,7 +26,7 @@ from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
 from sfumato.evidence.fairness import verify_fairness
-from sfumato.learn import FairClassifier, PrivateLogisticRegression
+from sfumato.learn import EquilibriumClassifier, FairClassifier, KernelMeanClassifier, PrivateLogisticRegression
 from sfumato.learn.fair import portions_of
 from sfumato.mechanisms import Gaussian
 
@@ -215,3 +224,63 @@ def test_rows_must_agree():
     X, y, who = people(100)
     with pytest.raises(DataError):
         FairClassifier(base(), **WISH).fit(X, y, who=who[:50])
+
+
+# ── one adjacency for both portions ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["output", "objective", "kernel", "equilibrium"])
+@pytest.mark.parametrize("who", [ADD_REMOVE, Adjacency("visit", "replace-one")])
+def test_a_base_that_protects_otherwise_is_refused_before_it_draws(kind, who, monkeypatch):
+    """Its noise was measured for another change: relabelled, half of what is needed would have verified."""
+    base = {
+        "output": lambda: PrivateLogisticRegression(1.0, 1e-6, method="output", adjacency=who, public_size=500),
+        "objective": lambda: PrivateLogisticRegression(1.0, 1e-6, adjacency=who, public_size=500),
+        "kernel": lambda: KernelMeanClassifier(1.0, 1e-6, adjacency=who),
+        "equilibrium": lambda: EquilibriumClassifier(1.0, 1e-6, adjacency=who),
+    }[kind]()
+    monkeypatch.setattr(type(base), "_fit", lambda *_: pytest.fail("it drew"))
+    fair = FairClassifier(
+        base, measure="demographic_parity", gap=0.1, groups=["f", "m"], labels=["n", "y"], on="rows", confidence=0.95
+    )
+    with pytest.raises(InputError, match="Nothing was drawn"):
+        fair.fit(np.zeros((8, 2)), ["n", "y"] * 4, who=["f", "m"] * 4)
+
+
+@pytest.mark.parametrize("stated", [ADD_REMOVE, Adjacency("visit", "replace-one")])
+@pytest.mark.parametrize("make", [GaussianEvent, LaplaceEvent, NormGammaEvent])
+def test_an_act_of_a_portion_is_not_relabelled(make, stated):
+    own = make(1.0, 50.0, adjacency=REPLACE_ONE)
+    for other in (make(1.0, 50.0, adjacency=stated), Repeated(make(1.0, 50.0, adjacency=stated), 2)):
+        with pytest.raises(PrivacyParameterError, match="says nothing of the other"):
+            DisjointEvent(1.0, 1e-6, [[own], [other]], adjacency=REPLACE_ONE)
+
+
+def test_one_odd_label_or_name_does_not_decide_how_others_are_read():
+    generator = np.random.default_rng(2)
+    rows = generator.uniform(-1, 1, (60, 2))
+    labels, who = (rows[:, 0] > 0).astype(int).tolist(), generator.integers(1, 3, 60).tolist()
+    _, measured = portions_of(range(60), 0.5)
+    place = int(measured[0])
+    told = []
+    for odd in (labels[place], None, "x", 0.5, float("nan")):
+        changed = list(labels)
+        changed[place] = odd
+        base = PrivateLogisticRegression(1.0, 1e-6, norm=1.5, classes=[0, 1], random_state=0)
+        fair = FairClassifier(base, measure="equalized_odds", gap=0.1, groups=[1, 2], on="rows", confidence=0.95).fit(
+            rows, changed, who=who, names=["\ud800", *range(1, 60)] if odd == "x" else None
+        )
+        told.append((fair.measured_.sums, fair.measured_.sizes))
+    scale = np.array(told)
+    assert np.abs(scale[[1, 3, 4]] - scale[0]).max() <= 1 + 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.learn.lineage.PrivacyLeakWarning")
+def test_a_second_fit_states_the_cost_of_both():
+    generator = np.random.default_rng(1)
+    rows, who = generator.uniform(-1, 1, (200, 2)), generator.choice(["f", "m"], 200)
+    base = PrivateLogisticRegression(1.0, 1e-6, norm=1.5, classes=[False, True])
+    fair = FairClassifier(base, **WISH)
+    told = [fair.fit(rows, rows[:, 0] > 0, who=who).guarantee_ for _ in range(2)]
+    assert told == [ApproxDP(1.0, 1e-6, adjacency=REPLACE_ONE), ApproxDP(2.0, 2e-6, adjacency=REPLACE_ONE)]
+    assert verify(fair.certificate_).ok

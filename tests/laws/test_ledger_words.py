@@ -63,7 +63,7 @@ EXCUSED = {
     "run/accounts.py:_check_apart": "the study must declare one dataset",
     "run/accounts.py:_check_public": "the study must declare one source",
     "run/accounts.py:_check_open": "the study must not call private data public",
-    "run/accounts.py:needed": "the release must promise more",
+    "This release promises next to nothing": "the release must promise more",
 }
 
 
@@ -255,9 +255,9 @@ def test_every_error_of_the_ledger_is_provoked_or_excused(tmp_path):
         folder = tmp_path / str(place)
         folder.mkdir()
         provoked.add(site_of(refused(case.made(folder / "ledger.db"))))
-    excused = {site for site in SITES.values() if site.startswith(tuple(EXCUSED))}
+    excused = {site for site in SITES.values() if any(one in site for one in EXCUSED)}
     assert set(SITES.values()) - excused - provoked == set()
-    assert all(any(site.startswith(one) for site in SITES.values()) for one in EXCUSED)
+    assert all(any(one in site for site in SITES.values()) for one in EXCUSED)
 
 
 def test_no_command_in_the_source_has_a_hole():

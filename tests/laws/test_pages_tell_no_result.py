@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import make_plan, run_plan
-from sfumato.evidence import explain as explaining
-from sfumato.evidence import figures, recipient, report_facts
+from sfumato.evidence import facts, figures
 from sfumato.evidence.explain import REGISTERS, explain
 from sfumato.evidence.report import finish_folder
 
@@ -100,7 +99,6 @@ def test_errors_that_follow_from_draws_are_found(monkeypatch, tmp_path):
     def as_own(planned, folder, own=False):
         return figures.told_of(planned, folder, own=True)
 
-    for module in (explaining, recipient, report_facts):
-        monkeypatch.setattr(module, "told_of", as_own)
+    monkeypatch.setattr(facts, "told_of", as_own)
     with pytest.raises(AssertionError):
         check_many(range(4), tmp_path)

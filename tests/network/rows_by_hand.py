@@ -16,6 +16,8 @@ def field(text: str | None) -> str:
 
 
 def text_of(value: Any) -> str | None:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return repr(int(value))  # 7 and 7.0 are one number, whatever type a column has
     return value if value is None or isinstance(value, str) else repr(value)
 
 

@@ -308,6 +308,45 @@ def test_a_server_gives_the_numbers_that_a_file_gives(filled, tmp_path):
     assert from_table == exact_values(SOURCES["csv"], tmp_path)
 
 
+DAYS = """
+column(t, id, person(P)). column(t, day, day(P)). column(t, hour, hour(P)). rows_per_person(t, 1).
+missing(day(P), date(2020, 6, 1)). missing(hour(P), time(12, 0)).
+random(day(P)) :- person(P). random(hour(P)) :- person(P).
+range(day(P), date(2020, 1, 1), date(2020, 12, 31)). range(hour(P), time(0, 0), time(23, 59, 59)).
+dataset(people, domain(P, person(P))). privacy_requirement(o(public), people, dp(1, 0.000001)).
+mean(q1, day(P), person(P)). mean(q2, hour(P), person(P)). publish(p1, q1, o(public)). publish(p2, q2, o(public)).
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz", "text"])
+def test_days_of_a_server_are_those_of_a_file_whatever_its_habits(filled, server, tmp_path, kind):
+    """A role that writes days as Germans do, in Tokyo's time; infinite days are absent cells."""
+    moments = ["2020-02-29 23:30:00", "2020-12-31 00:00:00", "1999-05-05 07:08:09", None, "infinity"]
+    listed = ", ".join(f"({g}, {'NULL' if m is None else repr(m)})" for g, m in enumerate(moments))
+    cast = "timestamptz" if kind == "timestamptz" else "timestamp"
+    shown = "to_char(m, 'YYYY-MM-DD HH24:MI:SS')" if kind == "text" else f"m::{kind}"
+    filled(f"SET timezone = 'UTC';\nDROP TABLE IF EXISTS days;\nCREATE TABLE days AS SELECT id, {shown} AS day, "
+           f"m::time AS hour FROM (SELECT id, m::{cast} AS m FROM "
+           f"(VALUES {listed}) AS g(id, m)) AS one;\n")  # fmt: skip
+    filled("ALTER ROLE tester SET datestyle = 'German';\nALTER ROLE tester SET timezone = 'Asia/Tokyo';\n")
+    try:
+        found = _day_sums("source(t, 'postgresql:days').", tmp_path)
+    finally:
+        filled("ALTER ROLE tester RESET ALL;\n")
+    days = [None if m in (None, "infinity") else m[:10] for m in moments]
+    hours = [None if m in (None, "infinity") else m[11:19] for m in moments]
+    csv.write_csv(pa.table({"id": list(range(len(moments))), "day": days, "hour": hours}), tmp_path / "t.csv")
+    assert found == _day_sums("source(t, 't.csv').", tmp_path)
+
+
+def _day_sums(source: str, folder: Path) -> list[object]:
+    plan = make_plan(load(source + DAYS))
+    assert plan.network is not None
+    values = plan.network.evaluate(tables_in(plan, folder))
+    return [sums.exact(0) for sums in values.aggregates.values()]
+
+
 @pytest.mark.slow
 def test_a_server_that_refuses_is_told_clearly_and_nothing_is_spent(filled, server, tmp_path, monkeypatch):
     filled(HOSTILE)

@@ -19,7 +19,7 @@ from sfumato.evidence.explain import explain  # noqa: E402
 from sfumato.evidence.verify_plan import verify_folder  # noqa: E402
 from sfumato.lang.vocabulary import AGGREGATES  # noqa: E402
 from sfumato.questions.registry import QUESTIONS  # noqa: E402
-from sfumato.run.engine.engine import Engine, Function, Task, guarded  # noqa: E402
+from sfumato.run.engine.engine import Engine, Function, Task, computed, guarded  # noqa: E402
 from sfumato.run.planning import make_plan  # noqa: E402
 from sfumato.run.study import run_plan  # noqa: E402
 
@@ -46,18 +46,15 @@ class BackwardEngine(Engine):
         for position in reversed(range(len(tasks))):
             yield position, guard(tasks[position])
 
-    def total(self, function: Callable[[Task], Any], tasks: Sequence[Task]) -> Any:
+    def sum(self, function: Callable[[Task], Any], tasks: Sequence[Task]) -> Any:
         parts = [part for _, part in self.map(function, tasks)]
         result = parts[0]
         for part in parts[1:]:
             result = result.plus(part)
         return result
 
-    def everywhere(self, function: Callable[[], Any]) -> list[Any]:
-        return [function()]
-
-    def kept(self, frame: Any) -> list[Any]:
-        return [part.compute(scheduler="synchronous") for part in frame.to_delayed()]
+    def keep(self, parts: Sequence[Any]) -> list[Any]:
+        return computed(parts)
 
 
 def main(folder: Path, engines: Sequence[str]) -> dict[str, Any]:

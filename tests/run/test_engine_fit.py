@@ -18,7 +18,6 @@ from sfumato.learn import (
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateSVC,
-    PrivateSVDD,
 )
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.newton import SumsAsked
@@ -102,6 +101,11 @@ ESTIMATORS = {
     ),
     "regression": ("t", TARGET, lambda: PrivateLinearRegression(1.0, 1e-6, target=(-3, 3), random_state=3)),
 }
+
+
+class NeedsWho:
+    def fit(self, X, y, *, who):
+        raise AssertionError
 
 
 def parameters(model) -> np.ndarray:
@@ -248,8 +252,10 @@ def test_refusals_name_no_value(folder, engine, tmp_path):
         fit(make(), folder, "b", columns=["b"], engine=engine)
     with pytest.raises(DataError, match="no numbers"):
         fit(make(), folder, "b", columns=["y"], engine=engine)
-    with pytest.raises(InputError, match="by sums"):
-        fit(PrivateSVDD(1.0, 1e-6), folder, "b", engine=engine)
+    with pytest.raises(InputError, match="has no fit"):
+        fit(object(), folder, "b", engine=engine)
+    with pytest.raises(InputError, match="with who beside its rows"):
+        fit(NeedsWho(), folder, "b", engine=engine)
     with pytest.raises(InputError, match="spread"):
         fit(KernelMeanClassifier(1.0, 1e-6, gamma="spread", classes=list("abc")), folder, "y", engine=engine)
     with pytest.raises(DataError, match="not read in parts"):

@@ -72,7 +72,7 @@ def test_the_two_sums_do_not_depend_on_the_cut(folder):
     parts = table.parts(SMALL)
     shares = partition_obfuscated._RowShares.of(parts, np.linspace(-1, 1, 700))
     weigh = _WeighNoise(_Noise(StreamKey.fresh(), 2.0, 3))
-    seen = [LocalEngine().total(weigh, grouped(shares.of_parts, count)).values for count in (1, 2, 7)]
+    seen = [LocalEngine().sum(weigh, grouped(shares.of_parts, count)).values for count in (1, 2, 7)]
     for sums, squares in seen:
         assert np.abs(sums - seen[0][0]).max() <= 1e-14 * np.abs(seen[0][0]).max()
         assert abs(squares - np.sum(np.linspace(-1, 1, 700) ** 2)) < 1e-10

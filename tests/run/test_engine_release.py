@@ -524,7 +524,7 @@ def test_a_client_that_failed_elsewhere_does_not_take_the_waiting_with_it(cluste
     dask._set_global_client(Elsewhere())
     try:
         assert dict(cluster.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
-        assert cluster.total(engine_faults.as_total, [1.0, 2.0]).values[0][0] == 3.0
+        assert cluster.sum(engine_faults.as_total, [1.0, 2.0]).values[0][0] == 3.0
     finally:
         dask._set_global_client(cluster.client)
 
@@ -538,7 +538,7 @@ def test_workers_that_are_gone_are_an_error_and_no_wait():
         engine = DaskEngine(client, patience=0.4)
         for work in (
             lambda: list(engine.map(engine_faults.slow_square, [1, 2, 3])),
-            lambda: engine.total(engine_faults.as_total, [1.0]),
+            lambda: engine.sum(engine_faults.as_total, [1.0]),
         ):
             with pytest.raises(SfumatoError, match="0 workers are there and 0 work") as caught:
                 work()

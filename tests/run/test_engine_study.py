@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from plan.studies import COLLUDING
+from sfumato.errors import SchemaError
+from sfumato.lang import load
+from sfumato.network.network import Network
 from sfumato.plan.make import make_plan
-from sfumato.run.engine.study import evaluate_on
+from sfumato.run.engine.study import _sent, evaluate_on
 from sfumato.run.study import run_plan
 
 PEOPLE = 700
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +65,25 @@ def test_a_forgotten_person_is_in_no_share(tables):
     assert len(rows) == 650
 
 
-def test_a_process_reads_the_study_once(plan, tables, monkeypatch):
-    """Whatever the number of shares: a task is rows, not a reading of the study."""
-    from sfumato.run.engine import study
+def test_the_study_is_read_once_and_travels_as_it_was_read(plan, tables, engine, monkeypatch):
+    """No task reads it, whatever the number of shares; a network that was looked at from all sides travels too."""
+    for module in ("sfumato.lang.load", "sfumato.network.build.build"):
+        monkeypatch.setattr(module, lambda *_: pytest.fail("the study is read again"))
+    assert plan.network.nodes
+    assert plan.network.edges
+    assert plan.network.spec.table_predicates is not None
+    evaluate_on(engine, plan.network, tables, 3, sums_only=True)
+    evaluate_on(engine, plan.network, tables, 2, sums_only=True)
 
-    calls: list[int] = []
-    read, make = study.load, study.Network.from_spec
-    monkeypatch.setattr(study, "load", lambda *given: (calls.append(0), read(*given))[1])
-    monkeypatch.setattr(study.Network, "from_spec", lambda *given: (calls.append(1), make(*given))[1])
-    study._read.cache_clear()
-    study._network_of.cache_clear()
-    evaluate_on("local", plan.network, tables, 7)
-    assert calls == [0, 1]
+
+@pytest.mark.parametrize("study", sorted(EXAMPLES.glob("*/study.pl")), ids=lambda path: path.parent.name)
+def test_the_network_of_every_example_travels(study):
+    try:
+        network = Network.from_spec(load(study.read_text(encoding="utf-8")))
+    except SchemaError:
+        pytest.skip("it is made of its public tables")
+    assert network.nodes
+    assert pickle.loads(pickle.dumps(_sent(network))) == network
 
 
 def test_sums_alone_are_the_same_on_every_engine(plan, tables, engine):

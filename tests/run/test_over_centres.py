@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -106,8 +107,9 @@ def test_readme_and_report_say_who_took_part_and_state_the_error_of_the_file(tmp
         said[name] = [(tmp_path / name / page).read_text() for page in ("README.txt", "report.html")]
     for text in said["two"]:
         assert "2 of 3 centres took part: east, north; absent: south." in text[: text.index("romise")]
-        for node in ("average", "years"):
-            assert digits(found[node]["standard_error"][0].as_py()) in text
+        for name, node in (("average", "meanAge"), ("years", "years")):
+            error = digits(found[name]["standard_error"][0].as_py())
+            assert re.search(rf"{node}: standard error {error};|>{node}</th>.*?>{error}</td>", text), (name, text[:20])
     assert all("3 of 3 centres took part: east, north, south." in text for text in said["all"])
     assert digits(found["years"]["standard_error"][0].as_py()) not in said["all"][0]
 

@@ -12,6 +12,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.network import Network
 from sfumato.plan.make import make_plan
 from sfumato.run import study as module
+from sfumato.run.run_key import RunKey
 from sfumato.run.study import run_plan
 
 STUDY = """
@@ -69,3 +70,17 @@ def test_the_key_is_named_and_not_told(tmp_path):
         assert names[-1] == module.key_digest(key)
         assert key.hex() not in "".join(p.read_text() for p in (tmp_path / out).rglob("*.json"))
     assert names[0] != names[1]
+
+
+def test_a_link_to_the_ledger_has_its_key(monkeypatch, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.grant("people", ApproxDP(99.0, 0.01, adjacency=Adjacency("person", "replace-one")))
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "other.db").symlink_to(ledger.path)
+    first = kept(monkeypatch, STUDY, "visits", ledger)
+    assert kept(monkeypatch, STUDY, "visits", Ledger(tmp_path / "link" / "other.db")) == first
+    with RunKey.open(ledger.path, "bound") as one:
+        run = one.run
+    with RunKey.open(tmp_path / "link" / "other.db", "bound") as again:
+        assert (again.run, again.resumed) == (run, True)
+    assert [path.name for path in (tmp_path / "link").iterdir()] == ["other.db"]

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
 from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, refusal_of
+from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, reason_of, refusal_of
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
@@ -64,7 +64,7 @@ def centre_app(institution: Callable[[Any], Institution]) -> Any:
             frame = Frame({"kind": asked["kind"]}, asked["body"])
             head, body = respond(institution(context), frame, remembered, remember)
         except SfumatoError as error:
-            head, body = {"error": f"{type(error).__name__}: {error}"[:500]}, b""
+            head, body = {"error": reason_of(error)}, b""  # its words are for the node's own people
         record = app_module.ConfigRecord({"head": json.dumps(head), "body": body})
         return app_module.Message(content=app_module.RecordDict({_RECORD: record}), reply_to=message)
 

@@ -34,7 +34,18 @@ from sfumato.errors import (
     UnknownDatasetError,
 )
 
-__all__ = ["Account", "Charge", "Offer", "Purse", "Seat", "check_agreement", "declined", "refusal_of", "said_by"]
+__all__ = [
+    "Account",
+    "Charge",
+    "Offer",
+    "Purse",
+    "Seat",
+    "check_agreement",
+    "declined",
+    "reason_of",
+    "refusal_of",
+    "said_by",
+]
 
 Verify = Callable[[Certificate], Any]
 
@@ -200,10 +211,14 @@ _REASONS: tuple[tuple[type[SfumatoError], str], ...] = (
 _OTHERWISE = "it could not take part"
 
 
+def reason_of(error: SfumatoError) -> str:
+    """The kind of reason, as the coordinator may hear it."""
+    return next((text for kind, text in _REASONS if isinstance(error, kind)), _OTHERWISE)
+
+
 def declined(agreed: Round, name: str, key: Ed25519PrivateKey, error: SfumatoError) -> Message:
     """A signed word to the coordinator that this centre does not take part, and the kind of reason."""
-    reason = next((text for kind, text in _REASONS if isinstance(error, kind)), _OTHERWISE)
-    return Message(agreed.hash, name, DECLINE, reason.encode()).sign(key)
+    return Message(agreed.hash, name, DECLINE, reason_of(error).encode()).sign(key)
 
 
 def refusal_of(message: Message) -> str:

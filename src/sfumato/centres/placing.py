@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core.cell import text_of
+from sfumato.core.cell import name_of
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_column, nearest, untyped_cells
 from sfumato.errors import DataError
@@ -50,7 +50,7 @@ def texts_of(table: Any, name: str) -> list[str | None]:
     """A column as text: people are told apart by the text of their identifier. Missing ones are None."""
     column = _column(table, name, None)
     cells = untyped_cells(column, name)
-    return [text_of(cell) for cell in (_cells(as_column(column, name)) if cells is None else cells)]
+    return [name_of(cell) for cell in (_cells(as_column(column, name)) if cells is None else cells)]
 
 
 def _column(table: Any, name: str, position: int | None) -> Any:

@@ -93,7 +93,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         offered = _read_round(agreed)
         own = key or (home or Path(name)) / "key.pem"
         book = ledger or (home or Path(name)) / "ledger.db"
-        _take_part(console, at or "127.0.0.1:4711", offered, name, own, data, data.stem, book, trusted, verify)
+        _take_part(console, at or "127.0.0.1:4711", offered, name, own, data, book, grant, trusted, verify)
 
     @coordinate.command("init")
     def coordinate_init(
@@ -289,24 +289,28 @@ def _take_part(
     name: str,
     key: Path,
     data: Path,
-    dataset: str,
     ledger: Path,
+    grant: bool,
     trusted: Path | None,
     verify: Callable[[Certificate], bool],
 ) -> None:
     import asyncio
 
     from sfumato.centres.network import take_part
-    from sfumato.centres.node import Account
+    from sfumato.cli.ledger import granting
     from sfumato.ledger.ledger import Ledger
+    from sfumato.run.accounts import known_ledgers, remember_ledger, table_sources
     from sfumato.run.centre_home import read_key
-    from sfumato.run.centre_part import address_of
+    from sfumato.run.centre_part import TablePurse, address_of
 
     host, port = address_of(join)
     tls = _client_tls(host, trusted)
     secret = read_key(key)
     cells = _own_cells(agreed, data, secret)
-    account = Account(Ledger(ledger, create=False), dataset)
+    book = Ledger(ledger, create=False, beside=known_ledgers())
+    remember_ledger(book.path)
+    sources = table_sources(data, agreed.statistic.identity or "")
+    account = TablePurse(book, data.stem, sources, granting(grant, console))
     for event in agreed.events:
         console.print(f"This round costs {event.guarantee()}.")
     try:
@@ -362,7 +366,15 @@ def _coordinate(
     async def ready(host: str, port: int) -> None:
         console.print(f"Waiting for {len(agreed.centres)} centres on {host}:{port}.")
 
-    found = asyncio.run(coordinate(agreed.fresh(), host, port, join_seconds=join_seconds, tls=tls, ready=ready))
+    try:
+        out.mkdir(parents=True)  # what cannot be made is told before a centre pays
+    except OSError as error:
+        raise InputError(f"{out} cannot be made ({error.strerror}): give another folder. Nothing was run.") from None
+    try:
+        found = asyncio.run(coordinate(agreed.fresh(), host, port, join_seconds=join_seconds, tls=tls, ready=ready))
+    except BaseException:
+        out.rmdir()
+        raise
     _write(found, agreed, out)
     for name, reason in found.absent.items():
         console.print(f"absent: {name} ({reason})")
@@ -375,7 +387,6 @@ def _coordinate(
 
 
 def _write(found: Aggregate, agreed: StatisticRound, out: Path) -> None:
-    out.mkdir(parents=True)
     record = {
         "subject": found.round.subject,
         "reading": found.read(),

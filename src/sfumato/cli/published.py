@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.evidence.beside import shared_sentences
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
-from sfumato.plan.sentences import history_sentences, part_sentences
 from sfumato.run.study_files import Published, Release
 
 __all__ = ["show_release"]
@@ -36,7 +36,7 @@ def show_release(plan: Plan, release: Release, console: Console) -> None:
     console.print(table)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
-    for sentence in (*history_sentences(plan), *part_sentences(plan)):
+    for sentence in shared_sentences(plan):
         console.print(sentence, markup=False, highlight=False)
     for sentence in weak_promises(plan):
         console.print(sentence, style="yellow", markup=False, highlight=False)

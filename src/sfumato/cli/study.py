@@ -19,9 +19,9 @@ from rich.text import Text
 
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
+from sfumato.evidence.beside import shared_sentences
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
-from sfumato.plan.sentences import history_sentences, part_sentences
 from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
@@ -71,7 +71,7 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
-    for sentence in (*history_sentences(plan), *part_sentences(plan)):
+    for sentence in shared_sentences(plan):
         console.print(sentence, markup=False, highlight=False)
     for planned in plan.publications:
         for sentence in planned.about:

@@ -1,7 +1,8 @@
 """One cell of a column that has no type: what number or what text a Python object stands for.
 
 In:   any object, as it may lie in a list, a dict of lists or an object column.
-Out:  `number_of`: a float, NaN where there is none; `text_of`: text, None where there is none.
+Out:  `number_of`: a float, NaN where there is none; `text_of`: text, None where there is none; `name_of`: the text that
+      tells somebody apart.
 Not here: whole columns (core/domain.py, network/plain.py), text files (network/text_files.py).
 
 Each cell is read by itself: no object makes it fail, and none changes how another is read.
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NO_TEXT", "decoded", "is_absent", "number_of", "text_of"]
+__all__ = ["NO_TEXT", "decoded", "is_absent", "name_of", "number_of", "text_of"]
 
 #: Before the hexadecimal digits of bytes that are no text: no category and no number begins with it.
 NO_TEXT = "\ufffd"
@@ -36,9 +37,13 @@ def is_absent(cell: Any) -> bool:
     if cell is None or type(cell).__name__ in _NOTHING:
         return True
     if isinstance(cell, (float, Decimal, np.generic)):
-        with suppress(Exception):  # a signalling NaN cannot be compared
-            return not bool(np.equal(cell, cell))
-        return True
+        return not _equals_itself(cell)
+    return False
+
+
+def _equals_itself(cell: Any) -> bool:
+    with suppress(Exception):  # a signalling NaN cannot be compared
+        return bool(np.equal(cell, cell))
     return False
 
 
@@ -52,6 +57,10 @@ def number_of(cell: Any) -> float:
         return _spelled(cell)
     if is_absent(cell) or not isinstance(cell, (numbers.Real, np.bool_, Decimal)):
         return math.nan
+    return _nearest_float(cell)
+
+
+def _nearest_float(cell: Any) -> float:
     try:
         return float(cell)
     except OverflowError:
@@ -79,6 +88,19 @@ def text_of(cell: Any) -> str | None:
         if bool(np.equal(cell, cell)):  # NaN and NaT are not
             return decoded(str(cell).encode("utf-8", "surrogatepass"))
     return None
+
+
+def name_of(cell: Any) -> str | None:
+    """The text by which somebody or a group is told apart; a whole number is 7, as 7 and as 7.0.
+
+    One absent cell makes decimals of a column of whole numbers, in pandas and numpy: nobody else's name may change.
+
+    >>> [name_of(cell) for cell in (7, 7.0, np.float64(7), 2.5, "7.0", None, float("inf"))]
+    ['7', '7', '7', '2.5', '7.0', None, 'inf']
+    """
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 2**53:
+        return str(int(cell))
+    return text_of(cell)
 
 
 def decoded(content: bytes) -> str:

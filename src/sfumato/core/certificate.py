@@ -315,15 +315,19 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
+def _plain_float(value: float) -> float | str:
+    if math.isnan(value):
+        raise InputError("NaN has no place in a certificate.")
+    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
+
+
 def _plain(value: Any) -> Any:
     """`value` as JSON knows it; refuses what has no plain form, so that a hash never depends on `repr`."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
-            if math.isnan(value):
-                raise InputError("NaN has no place in a certificate.")
-            return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
+            return _plain_float(value)
         case Mapping():
             if not all(isinstance(key, str) for key in value):
                 raise InputError("The keys of a plan must be strings.")
@@ -367,7 +371,7 @@ def _from_record(record: dict[str, Any]) -> Certificate:
     stated = record["adjacency"]
     return Certificate(
         subject=_text(record["subject"], "subject"),
-        events=tuple(event_from_dict(event) for event in _listed(record["events"], "events")),
+        events=tuple(map(event_from_dict, _listed(record["events"], "events"))),
         composed=_guarantee(record["composed"]),
         guarantee=_guarantee(record["guarantee"]),
         adjacency=None if stated is None else Adjacency.from_dict(stated),

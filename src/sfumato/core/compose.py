@@ -44,15 +44,22 @@ from sfumato.core.guarantee import (
     RenyiDP,
     checked_order,
 )
-from sfumato.core.loss_distribution import can_be_added_up, drawn_delta, drawn_epsilon, law_delta, law_epsilon
-from sfumato.core.parts import BoxPair, ConcentratedPair, GaussianPair, ObjectivePair, Part, RenyiPair
+from sfumato.core.loss_distribution import (
+    can_be_added_up,
+    drawn_delta,
+    drawn_epsilon,
+    law_delta,
+    law_epsilon,
+    transform_error,
+)
+from sfumato.core.parts import BoxPair, ConcentratedPair, GaussianPair, ObjectivePair, Part, RenyiPair, WorstPair
 from sfumato.core.renyi import delta_from_curve, epsilon_from_curve
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ComposedDP", "Part", "Partition", "WorstOf", "add_exactly", "compose", "parallel"]
 
-#: What the Fourier transforms of a privacy loss distribution may hide of δ, in absolute terms.
-_FOURIER = 1e-12
+#: By what δ of a privacy loss distribution is raised, relatively.
+_RAISED = 1e-9
 
 
 def add_exactly(values: Iterable[float], counts: Iterable[int] | None = None) -> float:
@@ -83,14 +90,16 @@ class ComposedDP(Guarantee):
     def _curve(self, alpha: np.ndarray) -> np.ndarray:
         return np.sum([part.curve(alpha) for part in self.parts], axis=0) * (1 + 1e-12)
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self._plain() or super().stated
+
     def delta(self, epsilon: float) -> float:
         epsilon = at_least_zero(epsilon, "epsilon")
         bounds = [delta_from_curve(self._curve, epsilon)] if self._has_curve else [1.0]
         if self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_delta(self.parts, epsilon), 1e-9) + _FOURIER)
-            else:
-                bounds.append(round_up(law_delta(self.parts, epsilon), 1e-9) + _FOURIER)
+            found = drawn_delta(self.parts, epsilon) if self._has_box else law_delta(self.parts, epsilon)
+            bounds.append(round_up(found, _RAISED) + transform_error(self.parts))
         plain, run = self._plain(), self._one_run()
         if plain is not None and epsilon >= plain[0]:
             bounds.append(plain[1])
@@ -106,11 +115,9 @@ class ComposedDP(Guarantee):
             bounds.append(plain[0])
         if run is not None:
             bounds.append(masked_epsilon(*run, delta))
-        if delta > _FOURIER and self.has_loss_distribution:
-            if self._has_box:
-                bounds.append(round_up(drawn_epsilon(self.parts, delta - _FOURIER), 1e-9))
-            else:
-                bounds.append(round_up(law_epsilon(self.parts, delta - _FOURIER), 1e-9))
+        if self.has_loss_distribution and (left := (delta - transform_error(self.parts)) / (1 + 2 * _RAISED)) > 0:
+            found = drawn_epsilon(self.parts, left) if self._has_box else law_epsilon(self.parts, left)
+            bounds.append(round_up(found, _RAISED))
         return max(0.0, min(bounds))
 
     @property
@@ -141,37 +148,34 @@ class ComposedDP(Guarantee):
 
         A law on a grid rounds the shift up to a step; this bound has no grid (docs/proofs/objective_perturbation.md).
         """
-        runs = [part for part in self.parts if isinstance(part.pair, ObjectivePair)]
+        runs, normal = self._of(ObjectivePair), self._of(GaussianPair)
         pure = [part for part in self.parts if part.pair.has_epsilon]
-        normal = [part for part in self.parts if isinstance(part.pair, GaussianPair)]
         known = len(runs) + len(pure) + len(normal) == len(self.parts)
         if not known or len(runs) != 1 or runs[0].count != 1 or any(part.pair.stated_delta(part) for part in pure):
             return None
-        gaussian = [(part.value, part.count) for part in normal]
-        raised = add_exactly([part.value for part in pure], [part.count for part in pure])
-        return runs[0].value, round_up(runs[0].extra + raised, 1e-15), _root_of_sum(gaussian) if gaussian else 0.0
+        raised = _sum_of_values(pure)
+        return runs[0].value, round_up(runs[0].extra + raised, 1e-15), _root_of_sum(normal) if normal else 0.0
+
+    def _of(self, pair: type[WorstPair]) -> list[Part]:
+        return [part for part in self.parts if isinstance(part.pair, pair)]
 
     def _implies(self, other: Guarantee) -> bool | None:
         match other:
             case ZCDP(rho=rho):
-                return True if math.fsum(part.rho() for part in self.parts) <= rho else None
+                keeps = math.fsum(part.rho() for part in self.parts) <= rho
             case GaussianDP(mu=mu):
-                return True if math.sqrt(math.fsum(part.square_of_mu() for part in self.parts)) <= mu else None
-            case RenyiDP(alpha=alpha, eps=eps) if all(isinstance(part.pair, RenyiPair) for part in self.parts):
-                reaches = all(alpha <= part.extra for part in self.parts)
-                total = add_exactly((part.value for part in self.parts), [part.count for part in self.parts])
-                return True if reaches and total <= eps else None
-        return super()._implies(other)
+                keeps = math.sqrt(math.fsum(part.square_of_mu() for part in self.parts)) <= mu
+            case RenyiDP(alpha=alpha, eps=eps) if len(self._of(RenyiPair)) == len(self.parts):
+                keeps = all(alpha <= part.extra for part in self.parts) and _sum_of_values(self.parts) <= eps
+            case _:
+                return super()._implies(other)
+        return True if keeps else None
 
     def describe(self) -> str:
         acts = sum(part.count for part in self.parts)
-        plain = self._plain()
-        if plain is not None:
-            total = f"({plain[0]:.6g}, {plain[1]:.6g})-DP" if plain[1] else f"{plain[0]:.6g}-DP"
-            return f"{total} ({acts} acts composed)"
-        known = [(self.epsilon(delta), delta) for delta in (1e-6, 1e-3, 0.01, 0.1)]
-        epsilon, delta = next((pair for pair in known if math.isfinite(pair[0])), known[-1])
-        return f"({epsilon:.6g}, {delta:g})-DP ({acts} act{'s' if acts > 1 else ''} composed)"
+        epsilon, delta = self.stated
+        total = f"({epsilon:.6g}, {delta:.6g})-DP" if delta else f"{epsilon:.6g}-DP"
+        return f"{total} ({acts} act{'s' if acts > 1 else ''} composed)"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -261,6 +265,11 @@ def _parts(item: Composable) -> list[Part]:
             return [Part("three-point", item.eps, answers)]
         case Event():
             return _parts(item.guarantee())
+    return _parts_of_guarantee(item)
+
+
+def _parts_of_guarantee(item: Guarantee) -> list[Part]:
+    match item:
         case PureDP(eps=eps):
             return [Part("two-point", eps)]
         case ApproxDP(eps=eps, delta_=delta):
@@ -279,32 +288,48 @@ def _parts(item: Composable) -> list[Part]:
     )
 
 
-def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
+def _counted(parts: list[Part]) -> list[Part]:
+    """Equal parts as one with their number, in order."""
     counts: Counter[Part] = Counter()
     for part in parts:
         counts[Part(part.kind, part.value, part.extra)] += part.count
-    gaussian = [(key.value, count) for key, count in sorted(counts.items()) if isinstance(key.pair, GaussianPair)]
-    rest = [(key, count) for key, count in sorted(counts.items()) if not isinstance(key.pair, GaussianPair)]
-    others = [Part(key.kind, key.value, key.extra, count) for key, count in rest]
-    concentrated = [part.value * part.count for part in others if isinstance(part.pair, ConcentratedPair)]
-    if not others and len(parts) == 1 and parts[0].count == 1:
-        return GaussianDP(parts[0].value, adjacency=adjacency)
+    return [Part(key.kind, key.value, key.extra, count) for key, count in sorted(counts.items())]
+
+
+def _from_parts(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
+    counted = _counted(parts)
+    gaussian = [part for part in counted if isinstance(part.pair, GaussianPair)]
+    others = [part for part in counted if not isinstance(part.pair, GaussianPair)]
     if not others:
-        return GaussianDP(_root_of_sum(gaussian), adjacency=adjacency)
-    if len(concentrated) == len(others) and not gaussian:
-        return ZCDP(add_exactly(concentrated), adjacency=adjacency)
+        return GaussianDP(_common_mu(gaussian, len(parts)), adjacency=adjacency)
     if gaussian:
         others.append(Part("gaussian", _root_of_sum(gaussian)))
-    if len(others) == 1 and (others[0].count == 1 or others[0].pair.repeats_itself):
-        return others[0].pair.alone(others[0], adjacency) or ComposedDP((others[0],), adjacency=adjacency)
-    return ComposedDP(tuple(sorted(others)), adjacency=adjacency)
+    elif {type(part.pair) for part in others} == {ConcentratedPair}:
+        return ZCDP(add_exactly([part.value * part.count for part in others]), adjacency=adjacency)
+    return _plainest(others, adjacency)
 
 
-def _root_of_sum(squares: list[tuple[float, int]]) -> float:
+def _common_mu(gaussian: list[Part], acts: int) -> float:
+    """μ of all; that of a single act as it was stated."""
+    return gaussian[0].value if acts == 1 and gaussian[0].count == 1 else _root_of_sum(gaussian)
+
+
+def _plainest(parts: list[Part], adjacency: Adjacency | None) -> Guarantee:
+    """The guarantee of one part by its own name where it has one."""
+    if len(parts) == 1 and (parts[0].count == 1 or parts[0].pair.repeats_itself):
+        return parts[0].pair.alone(parts[0], adjacency) or ComposedDP((parts[0],), adjacency=adjacency)
+    return ComposedDP(tuple(sorted(parts)), adjacency=adjacency)
+
+
+def _sum_of_values(parts: Sequence[Part]) -> float:
+    return add_exactly([part.value for part in parts], [part.count for part in parts])
+
+
+def _root_of_sum(parts: Sequence[Part]) -> float:
     """√Σ count·value², the values read as decimals, rounded up: 0.3 and 0.4 make 0.5. Decimals do not underflow."""
     with localcontext() as context:
         context.prec = 60
-        total = sum((Decimal(repr(value)) ** 2 * count for value, count in squares), Decimal(0))
+        total = sum((Decimal(repr(part.value)) ** 2 * part.count for part in parts), Decimal(0))
         rounded = float(f"{context.sqrt(total):.15g}")
         while Decimal(repr(rounded)) ** 2 < total:
             rounded = math.nextafter(rounded, math.inf)
@@ -357,14 +382,7 @@ def parallel(
             "Parallel composition needs a Partition that was fixed without looking at the data. Nothing was spent."
         )
     given = list(items)
-    stated = _common_adjacency(given) or (adjacency if partition.rule == "position" else None)
-    wanted = adjacency or stated
-    if stated is None or wanted is None:
-        raise PrivacyParameterError(
-            "Say under which adjacency the parts' costs are stated: replacing one record for parts by position, adding "
-            "or removing one for parts by attribute. Nothing was spent."
-        )
-    _check_parallel(partition, stated, wanted)
+    wanted = _adjacency_of_parts(given, partition, adjacency)
     costs = [compose([item]).under(None) for item in given]
     if partition.rule == "attribute" and wanted.relation == "replace-one":
         costs = [*_inside(costs, inside, wanted), *_across(costs)]
@@ -404,6 +422,19 @@ def _across(costs: list[Guarantee]) -> list[Guarantee]:
     pairs = [(one, other) for i, (one, _) in enumerate(kinds) for other, _ in kinds[:i]]
     pairs += [(one, one) for one, count in kinds if count > 1]
     return [compose(pair) for pair in pairs]
+
+
+def _adjacency_of_parts(given: list[Composable], partition: Partition, asked: Adjacency | None) -> Adjacency:
+    """Under what the whole is stated; refuses where the parts' costs do not say enough for it."""
+    stated = _common_adjacency(given) or (asked if partition.rule == "position" else None)
+    wanted = asked or stated
+    if stated is None or wanted is None:
+        raise PrivacyParameterError(
+            "Say under which adjacency the parts' costs are stated: replacing one record for parts by position, adding "
+            "or removing one for parts by attribute. Nothing was spent."
+        )
+    _check_parallel(partition, stated, wanted)
+    return wanted
 
 
 def _inside(costs: list[Guarantee], inside: Iterable[Composable] | None, adjacency: Adjacency) -> list[Guarantee]:

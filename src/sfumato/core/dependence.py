@@ -212,7 +212,8 @@ class Known(Dependence):
 
     @property
     def together(self) -> float:
-        return round_up(self.distance / self.move + 1e-4)  # rounding to the grid moves the number as far as a unit's
+        # Rounding to the grid moves the number as far as a unit's, by at most 1/4096 of that (mechanisms/grid.py).
+        return round_up(self.distance / self.move + 2.0**-12)
 
     @property
     def flat(self) -> float:

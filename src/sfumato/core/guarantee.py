@@ -27,6 +27,8 @@ from sfumato.errors import PrivacyParameterError
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP", "Guarantee", "NoGuarantee", "PureDP", "RenyiDP", "checked_order"]
 
+#: Where an ε is named for a promise that has no δ of its own: at the first of these at which it is finite.
+_USUAL_DELTAS = (1e-6, 1e-3, 0.01, 0.1)
 _TRADEOFF_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 60.0, 240)])
 
 
@@ -56,6 +58,16 @@ class Guarantee(ABC):
     @abstractmethod
     def epsilon(self, delta: float) -> float:
         """Smallest known ε ≥ 0 for this δ, rounded up; infinite if there is none."""
+
+    @property
+    def stated(self) -> tuple[float, float]:
+        """(ε, δ) as it was promised; of a curve, which promises many, at a usual δ.
+
+        >>> PureDP(1.0).stated, ApproxDP(0.5, 1e-5).stated, GaussianDP(1.0).stated[1]
+        ((1.0, 0.0), (0.5, 1e-05), 1e-06)
+        """
+        points = ((self.epsilon(delta), delta) for delta in _USUAL_DELTAS)
+        return next((point for point in points if math.isfinite(point[0])), (math.inf, _USUAL_DELTAS[-1]))
 
     @abstractmethod
     def rdp(self, alpha: float) -> float:
@@ -208,6 +220,10 @@ class PureDP(Guarantee):
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", positive(self.eps, "epsilon"))
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self.eps, 0.0
+
     def delta(self, epsilon: float) -> float:
         return _two_point_delta(self.eps, 0.0, at_least_zero(epsilon, "epsilon"))
 
@@ -257,6 +273,10 @@ class ApproxDP(Guarantee):
 
     def under(self, adjacency: Adjacency | None) -> ApproxDP:
         return ApproxDP(self.eps, self.delta_, adjacency=adjacency)
+
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self.eps, self.delta_
 
     def delta(self, epsilon: float) -> float:
         return _two_point_delta(self.eps, self.delta_, at_least_zero(epsilon, "epsilon"))

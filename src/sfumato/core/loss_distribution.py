@@ -29,7 +29,18 @@ from sfumato.core.parts import (
 )
 from sfumato.core.special import gammaln
 
-__all__ = ["can_be_added_up", "drawn_delta", "drawn_epsilon", "grid_step", "law_delta", "law_epsilon"]
+__all__ = [
+    "can_be_added_up",
+    "drawn_delta",
+    "drawn_epsilon",
+    "grid_step",
+    "law_delta",
+    "law_epsilon",
+    "transform_error",
+]
+
+#: What Fourier transforms may hide of δ, in absolute terms: at all, and for each act whose losses they add up.
+_TRANSFORMS, _EACH_ACT = 1e-12, 1e-15
 
 #: Acts that fail together with this chance promise nothing: what is left of their losses is too little to be added up.
 _CERTAIN_FAILURE = 1 - 1e-9
@@ -49,6 +60,15 @@ def can_be_added_up(parts: tuple[Part, ...]) -> bool:
     return grid_step(parts) <= 1.0
 
 
+def transform_error(parts: tuple[Part, ...]) -> float:
+    """How far below the truth the δ of these parts may be computed: a power of a transform errs by its exponent.
+
+    Two points are a binomial law, without any transform.
+    """
+    acts = sum(part.count for part in parts if not isinstance(part.pair, TwoPointPair))
+    return _TRANSFORMS + _EACH_ACT * acts
+
+
 def _failure(parts: tuple[Part, ...]) -> float:
     """The chance that some act fails, where failing has a chance of its own."""
     kept = math.fsum(part.count * math.log1p(-part.pair.failure(part)) for part in parts)
@@ -59,7 +79,7 @@ def law_delta(parts: tuple[Part, ...], epsilon: float) -> float:
     """δ(ε) of all parts; 1 where they are next to certain to fail."""
     if _failure(parts) >= _CERTAIN_FAILURE:
         return 1.0
-    return float(loss_distribution(parts).get_delta_for_epsilon(epsilon))
+    return max(0.0, float(loss_distribution(parts).get_delta_for_epsilon(epsilon)))
 
 
 def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:

@@ -96,6 +96,10 @@ class Pufferfish(Guarantee):
             return ApproxDP(self.eps, self.delta_, adjacency=self.adjacency)
         return PureDP(self.eps, adjacency=self.adjacency)
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        return self.eps, self.delta_
+
     def delta(self, epsilon: float) -> float:
         return self.point.delta(epsilon)
 
@@ -200,12 +204,16 @@ def together(cost: Guarantee, units: float) -> Guarantee | None:
             return PureDP(eps * units, adjacency=cost.adjacency)
         case ZCDP(rho=rho):
             return ZCDP(round_up(rho * units**2, 1e-15), adjacency=cost.adjacency)
-        case ComposedDP(parts=parts):
-            found = [(part.pair.several(part, units), part.count) for part in parts]
-            known = [one for one, count in found if one is not None for _ in range(count)]
-            whole = all(one is not None for one, _ in found)
-            return compose(known).under(cost.adjacency) if whole else None
+        case ComposedDP():
+            return _acts_together(cost, units)
     return None
+
+
+def _acts_together(cost: ComposedDP, units: float) -> Guarantee | None:
+    found = [(part.pair.several(part, units), part.count) for part in cost.parts]
+    known = [one for one, count in found if one is not None for _ in range(count)]
+    whole = all(one is not None for one, _ in found)
+    return compose(known).under(cost.adjacency) if whole else None
 
 
 def _chained_delta(cost: Guarantee, units: float, epsilon: float) -> float:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 __all__ = ["root_between"]
 
 _RELATIVE = 1e-14
+Point = tuple[float, float]  # a number, and the function there
+
 _STEPS = 400  # halving alone crosses the range of floating-point numbers several times in fewer
 
 
@@ -25,14 +27,18 @@ def root_between(function: Callable[[float], float], low: float, high: float) ->
     >>> round(root_between(lambda x: x * x - 2, 0.0, 2.0), 12)
     1.414213562373
     """
-    before, here = low, high
-    f_before, f_here = function(before), function(here)
-    if f_before == 0:
-        return before
-    if f_here == 0:
-        return here
-    if (f_before < 0) == (f_here < 0):
+    f_low, f_high = function(low), function(high)
+    if f_low == 0:
+        return low
+    if f_high == 0:
+        return high
+    if (f_low < 0) == (f_high < 0):
         raise ValueError("the function has the same sign at both ends")
+    return _closing_in(function, (low, f_low), (high, f_high))
+
+
+def _closing_in(function: Callable[[float], float], low: Point, high: Point) -> float:
+    (before, f_before), (here, f_here) = low, high
     across, f_across = before, f_before  # the end on the other side of the root
     last = step = here - before
     for _ in range(_STEPS):

@@ -268,18 +268,20 @@ def _checked_combination(entry: Any, columns: Mapping[str, Domain]) -> Mapping[s
             raise SchemaError(f"Schema: impossible names {name!r}, which is no column{nearest(str(name), columns)}.")
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise SchemaError(f"Schema: impossible needs a list of values for {name}.")
-        listed = tuple(values)
-        if isinstance(domain, Interval):
-            numbers = [_calendar_number(end, domain.calendar) for end in listed]
-            ends = tuple(checked_number(end, f"Schema: impossible {name}") for end in numbers)
-            if len(ends) != 2 or not domain.low <= ends[0] <= ends[1] <= domain.high:
-                raise SchemaError(f"Schema: impossible needs the two ends of a range inside {name}'s interval.")
-            checked[name] = ends
-        elif isinstance(domain, Categories) and listed and all(value in domain.values for value in listed):
-            checked[name] = listed
-        else:
-            raise SchemaError(f"Schema: impossible names a value of {name} that is not among its categories.")
+        checked[name] = _impossible_values(name, domain, tuple(values))
     return MappingProxyType(checked)
+
+
+def _impossible_values(name: str, domain: Domain, listed: tuple[Any, ...]) -> tuple[Any, ...]:
+    if isinstance(domain, Interval):
+        numbers = [_calendar_number(end, domain.calendar) for end in listed]
+        ends = tuple(checked_number(end, f"Schema: impossible {name}") for end in numbers)
+        if len(ends) != 2 or not domain.low <= ends[0] <= ends[1] <= domain.high:
+            raise SchemaError(f"Schema: impossible needs the two ends of a range inside {name}'s interval.")
+        return ends
+    if isinstance(domain, Categories) and listed and all(value in domain.values for value in listed):
+        return listed
+    raise SchemaError(f"Schema: impossible names a value of {name} that is not among its categories.")
 
 
 def _checked_norm(norm: Any) -> float:
@@ -304,28 +306,42 @@ def _parsed(text: str) -> Schema:
     return Schema(domains, document.get("norm"), document.get("impossible", ()))
 
 
-def _parsed_domain(name: str, entry: Any) -> Domain:
-    where = f"columns.{_toml_key(name)}"
-    if not isinstance(entry, dict):
-        raise SchemaError(f'{where} must be a table with a kind, such as kind = "interval".')
+def _parsed_kind(entry: dict[str, Any], where: str) -> type[Any]:
     kind = entry.get("kind")
     domain = _KINDS.get(kind) if isinstance(kind, str) else None
     if domain is None:
         given = f"kind {kind!r} is not known{nearest(str(kind), _KINDS)}" if "kind" in entry else "kind is missing"
         raise SchemaError(f"{where}: {given}. Write kind = {' or '.join(map(_toml_text, _KINDS))}.")
-    known = [part for part in dataclasses.fields(domain) if part.init]
+    return domain
+
+
+def _refuse_open(name: str, entry: dict[str, Any], where: str) -> None:
     open_keys = [key for key, value in entry.items() if isinstance(value, str) and value.startswith("FILL IN")]
     if open_keys:
         raise SchemaError(
             f"{where}: {' and '.join(open_keys)} of the column {name!r} still say FILL IN. Write public facts about "
             "the column there, never its smallest or largest value. Nothing was spent."
         )
-    _refuse_unknown(entry, ("kind", *(part.name for part in known)), where)
+
+
+def _refuse_missing(entry: dict[str, Any], known: list[dataclasses.Field[Any]], where: str) -> None:
     for part in known:
         if part.default is dataclasses.MISSING and part.name not in entry:
             raise SchemaError(f"{where}: {part.name} is missing. Add a line {part.name} = …")
+
+
+def _parsed_domain(name: str, entry: Any) -> Domain:
+    where = f"columns.{_toml_key(name)}"
+    if not isinstance(entry, dict):
+        raise SchemaError(f'{where} must be a table with a kind, such as kind = "interval".')
+    domain = _parsed_kind(entry, where)
+    _refuse_open(name, entry, where)
+    known = [part for part in dataclasses.fields(domain) if part.init]
+    _refuse_unknown(entry, ("kind", *(part.name for part in known)), where)
+    _refuse_missing(entry, known, where)
+    given = {key: value for key, value in entry.items() if key != "kind"}
     try:
-        return domain(**_as_numbers({key: value for key, value in entry.items() if key != "kind"}))
+        return domain(**_as_numbers(given))
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from error
 

@@ -207,10 +207,14 @@ def _unreadable(table: Any) -> DataError:
     return DataError(f"A {type(table).__name__} is not a table we can read. Pass {_KINDS}.")
 
 
-def _check_names(names: list[str], declared: list[str], extra: Extra) -> None:
+def _refuse_twice(names: list[str]) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise SchemaError(f"The table has more than one column named {_listed(twice)}. Rename them.")
+
+
+def _check_names(names: list[str], declared: list[str], extra: Extra) -> None:
+    _refuse_twice(names)
     present, wanted = set(names), set(declared)
     missing = [name for name in declared if name not in present]
     undeclared = [name for name in names if name not in wanted]

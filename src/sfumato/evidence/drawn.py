@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.plan.act import Act
+from sfumato.plan.draw_law import LAWS
 from sfumato.plan.plan import Plan
 
 __all__ = ["Drawn", "deviation_of", "drawn_for"]
@@ -36,6 +37,21 @@ class Drawn:
     group: int | None
     cost: str = ""
     publication: str = ""
+    altered: float | None = None  # of a random answer: how often it is not the network's own
+
+    @property
+    def title(self) -> str:
+        """Its law as it is called in a text."""
+        return LAWS[self.law].title if self.law in LAWS else self.law
+
+    @property
+    def limit(self) -> float | None:
+        """What who estimates without bias from this draw errs by at least (Cramér-Rao): 1/√(Fisher information).
+
+        It is the scale, of Gaussian and of Laplace noise alike; of noise that several institutions draw together the
+        scale is that of as many shares as nobody can be without.
+        """
+        return self.scale if self.deviation else None
 
     @property
     def name(self) -> str:
@@ -72,6 +88,7 @@ def _draw(draw: Any) -> Drawn:
         draw.dataset,
         draw.group,
         f"ε = {draw.epsilon:.4g}" if answer else "",
+        altered=draw.scale if answer else None,
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from scipy.special import ndtri
 
+from sfumato.wording import text
+
 __all__ = ["FairnessCheck", "fairness_records", "fairness_words", "verify_fairness"]
 
 Record = Mapping[str, Any]
@@ -125,12 +127,4 @@ def fairness_records(folder: Path) -> dict[str, Record]:
 
 def fairness_words(record: Record) -> str:
     """What a recipient must know of one."""
-    place = "the population" if record["where"] == "population" else "the people it was measured on"
-    share, constant = record["share"], "yes" if record["constant"] else "no"
-    told = (
-        f"Fair between {', '.join(record['groups'])}: {record['measure'].replace('_', ' ')} within {record['gap']:g} "
-        f"in {place}, with confidence {100 * record['confidence']:g} %. The price: {100 * share:.3g} % of all answers "
-        f"are the rule's own, the others are {constant} whoever asks. Draw each answer by its chance (model.chances); "
-        "thresholds on chances are not fair."
-    )
-    return f"{told} It is fair by being nearly constant." if share < 0.5 else told
+    return text("fairness.txt", record=record).strip()

@@ -20,7 +20,6 @@ from functools import partial
 from sfumato.core import Guarantee, Pufferfish
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.odds import stated_point
 from sfumato.network.network import Network
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Promise
@@ -89,7 +88,7 @@ def _predicted(plan: Plan, planned: Planned, promise: Promise | None) -> Frontie
     settled = next((curve for curve in plan.frontier if (curve.publication, curve.observer) == key), None)
     if settled is None or len(settled.points) < 2 or not all(loss > 0 for _, loss in settled.points):
         return None
-    delta = stated_point(promise.asked)[1] if promise else 0.0
+    delta = promise.asked.stated[1] if promise else 0.0
     return Frontier(settled.points, settled.points[settled.chosen], delta, "", "predicted loss")
 
 
@@ -119,7 +118,7 @@ def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law:
 
 
 def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:
-    chosen, delta = stated_point(asked)
+    chosen, delta = asked.stated
     widths = {chosen * factor: _width(asked, law, (chosen, delta), factor) for factor in _FACTORS}
     points = tuple((epsilon, errors(width)) for epsilon, width in widths.items())
     return Frontier(points, (chosen, error), delta, law)

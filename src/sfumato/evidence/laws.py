@@ -30,6 +30,8 @@ __all__ = ["Concentrated", "Law", "law_of"]
 _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
 #: Cells for the sum of laws of different kinds: splitting a loss between two cells costs the square of their width.
 _FINE_GRID = 2**18
+#: More runs than this are added up by doubling, on as many cells as ever: no record makes the verifier fill the memory.
+_MOST_AT_ONCE = 64
 #: More acts that sometimes say nothing are held to answer always.
 _MOST_SILENT = 4096
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -137,6 +139,8 @@ def _power(one: _Spectrum, times: int) -> _Spectrum:
 
 def _objective(part: Part) -> _Spectrum:
     """shift + max(0, L), L ~ N(μ²/2, μ²), many times; masses are split so that Σp and Σp e^{-loss} are kept."""
+    if part.times > _MOST_AT_ONCE:
+        return _power(_objective(part._replace(times=1)), part.times)
     mu, width = part.size, part.size / 2000
     edges = width * np.arange(math.ceil((mu * mu / 2 + 13 * mu) / width) + 1)
     z = (edges - mu * mu / 2) / mu
@@ -166,7 +170,8 @@ def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
     for spectrum in spectra:
         transform *= np.fft.rfft(_on_grid(spectrum, width), length)
     lowest = math.fsum(float(spectrum.losses.min()) for spectrum in spectra)
-    infinite = -math.expm1(math.fsum(math.log1p(-spectrum.infinite) for spectrum in spectra))
+    certain = any(spectrum.infinite >= 1 for spectrum in spectra)
+    infinite = 1.0 if certain else -math.expm1(math.fsum(math.log1p(-spectrum.infinite) for spectrum in spectra))
     return _trimmed(lowest + width * np.arange(size), np.fft.irfft(transform, length)[:size], infinite)
 
 

@@ -252,11 +252,12 @@ def _groups_part(event: Record) -> Part:
     # What comes out of n people: I = 1 … n with its weight, or nothing. Beside n + 1, where the same count has I + 1.
     rising = [(above << 200) - factor * below for below, above in pairwise([0, *weights, 0])]
     falling = [(below << 200) - factor * above for below, above in pairwise([0, *weights, 0])]
-    excess, unnamed = 0, total
+    excess, unnamed, up, down = 0, total, 0, 0
     for n in range(size + 1):
         fewer = unnamed - weights[n] if n < size else 0
-        for moves, gone in ((rising, (fewer << 200) - factor * unnamed), (falling, (unnamed << 200) - factor * fewer)):
-            excess = max(excess, max(0, gone) + sum(move for move in moves[: n + 1] if move > 0))
+        up, down = up + max(0, rising[n]), down + max(0, falling[n])
+        excess = max(excess, up + max(0, (fewer << 200) - factor * unnamed))
+        excess = max(excess, down + max(0, (unnamed << 200) - factor * fewer))
         unnamed = fewer
     one = Fraction(excess, total << 200)
     together = 1 - (1 - one) ** moved if moved <= 64 else one * moved

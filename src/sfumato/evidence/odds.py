@@ -1,8 +1,8 @@
-"""What a promise means for whoever guesses about one individual, from the acts that were drawn, in three registers.
+"""What a promise means for whoever guesses about one individual, from the acts that were drawn.
 
 In:   what was asked for, and the guarantee of the acts themselves.
-Out:  Odds and sentences.
-Not here: the probability itself (core/odds.py), everything else that is told (evidence/explain.py).
+Out:  Odds, rounded against us; how they are said in three registers stands in templates/words.txt.
+Not here: the probability itself (core/odds.py).
 
 δ is not the probability that the odds move further than e^ε. That one is the tail of the privacy loss, twenty times
 as large for a usual Gaussian promise, and for a promise whose acts are unknown it has no bound at ε itself: there the
@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeGuard
 
-from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, Reach
+from sfumato.core import Guarantee, Pufferfish, Reach
 from sfumato.core.odds import loss_tail
+from sfumato.wording import text
 
-__all__ = ["USUAL_DELTA", "Odds", "guesses", "odds_of", "odds_sentence", "one_in", "stated_point"]
+__all__ = ["Odds", "bound_words", "guesses", "odds_of", "odds_sentence", "one_in"]
 
-#: δ at which an ε is named for promises that have none of their own, such as μ or ρ.
-USUAL_DELTA = 1e-6
 #: A chance above this says nothing: then the factor is named that is exceeded rarely.
 _RARE = 0.5
 
@@ -38,6 +36,13 @@ class Odds:
     factor: str
     chance: float
     sure: float
+    #: What others tell is counted as well, for these dependences, if this is so; empty where only one's own data count.
+    dependence: str = ""
+    assumed: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.epsilon)
 
     @property
     def shown(self) -> str:
@@ -45,94 +50,60 @@ class Odds:
         return guesses(self.sure)
 
     @property
-    def bound(self) -> str:
-        """What happens to the odds, in words, the probability rounded up."""
-        if not self.chance:
-            return f"by at most {self.factor}"
-        return (
-            f"for what is true by more than {self.factor} with a probability of at most {_rounded_up(self.chance)}, "
-            "and for what is false less often still"
-        )
+    def most(self) -> str:
+        """`chance`, rounded up."""
+        return _rounded_up(self.chance)
 
-
-def stated_point(guarantee: Guarantee) -> tuple[float, float]:
-    """(ε, δ) as it was promised, or at a usual δ where the promise is a curve.
-
-    >>> stated_point(ApproxDP(0.5, 1e-5)), stated_point(PureDP(1.0))
-    ((0.5, 1e-05), (1.0, 0.0))
-    """
-    delta = USUAL_DELTA
-    if isinstance(guarantee, PureDP | ApproxDP | Pufferfish):
-        delta = 0.0 if isinstance(guarantee, PureDP) else guarantee.delta_
-    return guarantee.epsilon(delta), delta
+    @property
+    def one_of(self) -> str:
+        """`chance` as one of so many cases."""
+        return f"{math.floor(1 / self.chance):,}"
 
 
 def odds_of(asked: Guarantee, drawn: Guarantee | None = None) -> Odds:
     """What `asked` comes to, given the guarantee of the acts that were `drawn` for it.
 
-    >>> from sfumato.core import GaussianDP
+    >>> from sfumato.core import ApproxDP, GaussianDP
     >>> odds = odds_of(ApproxDP(1.0, 1e-6), GaussianDP(0.2366))
-    >>> odds.factor, odds.bound[:70]
-    ('2.72', 'for what is true by more than 2.72 with a probability of at most 2e-05')
+    >>> odds.factor, odds.most, odds.shown
+    ('2.72', '2e-05', '73.2')
     """
     # What others tell is in the promise and not in the acts, whose cost is that of one unit.
     acts = asked.point if isinstance(asked, Pufferfish) else drawn or asked
-    epsilon = stated_point(asked)[0]
-    chance = loss_tail(acts, epsilon)
+    epsilon = asked.stated[0]
+    chance = loss_tail(acts, epsilon) if math.isfinite(epsilon) else 1.0
     if chance > _RARE and math.isfinite(epsilon):
         epsilon += math.log(2)
         chance = loss_tail(acts, epsilon)
     unit = asked.adjacency.unit if asked.adjacency else "record"
-    return Odds(unit, epsilon, _factor(epsilon), chance, 50 + 50 * asked.advantage())
+    return Odds(unit, epsilon, _factor(epsilon), chance, 50 + 50 * asked.advantage(), *_others(asked))
+
+
+def _others(asked: Guarantee) -> tuple[str, str]:
+    """For which dependences a promise counts what others tell; one's own data in several rows are one's own."""
+    if isinstance(asked, Pufferfish) and not isinstance(asked.dependence, Reach):
+        return asked.dependence.words, asked.dependence.assumed
+    return "", ""
+
+
+def bound_words(odds: Odds) -> str:
+    """What happens to the odds, the probability rounded up.
+
+    >>> from sfumato.core import PureDP
+    >>> bound_words(odds_of(PureDP(1.0)))
+    'by at most 2.72'
+    """
+    return text("bound.txt", odds=odds).strip()
 
 
 def odds_sentence(asked: Guarantee, drawn: Guarantee | None = None, register: str = "analyst") -> str:
-    """For an analyst or an observer, a lawyer, or a person in the data ("subject")."""
-    odds = odds_of(asked, drawn)
-    if register == "subject":
-        return _to_a_subject(odds, asked)
-    unit = odds.unit
-    head = f"Whatever somebody believed about one {unit} before, what is published multiplies the odds {odds.bound}."
-    tie = (
-        f"This is what the data of that one {unit} add. It is all that is learned about one {unit} if different "
-        f"{unit}s are independent given what that somebody knows; who can infer one {unit} from others, as in a "
-        "family, learns from each of them."
-    )
-    if _counts_others(asked):
-        tie = (
-            f"This counts what others tell of that one {unit} as well, for {asked.dependence.words}. Assumed: "
-            f"{asked.dependence.assumed[0].lower()}{asked.dependence.assumed[1:]}."
-        )
-    guess = (
-        f"Who has to guess which of two versions of one {unit}'s data was used, and starts at 50 %, is right in at "
-        f"most {odds.shown} % of all cases."
-    )
-    if register == "lawyer" and odds.chance:
-        tie = f"The probability is that of the noise that is drawn; it is not the δ of the promise. {tie}"
-    return f"{head} {tie} {guess}"
+    """For an analyst or an observer, a lawyer, or a person in the data ("subject").
 
-
-def _to_a_subject(odds: Odds, asked: Guarantee) -> str:
-    often = f"more than {odds.factor} in at most 1 of {math.floor(1 / odds.chance):,} cases" if odds.chance else ""
-    return (
-        "Somebody who suspects something true about you becomes surer of it, in odds, by a factor of "
-        f"{often or f'at most {odds.factor}'}. Who has to guess which of two versions of your entry was used, and "
-        f"starts at 50 %, is right in at most {odds.shown} % of all cases. {_others(asked)}"
-    )
-
-
-def _counts_others(asked: Guarantee) -> TypeGuard[Pufferfish]:
-    """Whether a promise is about what others tell as well; one's own data in several rows are one's own."""
-    return isinstance(asked, Pufferfish) and not isinstance(asked.dependence, Reach)
-
-
-def _others(asked: Guarantee) -> str:
-    if _counts_others(asked):
-        return f"This counts what other entries tell about yours as well, if this is so: {asked.dependence.assumed}."
-    return (
-        "This counts what your own entry adds: who can tell about you from other people's entries, such as your "
-        "family's, learns from theirs as well."
-    )
+    >>> from sfumato.core import PureDP
+    >>> "by at most 2.72." in odds_sentence(PureDP(1.0))
+    True
+    """
+    return text("odds.txt", odds=odds_of(asked, drawn), register=register).strip()
 
 
 def guesses(sure: float) -> str:

@@ -2,7 +2,8 @@
 
 In:   a Plan, the folder of its release, optionally a ledger.
 Out:  report.html (self-contained, no script), README.txt, a page to sign; what a folder still lacks.
-Not here: the facts (evidence/report_facts.py), the recipients' text (evidence/recipient.py).
+Not here: the facts (evidence/facts.py, evidence/report_facts.py), the words (templates/), the recipients' text
+(evidence/recipient.py).
 
 The page shows no result: it may be handed to an observer who must not see another observer's numbers.
 """
@@ -13,20 +14,19 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from sfumato.errors import InputError, SfumatoError
+from sfumato.evidence.facts import gather
 from sfumato.evidence.files import write_whole
-from sfumato.evidence.odds import guesses
+from sfumato.evidence.folder_state import FolderState, folder_state
 from sfumato.evidence.recipient import write_recipient_readme
 from sfumato.evidence.rehearsal import Realised, realised_errors
-from sfumato.evidence.report_facts import gather, noise_labels, state_of
-from sfumato.evidence.took_part import as_drawn
+from sfumato.evidence.report_facts import PageFacts, accounts_of, noise_labels, page_facts
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_files import verify_files
 from sfumato.network.draw import draw
@@ -34,6 +34,7 @@ from sfumato.network.network import Network
 from sfumato.network.observations import check_observations
 from sfumato.plan.plan import Plan
 from sfumato.run.study import read_release
+from sfumato.wording import page
 
 __all__ = ["finish_folder", "lawyer_html", "missing_from", "report_html", "write_report"]
 
@@ -53,9 +54,8 @@ def write_report(
     A plan read from a file has no network: give it, or the page comes without its picture. `tables` are the public
     tables, needed where an observe or reveal line rests on one.
     """
-    return write_whole(
-        Path(path), report_html(plan, folder, ledger=ledger, network=network, tables=tables, realised=realised)
-    )
+    text = report_html(plan, folder, ledger=ledger, network=network, tables=tables, realised=realised)
+    return write_whole(Path(path), text)
 
 
 def report_html(
@@ -66,34 +66,28 @@ def report_html(
     network: Network | None = None,
     tables: Mapping[str, Any] | None = None,
     realised: Realised | None = None,
+    state: FolderState | None = None,
 ) -> str:
-    """The page as text. `realised` errors are for a rehearsal with invented people."""
+    """The page as text. `realised` errors are for a rehearsal with invented people; `state` if that is known."""
     graph = network or plan.network
-    place = Path(folder) if folder is not None else None
-    facts = gather(
-        plan,
-        place,
+    facts = gather(plan, Path(folder) if folder is not None else None)
+    report = page_facts(
+        facts,
+        state or folder_state(facts.folder),
         ledger,
         _findings(graph, tables) if graph else (),
-        _picture(as_drawn(plan, place), graph) if graph is not None else None,
-        graph=graph,
+        _picture(facts.drawn, graph) if graph is not None else None,
+        graph,
     )
-    return _rendered("report.html", facts=facts, realised=realised or {}, version=metadata.version("sfumato"))
+    version = metadata.version("sfumato")
+    return page("report.html", facts=facts, report=report, realised=realised or {}, version=version)
 
 
 def lawyer_html(plan: Plan, folder: str | Path | None = None, *, ledger: str | Path | None = None) -> str:
     """The promise on a page or two, with lines to sign: the same facts and figures as the report."""
-    return _rendered("lawyer.html", facts=gather(plan, Path(folder) if folder is not None else None, ledger))
-
-
-def _rendered(template: str, **given: Any) -> str:
-    page = resources.files("sfumato.evidence").joinpath("templates", template).read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["number"] = _number
-    environment.filters["sentence"] = _sentence
-    environment.filters["capital"] = _capital
-    environment.filters["percent"] = guesses
-    return environment.from_string(page).render(**given)
+    facts = gather(plan, Path(folder) if folder is not None else None)
+    state = folder_state(facts.folder)
+    return page("lawyer.html", facts=facts, report=PageFacts(state, accounts_of(plan, state, ledger)))
 
 
 def finish_folder(
@@ -114,10 +108,10 @@ def finish_folder(
     if not place.is_dir():
         raise InputError(f"{place} is not the folder of a release. Nothing was written.")
     lacking: list[str] = []
-    page = place / "report.html"
+    state = folder_state(place)
     for name, write in (
-        ("README.txt", lambda: write_recipient_readme(plan, place)),
-        ("report.html", lambda: _write_page(plan, place, page, ledger, network, tables, rehearsal)),
+        ("README.txt", lambda: write_recipient_readme(plan, place, state)),
+        ("report.html", lambda: _write_page(plan, place, state, ledger, network, tables, rehearsal)),
     ):
         try:
             write()
@@ -129,7 +123,7 @@ def finish_folder(
 def _write_page(
     plan: Plan,
     folder: Path,
-    page: Path,
+    state: FolderState,
     ledger: str | Path | None,
     network: Network | None,
     tables: Mapping[str, Any] | None,
@@ -137,9 +131,10 @@ def _write_page(
 ) -> Path:
     graph = network or plan.network
     realised: Realised = {}
-    if rehearsal and graph is not None and state_of(folder) == "dry run":
+    if rehearsal and graph is not None and state.word == "dry run":
         realised = realised_errors(plan, read_release(folder), graph, tables or {})
-    return write_report(plan, folder, page, ledger=ledger, network=network, tables=tables, realised=realised)
+    text = report_html(plan, folder, ledger=ledger, network=network, tables=tables, realised=realised, state=state)
+    return write_whole(folder / "report.html", text)
 
 
 def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
@@ -201,17 +196,3 @@ def _picture(plan: Plan, network: Network) -> Markup:
     head, rest = text.split(">", 1)
     said = ' role="img" aria-label="The network from sensitive variables to what is observed; in words below"'
     return Markup(re.sub(r'\s(?:width|height)="[^"]*"', "", head) + said + ">" + rest)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
-
-
-def _sentence(text: str) -> str:
-    """A reason as a sentence: "one act is enough" becomes "One act is enough." """
-    stripped = _capital(text.strip())
-    return stripped + ("" if stripped.endswith((".", "!", "?")) or not stripped else ".")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,90 +1,41 @@
-"""What the report says, as plain values: the same facts that `explain` tells in words.
+"""What only a page shows, as plain values, beside the facts that every text words.
 
-In:   a Plan, the folder of a release if there is one, a ledger if there is one.
-Out:  Facts for the page. None of them is a published value or a private one, so the page can be shown to anybody.
-Not here: how the page looks (evidence/templates/report.html), deciding (plan/).
+In:   ReleaseFacts, a ledger if there is one, the network.
+Out:  PageFacts. None of them is a published value or a private one, so the page can be shown to anybody.
+Not here: how the page looks (templates/report.html), facts of all texts (evidence/facts.py), deciding (plan/).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.evidence.figures import told_of
-from sfumato.evidence.files import published_files
+from sfumato.evidence.facts import ReleaseFacts
+from sfumato.evidence.folder_state import FolderState
 from sfumato.evidence.frontier import Frontier, frontier_of
-from sfumato.evidence.odds import odds_of, odds_sentence, one_in, stated_point
 from sfumato.evidence.report_plots import frontier_svg
-from sfumato.evidence.took_part import as_drawn, took_part
-from sfumato.evidence.verify import verify
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
-from sfumato.plan.about import decided_of, title_of, weak_promises
-from sfumato.plan.plan import Plan, Planned, Promise
-from sfumato.plan.sentences import exact_sentences, history_sentences, part_sentences
-from sfumato.plan.told import Told
-from sfumato.plan.usefulness import verdicts_of
+from sfumato.plan.plan import Plan
 
 __all__ = [
     "AccountFacts",
-    "Checked",
+    "Accounts",
     "DrawFacts",
-    "Facts",
-    "ObserverFacts",
-    "PromiseFacts",
-    "PublicationFacts",
-    "gather",
+    "PageFacts",
+    "ZoneFacts",
+    "accounts_of",
     "noise_labels",
-    "state_of",
+    "page_facts",
 ]
-
-#: So many nodes of a zone are named in words.
-_LISTED = 12
-_LAWS = {"gaussian": "Gaussian", "laplace": "Laplace"}
-
-
-@dataclass(frozen=True)
-class PromiseFacts:
-    """One promise with its meaning."""
-
-    who: str
-    dataset: str
-    requirement: str
-    asked: str
-    kept: str
-    adjacency: str
-    epsilon: float
-    delta: float
-    odds: str  # what happens to them, in words
-    sure: float  # per cent of right guesses of the best attacker who starts at 50
-    sentence: str
-    chance: str  # δ as one in so many; empty where there is none
-    decided: str  # who decided it; empty where the study does not say
-
-    @property
-    def delta_text(self) -> str:
-        return f"{self.delta:g}"
-
-
-@dataclass(frozen=True)
-class PublicationFacts:
-    """One publication as its observer will find it."""
-
-    planned: Planned
-    told: tuple[Told, ...]
-    about: tuple[str, ...]
-    files: tuple[str, ...]
-    exact: bool
-    act: bool  # rows or a model, whose error is no interval
-    frontier: Frontier | None
-    plot: Markup | None
 
 
 @dataclass(frozen=True)
@@ -97,19 +48,18 @@ class DrawFacts:
     sensitivity: float | None
     dimension: int
     observers: str
-    limit: str
+    unit: str
+    own: bool  # on one individual's value, not on a sum
+    limit: float | None
     cost: str
 
 
 @dataclass(frozen=True)
-class ObserverFacts:
-    """Everything about one observer."""
+class ZoneFacts:
+    """The picture as a list, for one observer: what is sensitive, what lies between, what is seen, where noise goes."""
 
-    name: str
-    anchor: str
-    shown: tuple[PublicationFacts, ...]
-    promises: tuple[PromiseFacts, ...]
-    noise: tuple[DrawFacts, ...]
+    observer: str
+    names: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -124,166 +74,80 @@ class AccountFacts:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A certificate of the folder and what the verifier says about it now."""
+class Accounts:
+    """`source` is "dry run", "none", "unreadable" or "ledger"; `error` names what kept a ledger from being read."""
 
-    file: str
-    subject: str
-    holds: bool
-    publishable: bool
-    finding: str
+    source: str
+    datasets: tuple[AccountFacts, ...]
+    error: str = ""
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The whole report."""
+class PageFacts:
+    """What the report shows beside ReleaseFacts."""
 
-    study: str
-    title: str
-    purpose: str
-    plan_hash: str
-    study_digest: str
-    state: str  # "planned", "published", "dry run" or "incomplete"
-    observers: tuple[ObserverFacts, ...]
-    promises: tuple[PromiseFacts, ...]
-    noise: tuple[DrawFacts, ...]
-    accounts: tuple[AccountFacts, ...]
-    ledger_note: str
-    certificates: tuple[Checked, ...]
-    assumptions: tuple[str, ...]
-    findings: tuple[str, ...]
-    picture: Markup | None
-    extras: tuple[tuple[str, str], ...]
-    exact: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]  # table, column, public range, what is done with absent cells
-    rows: tuple[tuple[str, ...], ...]  # table, which rows count
-    weak: tuple[str, ...]
-    drawn: tuple[str, ...]  # the picture in words
-    centres: str  # who took part in a sum over centres; empty where there are none
+    state: FolderState
+    accounts: Accounts
+    extras: tuple[tuple[str, str], ...] = ()
+    noise: tuple[DrawFacts, ...] = ()
+    noise_for: Mapping[str, tuple[DrawFacts, ...]] = field(default_factory=dict)
+    curves: Mapping[tuple[str, str], tuple[Frontier, Markup]] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
+    picture: Markup | None = None
+    zones: tuple[ZoneFacts, ...] = ()
 
 
-def gather(
-    plan: Plan,
-    folder: Path | None,
+def page_facts(
+    facts: ReleaseFacts,
+    state: FolderState,
     ledger: str | Path | None,
     findings: Iterable[str] = (),
     picture: Markup | None = None,
-    network: Network | None = None,
     graph: Network | None = None,
-) -> Facts:
-    """Everything the page shows."""
-    promises = tuple(_promise(plan, promise) for promise in plan.promises)
-    about = plan.extras.get("about", {})
-    certificates = _checked(folder) if folder else ()
-    files = published_files(folder) if folder else {}
-    names = sorted({planned.observer for planned in plan.publications})
-    drawn = as_drawn(plan, folder)
-    observers = tuple(
-        ObserverFacts(
-            name,
-            f"observer-{number}",
-            tuple(_shown(drawn, one, files, network, folder) for one in drawn.publications if one.observer == name),
-            tuple(_promise(plan, promise) for promise in plan.promises if name in promise.observers),
-            _noise(drawn_for(drawn, name)),
-        )
-        for number, name in enumerate(names, 1)
-    )
-    accounts, note = _accounts(plan, ledger, certificates)
-    return Facts(
-        plan.study,
-        title_of(plan),
-        str(about.get("purpose", "")),
-        plan.hash,
-        plan.study_digest,
-        _state(folder, certificates),
-        observers,
-        promises,
-        _noise(drawn_for(drawn)),
-        accounts,
-        note,
-        certificates,
-        plan.assumptions,
-        tuple(findings),
-        picture,
+) -> PageFacts:
+    """Everything the report shows beside the facts."""
+    return PageFacts(
+        state,
+        accounts_of(facts.plan, state, ledger),
         tuple(
             (str(key), json.dumps(value, ensure_ascii=False, default=str))
-            for key, value in plan.extras.items()
+            for key, value in facts.plan.extras.items()
             if key != "about"
         ),
-        (*history_sentences(plan), *part_sentences(plan), *exact_sentences(plan)),
-        tuple(tuple(map(str, one)) for one in about.get("columns", ())),
-        tuple(tuple(map(str, one)) for one in about.get("rows", ())),
-        weak_promises(plan),
-        _zones_in_words(drawn, graph) if graph is not None else (),
-        took_part(folder),
+        _noise(drawn_for(facts.drawn)),
+        {observer: _noise(drawn_for(facts.drawn, observer)) for observer in facts.observers},
+        dict(_curves(facts.drawn)),
+        tuple(findings),
+        picture,
+        _zones(facts.drawn, graph) if graph is not None else (),
     )
 
 
-def state_of(folder: Path | None) -> str:
-    """What a folder holds: nothing yet ("planned"), "published", a "dry run", or something "incomplete"."""
-    return _state(folder, _checked(folder) if folder else ())
-
-
-def _state(folder: Path | None, certificates: tuple[Checked, ...]) -> str:
-    if folder is None:
-        return "planned"
-    if not certificates or not all(one.holds for one in certificates):
-        return "incomplete"
-    return "published" if all(one.publishable for one in certificates) else "dry run"
-
-
-def _promise(plan: Plan, promise: Promise) -> PromiseFacts:
-    epsilon, delta = stated_point(promise.asked)
-    odds = odds_of(promise.asked, promise.kept)
-    adjacency = promise.asked.adjacency
-    return PromiseFacts(
-        " and ".join(promise.observers),
-        promise.dataset,
-        promise.requirement,
-        promise.asked.describe(),
-        promise.kept.describe(),
-        str(adjacency) if adjacency else "",
-        epsilon,
-        delta,
-        odds.bound,
-        odds.sure,
-        odds_sentence(promise.asked, promise.kept),
-        one_in(delta) if delta else "",
-        decided_of(plan, promise.requirement),
-    )
-
-
-def _shown(
-    plan: Plan,
-    planned: Planned,
-    files: dict[tuple[str, str], tuple[str, ...]],
-    network: Network | None,
-    folder: Path | None,
-) -> PublicationFacts:
-    frontier = frontier_of(plan, planned, network)
-    needed = {*planned.cut, *(seen.node for seen in planned.seen)}
-    drawn = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
-    return PublicationFacts(
-        planned,
-        told_of(planned, folder),
-        (*verdicts_of(plan, planned), *planned.about),
-        files.get((planned.name, planned.observer), ()),
-        planned.error == 0 and not drawn,
-        any((act.name, act.observer) == (planned.name, planned.observer) for act in plan.acts),
-        frontier,
-        frontier_svg(frontier, planned.name) if frontier else None,
-    )
+def _curves(plan: Plan) -> Iterable[tuple[tuple[str, str], tuple[Frontier, Markup]]]:
+    for planned in plan.publications:
+        frontier = frontier_of(plan, planned)
+        if frontier is not None:
+            yield (planned.name, planned.observer), (frontier, frontier_svg(frontier, planned.name))
 
 
 def _noise(acts: Iterable[Drawn]) -> tuple[DrawFacts, ...]:
     """Groups of individuals that are alike in everything drawn appear once."""
-    found: dict[DrawFacts, None] = {}
-    for act in acts:
-        what = f"what one {act.unit} adds to it" if act.group is None else f"one {act.unit}'s value"
-        limit = f"{what}: error at least {act.deviation:.4g}" if act.deviation else ""
-        law, who = _LAWS.get(act.law, act.law), ", ".join(act.observers)
-        found[DrawFacts(act.name, law, act.scale, act.sensitivity, act.dimension, who, limit, act.cost)] = None
-    return tuple(found)
+    found = (
+        DrawFacts(
+            act.name,
+            act.title,
+            act.scale,
+            act.sensitivity,
+            act.dimension,
+            ", ".join(act.observers),
+            act.unit,
+            act.group is not None,
+            act.limit,
+            act.cost,
+        )
+        for act in acts
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
@@ -300,69 +164,48 @@ def noise_labels(plan: Plan) -> dict[tuple[str, str], str]:
     return labels
 
 
-def _zones_in_words(plan: Plan, network: Network) -> tuple[str, ...]:
-    """The picture as a list: for each observer what is sensitive, what lies between, what is seen, where noise goes."""
+def _zones(plan: Plan, network: Network) -> tuple[ZoneFacts, ...]:
     labels = noise_labels(plan)
     found = []
     for zones in network.zones:
         noisy = [f"{node} ({label})" for (observer, node), label in labels.items() if observer == zones.observer]
-        parts = (
-            ("sensitive", zones.sensitive),
-            ("between", zones.intermediate),
-            ("seen", zones.observed),
-            ("noise on", noisy),
-        )
-        told = [f"{word}: {_some(sorted(names))}" for word, names in parts if names]
-        found += [f"For {zones.observer}, {'; '.join(told)}."] if zones.observed else []
+        named = {
+            "sensitive": zones.sensitive,
+            "between": zones.intermediate,
+            "seen": zones.observed,
+            "noise on": noisy,
+        }
+        if zones.observed:
+            found.append(ZoneFacts(zones.observer, {word: tuple(sorted(names)) for word, names in named.items()}))
     return tuple(found)
 
 
-def _some(names: list[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _checked(folder: Path) -> tuple[Checked, ...]:
-    """Every certificate verified again, now."""
-    found = []
-    for path in sorted(folder.glob("certificate*.json")):
-        result = verify(path)
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            subject, publishable = str(record["subject"]), record["publishable"] is True
-        except (OSError, ValueError, KeyError, TypeError):
-            subject, publishable = "cannot be read", False
-        wrong = [check.sentence for check in result.checks if not check.ok]
-        said = wrong[0] if wrong else f"{len(result.checks)} entries recomputed without the data"
-        found.append(Checked(path.name, subject, result.ok, publishable, said))
-    return tuple(found)
-
-
-def _accounts(
-    plan: Plan, ledger: str | Path | None, certificates: tuple[Checked, ...]
-) -> tuple[tuple[AccountFacts, ...], str]:
+def accounts_of(plan: Plan, state: FolderState, ledger: str | Path | None) -> Accounts:
+    """What the plan costs, and what the ledger says about its datasets."""
     costs = {dataset: plan.cost(dataset).describe() for dataset in plan.datasets}
     plain = tuple(AccountFacts(dataset, cost) for dataset, cost in costs.items())
-    if certificates and not all(one.publishable for one in certificates):
-        return plain, "A dry run charges nothing."
+    if state.rehearsed:
+        return Accounts("dry run", plain)
     if ledger is None or not Path(ledger).is_file():
-        return plain, "No ledger was given: this is what the plan costs, not what was charged."
+        return Accounts("none", plain)
     try:
         book = Ledger(ledger, create=False)
         known = book.datasets()
-        found = []
-        for dataset, cost in costs.items():
-            balances = [book.balance(name, unit) for name, unit in known if name == dataset]
-            found += [
-                AccountFacts(
-                    f"{dataset}, under {balance.adjacency}",
-                    cost,
-                    amount_text(balance.granted),
-                    amount_text(balance.spent) if balance.spent else "nothing",
-                    left_text(balance.remaining),
-                )
-                for balance in balances
-            ] or [AccountFacts(dataset, cost)]
+        found = [one for dataset, cost in costs.items() for one in _account(book, known, dataset, cost)]
     except SfumatoError as error:
-        return plain, f"The ledger could not be read: {type(error).__name__}."
-    return tuple(found), "Granted, spent and left as the ledger stood when this page was written."
+        return Accounts("unreadable", plain, type(error).__name__)
+    return Accounts("ledger", tuple(found))
+
+
+def _account(book: Ledger, known: Iterable[tuple[str, Any]], dataset: str, cost: str) -> list[AccountFacts]:
+    balances = [book.balance(name, unit) for name, unit in known if name == dataset]
+    return [
+        AccountFacts(
+            f"{dataset}, under {balance.adjacency}",
+            cost,
+            amount_text(balance.granted),
+            amount_text(balance.spent) if balance.spent else "nothing",
+            left_text(balance.remaining),
+        )
+        for balance in balances
+    ] or [AccountFacts(dataset, cost)]

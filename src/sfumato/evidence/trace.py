@@ -2,13 +2,12 @@
 
 In:   a folder written by run, or its Plan; the study, if tables are to be named.
 Out:  Trace values and text. No private table is opened, and nobody's presence in one is looked up.
-Not here: leaving people out of later runs (run/forget.py), drawing (run/).
+Not here: the words (templates/trace*.txt), leaving people out of later runs (run/forget.py), drawing (run/).
 """
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,11 @@ from typing import Any
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
 from sfumato.evidence.drawn import Drawn, drawn_for
+from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
-from sfumato.evidence.odds import odds_sentence
+from sfumato.evidence.odds import odds_of
+from sfumato.evidence.took_part import as_drawn
 from sfumato.lang import load
 from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
@@ -28,8 +29,9 @@ from sfumato.network.network import Network, Node
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.run.forget import forgotten_names
+from sfumato.wording import text
 
-__all__ = ["Origin", "Trace", "find_result", "study_network", "trace_person", "trace_result", "trace_text"]
+__all__ = ["Influence", "Origin", "Trace", "find_result", "study_network", "trace_person", "trace_result", "trace_text"]
 
 _WIDTH = 100
 
@@ -61,6 +63,16 @@ class Trace:
     told: tuple[Told, ...] = ()
 
 
+@dataclass(frozen=True)
+class Influence:
+    """How far one individual of a dataset can have moved a publication: nodes by (move, standard deviation)."""
+
+    shown: PublicationFacts
+    unit: str
+    own: bool  # one row for each individual, not a summary of all
+    moved: Mapping[tuple[float, float], Iterable[str]]
+
+
 def trace_result(
     plan: Plan,
     name: str,
@@ -77,7 +89,8 @@ def trace_result(
             "opened."
         )
     graph = network or plan.network
-    return tuple(_trace(plan, planned, graph, folder) for planned in found)
+    drawn = as_drawn(plan, folder)
+    return tuple(_trace(drawn, drawn.publication(one.name, one.observer), graph, folder) for one in found)
 
 
 def _trace(plan: Plan, planned: Planned, network: Network | None, folder: Path | None) -> Trace:
@@ -185,77 +198,33 @@ def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network
 
 def trace_text(trace: Trace) -> str:
     """What `sfumato trace` prints for one publication."""
-    lines = [f"{trace.publication}, for {trace.observer}"]
-    lines += _wrapped(f"shows {', '.join(trace.shown)}" + (f" ({trace.position})" if trace.position else ""))
-    for told in trace.told:
-        lines += _wrapped(told.sentence)
-    if trace.variables:
-        lines += _wrapped(f"computed from {', '.join(trace.variables)}")
-    for origin in trace.tables:
-        read = f": {', '.join(origin.columns)}" if origin.columns else ": which individuals it lists"
-        source = f" ({origin.path})" if origin.path else ""
-        lines += _wrapped(f"table {origin.table}{source}{', public' if origin.public else ', private'}{read}")
-    if not trace.tables:
-        lines += _wrapped("tables: give the study to have them named (--study STUDY.pl)")
-    lines += _wrapped(f"paid by {trace.requirement}")
-    for act in trace.acts:
-        lines += _wrapped(_act_words(act))
-    if not trace.acts:
-        lines += _wrapped("nothing was drawn for it: everybody may know it")
-    for promise in trace.promises:
-        lines += _wrapped(
-            f"promise to {' and '.join(promise.observers)}: {promise.asked}; kept: {promise.kept.describe()}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _act_words(act: Drawn) -> str:
-    scale = f" of scale {act.scale:.4g}" if act.scale is not None else ""
-    moves = (
-        f"; one {act.unit} moves what it is added to by at most {act.sensitivity:.4g}"
-        if act.sensitivity is not None
-        else ""
-    )
-    what = f"{act.law} noise" if act.scale is not None else act.law
-    cost = f"; at most {act.cost}" if act.cost else ""
-    return f"drawn: {what}{scale} on {act.name}{moves}{cost}; seen by {', '.join(act.observers)}"
+    return text("trace.txt", _WIDTH, trace=trace)
 
 
 def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None) -> str:
     """What was already published from one person, why its influence is bounded, and what happens from now on."""
-    lines = [f"{person}: what plan {plan.hash[:12]} of {plan.study} published"]
-    lines += _wrapped(
-        f"No table was opened, so whether {person} is in the data is neither looked up nor told. If so, this holds:"
+    facts = gather(plan, folder)
+    return text(
+        "trace_person.txt",
+        _WIDTH,
+        facts=facts,
+        person=person,
+        datasets=[(dataset, tuple(_already(facts, dataset)), odds_of(plan.cost(dataset))) for dataset in plan.datasets],
+        line=f"forget({show(Compound(person))}).",
+        known=spec is not None,
+        forgotten=spec is not None and person in forgotten_names(spec.forgotten),
     )
-    for dataset in plan.datasets:
-        lines += ["", f"From {dataset}"]
-        lines += _already(plan, dataset, published_files(folder) if folder else {})
-        lines += _bounded(plan, dataset)
-    lines += ["", "From now on", *_later(person, spec)]
-    return "\n".join(lines) + "\n"
 
 
-def _already(plan: Plan, dataset: str, files: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[str]:
-    for planned in plan.publications:
+def _already(facts: ReleaseFacts, dataset: str) -> Iterator[Influence]:
+    for shown in facts.publications:
+        planned = shown.planned
         needed = {*planned.cut, *(seen.node for seen in planned.seen)}
-        found = [one for one in drawn_for(plan, planned.observer) if one.serves(planned.name, needed)]
+        found = [one for one in drawn_for(facts.drawn, planned.observer) if one.serves(planned.name, needed)]
         acts = [one for one in found if one.dataset == dataset]
-        if not acts:
-            continue
-        where = (
-            f" ({', '.join(files[planned.name, planned.observer])})"
-            if (planned.name, planned.observer) in files
-            else ""
-        )
-        own = any(act.group is not None or act.law.startswith(("table", "channel")) for act in acts)
-        kind = f"one noisy row for each {acts[0].unit}" if own else f"a summary of all of {dataset}"
-        yield from _wrapped(f"· {planned.name} for {planned.observer}{where}: {kind}; paid by {planned.requirement}")
-        for (moves, deviation), nodes in _alike(acts).items():
-            yield from _wrapped(
-                f"{', '.join(nodes)}: one {acts[0].unit} moves what is drawn by at most {moves:.4g}, the noise's "
-                f"standard deviation is {deviation:.4g}: at most {moves / deviation:.3g} standard deviations",
-                "    ",
-            )
+        if acts:
+            own = any(act.group is not None or act.law.startswith(("table", "channel")) for act in acts)
+            yield Influence(shown, acts[0].unit, own, _alike(acts))
 
 
 def _alike(acts: list[Drawn]) -> dict[tuple[float, float], dict[str, None]]:
@@ -265,34 +234,3 @@ def _alike(acts: list[Drawn]) -> dict[tuple[float, float], dict[str, None]]:
         if act.sensitivity is not None and act.deviation:
             found.setdefault((act.sensitivity, act.deviation), {}).update(dict.fromkeys(act.nodes))
     return found
-
-
-def _bounded(plan: Plan, dataset: str) -> Iterator[str]:
-    yield from _wrapped("Why the influence on it is bounded:")
-    for promise in plan.promises:
-        if promise.dataset == dataset:
-            who = " and ".join(promise.observers)
-            yield from _wrapped(f"· {who}: {promise.asked}. {odds_sentence(promise.asked, promise.kept)}")
-    cost = plan.cost(dataset)
-    yield from _wrapped(f"· Everybody together: {cost}. {odds_sentence(cost)}")
-    yield from _wrapped(
-        "What is published cannot be taken back. It need not be: the same results would have come out, with almost the "
-        "same probability, had the data been different in this one place; the odds above say how nearly."
-    )
-
-
-def _later(person: str, spec: Spec | None) -> Iterator[str]:
-    line = f"forget({show(Compound(person))})."
-    if spec is None:
-        yield from _wrapped(
-            f"{line} in the study leaves the rows of {person} out of every later run. Give --study to see whether it "
-            "is there."
-        )
-    elif person in forgotten_names(spec.forgotten):
-        yield from _wrapped(f"The study says {line} Its later runs leave the rows of {person} out before computing.")
-    else:
-        yield from _wrapped(f"The study does not say {line} Until it does, later runs use the rows of {person} again.")
-
-
-def _wrapped(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False)

@@ -8,7 +8,7 @@ Not here: reading missing/2 (lang/declare.py), what an absent cell does (network
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sfumato.core import Categories, Interval
 from sfumato.core.text import AnyText
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["unknown_missing"]
 
 
+def _lies_in(domain: Any, value: Any) -> bool:
+    if isinstance(domain, Interval):
+        return isinstance(value, (int, float)) and domain.low <= value <= domain.high
+    if isinstance(domain, Categories):
+        return value in domain.values
+    return isinstance(domain, AnyText) and isinstance(value, str)
+
+
 def unknown_missing(declared: Declared) -> Iterable[Problem]:
     """What stands for an absent cell must lie in the variable's range."""
     domains = {indicator(one.atom_pattern): one.domain for one in declared.ranges}
     for one in declared.missing:
         if one.rule != "value":
             continue
-        domain = domains.get(indicator(one.atom_pattern))
-        inside = (
-            isinstance(domain, Interval)
-            and isinstance(one.value, (int, float))
-            and domain.low <= one.value <= domain.high
-        ) or (isinstance(domain, Categories) and one.value in domain.values)
-        inside = inside or (isinstance(domain, AnyText) and isinstance(one.value, str))
+        inside = _lies_in(domains.get(indicator(one.atom_pattern)), one.value)
         if not inside and one.position is not None:
             yield Problem(
                 "error",

@@ -60,6 +60,12 @@ _FUNCTIONS: dict[tuple[str, int], Callable[..., Any]] = {
 ARITHMETIC = frozenset(f"{name}/{arity}" for name, arity in _FUNCTIONS)
 
 
+def _is_too_large(value: object) -> bool:
+    if isinstance(value, int):
+        return abs(value) >= 2**63
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def evaluate(term: Term) -> int | float:
     """The number a term stands for.
 
@@ -80,6 +86,6 @@ def evaluate(term: Term) -> int | float:
         value = function(*values)
     except (ValueError, OverflowError, ZeroDivisionError, TypeError):
         raise NotANumber(f"{term.functor} has no value here") from None
-    if (isinstance(value, int) and abs(value) >= 2**63) or (isinstance(value, float) and not math.isfinite(value)):
+    if _is_too_large(value):
         raise NotANumber(f"the result of {term.functor} is too large")
     return value

@@ -7,7 +7,7 @@ Not here: bounds, cells and rows (network/gather.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sfumato.core.domain import Interval
@@ -73,24 +73,30 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
     yield from _unbounded(spec)
 
 
+#: What says of a variable what it is, and asks nothing of it.
+_TOLD = frozenset({"random/1", "column/3", "range/2", "missing/2"})
+
+
+def _is_bought(domain: object) -> bool:
+    return isinstance(domain, Interval) and domain.share is not None
+
+
+def _needing_bounds(clause: Clause) -> Sequence[Term]:
+    """The places of a clause at which a variable must have public bounds."""
+    name, parts = indicator(clause.head), clause.head.arguments
+    if name not in AGGREGATES:
+        return parts if clause.body is None else (*parts, clause.body)
+    usage = QUESTIONS[clause.head.functor].form.places(len(parts))
+    free = ("goal", "value") if clause.head.functor in KINDS else ("goal",)
+    return [part for place, part in zip(usage, parts, strict=True) if place not in free]
+
+
 def _unbounded(spec: Spec) -> Iterator[Problem]:
     """A variable whose bounds are bought may be asked for by mean and sum, compared, and sorted by cut points."""
-    bought = {
-        indicator(one.atom_pattern)
-        for one in spec.ranges
-        if isinstance(one.domain, Interval) and one.domain.share is not None
-    }
-    told = {"random/1", "column/3", "range/2", "missing/2"}
+    bought = {indicator(one.atom_pattern) for one in spec.ranges if _is_bought(one.domain)}
     for clause in spec.clauses if bought else ():
-        name, parts = indicator(clause.head), clause.head.arguments
-        if name in told:
-            continue
-        if name in AGGREGATES:
-            usage = QUESTIONS[clause.head.functor].form.places(len(parts))
-            free = ("goal", "value") if clause.head.functor in KINDS else ("goal",)
-            places = [part for place, part in zip(usage, parts, strict=True) if place not in free]
-        else:
-            places = [*parts, *([clause.body] if clause.body is not None else [])]
+        name = indicator(clause.head)
+        places = () if name in _TOLD else _needing_bounds(clause)
         for term in (one for place in places for one in _without_edges(place) if indicator(one) in bought):
             message = f"no bounds of {show(term)[:60]} are public, and {name} would need them"
             shown = show(term)[:60]
@@ -110,15 +116,22 @@ def _without_edges(term: Term) -> Iterator[Term]:
         yield from _without_edges(part)
 
 
+def _depended_on(clause: Clause) -> Iterator[Term]:
+    """Every term that what a clause says depends on; of groups/3 without the variable whose values it finds."""
+    name, parts = indicator(clause.head), clause.head.arguments
+    if name in _TOLD:
+        return
+    for place in (*(parts[2:] if name == "groups/3" else parts), *([clause.body] if clause.body else ())):
+        yield from walk(place)
+
+
 def _texts(spec: Spec) -> Iterator[Problem]:
     """A variable whose values nobody listed may be asked for by groups/3 and by nothing else."""
     open_ones = {indicator(one.atom_pattern) for one in spec.ranges if isinstance(one.domain, AnyText)}
-    told = {"random/1", "column/3", "range/2", "missing/2"}
     for clause in spec.clauses:
         name, parts = indicator(clause.head), clause.head.arguments
         asking = name == "groups/3"
-        places = () if name in told else (*(parts[2:] if asking else parts), *([clause.body] if clause.body else ()))
-        for term in (one for place in places for one in walk(place) if indicator(one) in open_ones):
+        for term in (one for one in _depended_on(clause) if indicator(one) in open_ones):
             message = f"{show(term)[:60]} is a text of which no list is public, and {name} would depend on it"
             way_out = "Ask groups(Atom, rv(P), Goal) which values occur, or declare a list of categories."
             yield _problem(clause, term, "text", message, way_out)
@@ -174,7 +187,11 @@ def _shape(clause: Clause, place: Place, term: Term) -> Iterator[Problem]:
             f"{_LISTS[place]} of a {functor} must be a list of numbers, not {show(term)[:60]}",
             "Write them in increasing order: [0, 20, 40].",
         )
-    named = named_in(place, term)
+    yield from _named_shape(clause, place, term)
+
+
+def _named_shape(clause: Clause, place: Place, term: Term) -> Iterator[Problem]:
+    functor, named = clause.head.functor, named_in(place, term)
     if place in _VARIABLES and not _VARIABLES[place] and len(named) != 1:
         way_out = f"Declare one {functor} for each of them; moment2 gives the sums of their products."
         message = f"a {functor} is about one variable, and {len(named)} are listed"
@@ -183,6 +200,10 @@ def _shape(clause: Clause, place: Place, term: Term) -> Iterator[Problem]:
         yield _problem(clause, term, "several-values", f"this {functor} lists no variable", "List one or more.")
     if len({show(one.variable) for one in named}) < len(named):
         yield _problem(clause, term, "several-values", "a variable is listed twice", "List each once.")
+    yield from _cut_points(clause, named)
+
+
+def _cut_points(clause: Clause, named: Iterable[Named]) -> Iterator[Problem]:
     for one in named:
         if one.edges is not None and not isinstance(one.edges, ListTerm):
             message = f"the cut points of {show(one.variable)[:40]} must be a list of numbers"

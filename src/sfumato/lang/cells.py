@@ -1,6 +1,6 @@
 """What a study says about its cells: a public range, and what stands for a cell that is absent or not listed.
 
-In:   the derived variables of a study (lang/check.py), a maker of problems.
+In:   the derived variables of a study (lang/derived.py).
 Out:  problems.
 Not here: reading a cell (network/cells.py).
 
@@ -10,45 +10,25 @@ one, and a value nobody declared would be published as if it were somebody's. So
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
 
 from sfumato.core import Categories
+from sfumato.lang.derived import DerivedNetwork, problem_at
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import Spec
-from sfumato.lang.term import Position, Term, indicator, match, show
+from sfumato.lang.spec import Column, Spec
+from sfumato.lang.term import Term, indicator, match, show
 
 __all__ = ["check_cells"]
 
 
-class _Variables(Protocol):
-    """What is asked of the derived variables."""
-
-    spec: Spec
-    needed: dict[Term, None]
-
-    @property
-    def aggregates(self) -> Mapping[Term, object]: ...
-    def column(self, variable: Term) -> bool: ...
-    def parents(self, variable: Term) -> list[Term]: ...
-    def targets(self) -> list[tuple[Term, Position | None]]: ...
-    def declared_at(self, variable: Term) -> Position | None: ...
-
-
-class _Maker(Protocol):
-    def __call__(
-        self, network: Any, code: str, message: str, position: Position | None, way_out: str, **more: str | None
-    ) -> Problem: ...
-
-
-def check_cells(network: _Variables, error: _Maker) -> Iterator[Problem]:
+def check_cells(network: DerivedNetwork) -> Iterator[Problem]:
     """Every cell that something seen depends on has a range, and a word for its absence."""
-    yield from _ranges(network, error)
-    yield from _absent(network, error)
-    yield from _skipped(network, error)
+    yield from _ranges(network)
+    yield from _absent(network)
+    yield from _skipped(network)
 
 
-def _ranges(network: _Variables, error: _Maker) -> Iterator[Problem]:
+def _ranges(network: DerivedNetwork) -> Iterator[Problem]:
     """A cell that something seen depends on needs a public range: without one its influence has no bound."""
     reported = set()
     for variable in network.needed:
@@ -58,7 +38,7 @@ def _ranges(network: _Variables, error: _Maker) -> Iterator[Problem]:
         if not any(match(one.atom_pattern, variable) is not None for one in network.spec.ranges):
             reported.add(name)
             pattern = next(c.atom for c in network.spec.columns if match(c.atom, variable) is not None)
-            yield error(
+            yield problem_at(
                 network,
                 "no-range",
                 f"{show(pattern)} influences what is seen and has no declared range",
@@ -68,22 +48,30 @@ def _ranges(network: _Variables, error: _Maker) -> Iterator[Problem]:
             )
 
 
-def _absent(network: _Variables, error: _Maker) -> Iterator[Problem]:
+def _private_column(spec: Spec, variable: Term) -> Column | None:
+    column = next((one for one in spec.columns if match(one.atom, variable) is not None), None)
+    return None if column is None or column.table in spec.public_tables else column
+
+
+def _domain(spec: Spec, variable: Term) -> object:
+    return next((one.domain for one in spec.ranges if match(one.atom_pattern, variable) is not None), None)
+
+
+def _absent(network: DerivedNetwork) -> Iterator[Problem]:
     """A cell that something seen depends on may be absent or unlisted: the study says what then."""
     reported = set()
     for variable in network.needed:
-        column = next((c for c in network.spec.columns if match(c.atom, variable) is not None), None)
-        if column is None or column.table in network.spec.public_tables or indicator(variable) in reported:
+        column = _private_column(network.spec, variable)
+        if column is None or indicator(variable) in reported:
             continue
-        ranged = next((r for r in network.spec.ranges if match(r.atom_pattern, variable) is not None), None)
-        domain = ranged.domain if ranged is not None else None
+        domain = _domain(network.spec, variable)
         listed = isinstance(domain, Categories)
         collected = isinstance(domain, Categories) and domain.unknown is not None
         if network.spec.missing_of(variable) is None and not collected:
             reported.add(indicator(variable))
             shown = show(column.atom)
             other = f", range({shown}, [… | other])." if listed else ""
-            yield error(
+            yield problem_at(
                 network,
                 "missing",
                 f"{shown} influences what is seen, and nothing says what stands for "
@@ -94,7 +82,7 @@ def _absent(network: _Variables, error: _Maker) -> Iterator[Problem]:
             )
 
 
-def _skipped(network: _Variables, error: _Maker) -> Iterator[Problem]:
+def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
     """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
     reported = set()
     for target, position in network.targets():
@@ -108,7 +96,7 @@ def _skipped(network: _Variables, error: _Maker) -> Iterator[Problem]:
             said = network.spec.missing_of(current)
             if said is not None and said.rule == "skip" and network.column(current) and said not in reported:
                 reported.add(said)
-                yield error(
+                yield problem_at(
                     network,
                     "missing",
                     f"people without {show(current)} are skipped, and what is published here has a row for everybody",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import CentrePromise, Dataset
+from sfumato.lang.spec import CentrePromise, Dataset, Requirement
 from sfumato.lang.term import Position, indicator
 
 if TYPE_CHECKING:
@@ -32,27 +32,32 @@ _DOWN = 1 - 1e-12
 def protect_centres(declared: Declared) -> Iterator[Problem]:
     """Rewrites, in place, every requirement on centres."""
     units = {one.name: one for one in declared.datasets if indicator(one.goal) == _CENTRE}
-    if not units:
-        return
+    if units:
+        yield from _rewrite_all(declared, units)
+
+
+def _rewrite_all(declared: Declared, units: dict[str, Dataset]) -> Iterator[Problem]:
     people = [one for one in declared.datasets if one.name not in units]
-    declared.datasets = people
     asked = [one for one in declared.requirements if one.dataset in units]
-    declared.requirements = [one for one in declared.requirements if one.dataset not in units]
+    declared.datasets = people
+    declared.requirements = [one for one in declared.requirements if one not in asked]
     for requirement in asked:
-        unit = units[requirement.dataset]
-        wrong = _wrong(declared, unit, people)
+        wrong = _wrong(declared, units[requirement.dataset], people) or _rewritten(declared, requirement, people[0])
         if wrong:
             yield _problem(wrong, requirement.position)
-            continue
-        owner, most = people[0], declared.persons_per_centre[people[0].name]
-        part = of_one_person(requirement.guarantee, most)
-        if part is None:
-            yield _problem("a promise to centres is dp(…), gdp(…) or zcdp(…)", requirement.position)
-            continue
-        declared.centre_promises.append(CentrePromise(requirement.name, requirement.guarantee, owner.name, most))
-        declared.requirements.append(
-            dataclasses.replace(requirement, dataset=owner.name, guarantee=part.under(owner.adjacency))
-        )
+
+
+def _rewritten(declared: Declared, requirement: Requirement, owner: Dataset) -> str | None:
+    """Puts the requirement on one person in the place of that on a centre; why not, where there is none."""
+    most = declared.persons_per_centre[owner.name]
+    part = of_one_person(requirement.guarantee, most)
+    if part is None:
+        return "a promise to centres is dp(…), gdp(…) or zcdp(…)"
+    declared.centre_promises.append(CentrePromise(requirement.name, requirement.guarantee, owner.name, most))
+    declared.requirements.append(
+        dataclasses.replace(requirement, dataset=owner.name, guarantee=part.under(owner.adjacency))
+    )
+    return None
 
 
 def _wrong(declared: Declared, unit: Dataset, people: list[Dataset]) -> str:

@@ -97,8 +97,9 @@ def _law(bound: Term) -> tuple[Row, ...]:
     listed = bound.arguments[0] if isinstance(bound, Compound) and indicator(bound) == "joint/1" else None
     if not isinstance(listed, ListTerm) or not 1 < len(listed.items) <= _MOST_ROWS:
         raise InputError(f"a known law is joint([row([0, 0], 0.4), …]), with 2 to {_MOST_ROWS:,} rows")
-    rows = tuple(_law_row(item) for item in listed.items)
-    if len({len(values) for values, _ in rows}) != 1 or len({values for values, _ in rows}) < len(rows):
+    rows = tuple(map(_law_row, listed.items))
+    values = [values for values, _ in rows]
+    if len(set(map(len, values))) != 1 or len(set(values)) < len(rows):
         raise InputError("every row of a joint law has one value of each individual, and no two rows are alike")
     if sum((chance for _, chance in rows), Fraction(0)) != 1:
         raise InputError("the chances of a joint law add up to 1, exactly as they are written")

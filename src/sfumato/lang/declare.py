@@ -387,11 +387,13 @@ def _collude(declared: Declared, clause: Clause) -> None:
 
 
 def _about(declared: Declared, clause: Clause) -> None:
-    declared.about.append(about(*clause.head.arguments, declared.about, clause.position))
+    topic, text = clause.head.arguments
+    declared.about.append(about(topic, text, declared.about, clause.position))
 
 
 def _decided_by(declared: Declared, clause: Clause) -> None:
-    declared.decisions.append(decision(*clause.head.arguments, clause.position))
+    requirement, who = clause.head.arguments
+    declared.decisions.append(decision(requirement, who, clause.position))
 
 
 def _same_person(declared: Declared, clause: Clause) -> None:

@@ -37,19 +37,15 @@ class Divided:
 def divided(datasets: Sequence[Dataset], requirements: Sequence[Requirement], clauses: Sequence[Clause]) -> Divided:
     """The same datasets and requirements, those about parts of the same individuals put under one dataset."""
     listing = {show(c.head.arguments[0]) for c in clauses if indicator(c.head) == "instance_rv/3"}
-    families: dict[str, list[Dataset]] = {}
-    for dataset in datasets:
-        families.setdefault(_kind(dataset), []).append(dataset)
+    asked = {requirement.dataset for requirement in requirements}
     wholes: list[Dataset] = []
     parts: list[Division] = []
     problems: list[Problem] = []
-    for family in families.values():
-        used = [one for one in family if one.name in {asked.dataset for asked in requirements}]
-        if len(used) <= 1 and all(len(goals(one.goal)) == 1 for one in family):
+    for family in _families(datasets):
+        if not _has_parts(family, asked):
             wholes += family
             continue
-        wrong = _wrong(family, listing)
-        if wrong:
+        if (wrong := _wrong(family, listing)) is not None:
             problems.append(wrong)
             wholes += family
             continue
@@ -88,12 +84,26 @@ def _moved(requirement: Requirement, parts: Mapping[str, Division]) -> Requireme
     return replace(requirement, observer=observer, dataset=part.whole, division=part.name)
 
 
+def _families(datasets: Sequence[Dataset]) -> list[list[Dataset]]:
+    """Datasets of the same kind of individuals, side by side."""
+    families: dict[str, list[Dataset]] = {}
+    for dataset in datasets:
+        families.setdefault(_kind(dataset), []).append(dataset)
+    return list(families.values())
+
+
+def _has_parts(family: Sequence[Dataset], asked: set[str]) -> bool:
+    """Whether a family is one of parts: promises are made about several of it, or about some of the people."""
+    used = [one for one in family if one.name in asked]
+    return len(used) > 1 or any(len(goals(one.goal)) != 1 for one in family)
+
+
 def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
     names = " and ".join(one.name for one in family)
     first = family[0]
-    by_people = [one for one in family if _condition(one)]
+    by_people = list(filter(_condition, family))
     by_cells = [one for one in family if one.name in listing]
-    if any(one.adjacency.relation != "replace-one" for one in family):
+    if {one.adjacency.relation for one in family} != {"replace-one"}:
         return _problem(
             first,
             f"{names} are parts of the same people, and who is among them is protected too: a person's "
@@ -104,9 +114,14 @@ def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
         return _problem(
             first, f"{names} divide the same people by groups and by variables at once", "Divide them in one way."
         )
-    if len(by_people) == len(family) or len(by_cells) == len(family):
+    if len(family) in (len(by_people), len(by_cells)):
         return None
-    others = [one.name for one in family if one not in by_people and one not in by_cells]
+    return _holds_all(family, [*by_people, *by_cells])
+
+
+def _holds_all(family: Sequence[Dataset], parts: Sequence[Dataset]) -> Problem:
+    names = " and ".join(one.name for one in family)
+    others = [one.name for one in family if one not in parts]
     way_out = (
         "Use one dataset for both; or say which variables each of them holds (instance_rv), or which people, by a "
         "public table (domain(P, (patient(P), vip(P))))."
@@ -114,7 +129,7 @@ def _wrong(family: Sequence[Dataset], listing: set[str]) -> Problem | None:
     wrong = (
         f"{names} are about the same individuals, and {' and '.join(others)} holds all of them: promises would add up"
     )
-    return _problem(first, wrong, way_out)
+    return _problem(family[0], wrong, way_out)
 
 
 def _problem(dataset: Dataset, message: str, way_out: str) -> Problem:

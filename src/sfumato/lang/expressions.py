@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sfumato.lang.problem import nearest
 from sfumato.lang.spec import Dependency
-from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, Variable, indicator, show
+from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, indicator, show
 from sfumato.lang.vocabulary import DISTRIBUTIONS, FUNCTIONS
 
 __all__ = ["cpf_problems"]
@@ -31,23 +31,16 @@ def cpf_problems(one: Dependency, random: frozenset[str]) -> Iterator[Finding]:
 def _expression(one: Dependency, term: Term, random: frozenset[str]) -> Iterator[Finding]:
     if isinstance(term, Number) or term in one.parents:
         return
-    if isinstance(term, (Text, Variable, ListTerm)):
+    if isinstance(term, Compound):
+        yield from _function(one, term, random)
+    else:
         yield _finding(one, f"{_shown(term)} is not a number or a parent", "Write an expression.")
-        return
+
+
+def _function(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator[Finding]:
     name = indicator(term)
     if name in _ON_LISTS:
-        items = term.arguments[0]
-        if not isinstance(items, ListTerm):
-            yield _finding(one, f"{term.functor} with one argument needs a list", f"Write {term.functor}([A, B]).")
-            return
-        if not items.items and name != "sum/1":
-            yield _finding(
-                one,
-                f"{term.functor} of an empty list has no value",
-                "Cover the case in which findall collects nothing with a clause of its own.",
-            )
-        for item in items.items:
-            yield from _expression(one, item, random)
+        yield from _on_list(one, term, random)
     elif name == "discrete/1":
         yield from _discrete(one, term.arguments[0], random)
     elif name == "lookup/2":
@@ -116,6 +109,25 @@ def _chance(one: Dependency, condition: Term, random: frozenset[str]) -> Iterato
         yield _finding(one, f"{_shown(condition)} is not a comparison", "Write probability(rv(P) >= Number).")
 
 
+def _on_list(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator[Finding]:
+    items = term.arguments[0]
+    if not isinstance(items, ListTerm):
+        yield _finding(one, f"{term.functor} with one argument needs a list", f"Write {term.functor}([A, B]).")
+        return
+    if not items.items and indicator(term) != "sum/1":
+        yield _finding(
+            one,
+            f"{term.functor} of an empty list has no value",
+            "Cover the case in which findall collects nothing with a clause of its own.",
+        )
+    for item in items.items:
+        yield from _expression(one, item, random)
+
+
+def _is_row(row: Term) -> bool:
+    return isinstance(row, Compound) and indicator(row) == "row/2" and isinstance(row.arguments[0], ListTerm)
+
+
 def _lookup(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator[Finding]:
     keys, rows = term.arguments
     if not isinstance(keys, ListTerm) or not isinstance(rows, ListTerm):
@@ -125,9 +137,10 @@ def _lookup(one: Dependency, term: Compound, random: frozenset[str]) -> Iterator
         yield from _expression(one, key, random)
     seen: set[Term] = set()
     for row in rows.items:
-        if not isinstance(row, Compound) or indicator(row) != "row/2" or not isinstance(row.arguments[0], ListTerm):
+        if not _is_row(row):
             yield _finding(one, "a row of lookup is row([value, …], CPF)", DISTRIBUTIONS["lookup/2"])
             continue
+        assert isinstance(row, Compound)
         values, cpf = row.arguments
         assert isinstance(values, ListTerm)
         if len(values.items) != len(keys.items):

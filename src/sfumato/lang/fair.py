@@ -134,26 +134,28 @@ def check_fairness(spec: Spec) -> Iterator[Problem]:
                 "Publish classifier(label(P), [feature(P)]), or take the line out.",
             )
     for one in spec.fairness:
-        if one.name not in {used.name for used in spec.fair_rvs}:
-            yield _problem(
-                spec, f"nothing has to satisfy {one.name}", one.position, f"Add fair_rv({one.name}, Publication)."
-            )
-        if one.name not in {said.name for said in spec.fairness_holds}:
-            yield _problem(
-                spec,
-                f"nothing says of whom {one.name} must hold, and how surely",
-                one.position,
-                f"Add fairness_holds({one.name}, on(population), 0.95), or on(rows) for the people who are measured.",
-            )
-        if not any(
-            isinstance(r.domain, Categories) and match(r.atom_pattern, one.group) is not None for r in spec.ranges
-        ):
-            yield _problem(
-                spec,
-                f"the groups of {one.name} are not listed: {show(one.group)} has no range of categories",
-                one.position,
-                f"Declare range({show(one.group)}, [first, second]).",
-            )
+        yield from _unfinished(spec, one)
+
+
+def _unfinished(spec: Spec, one: FairnessRequirement) -> Iterator[Problem]:
+    if one.name not in {used.name for used in spec.fair_rvs}:
+        yield _problem(
+            spec, f"nothing has to satisfy {one.name}", one.position, f"Add fair_rv({one.name}, Publication)."
+        )
+    if one.name not in {said.name for said in spec.fairness_holds}:
+        yield _problem(
+            spec,
+            f"nothing says of whom {one.name} must hold, and how surely",
+            one.position,
+            f"Add fairness_holds({one.name}, on(population), 0.95), or on(rows) for the people who are measured.",
+        )
+    if not any(isinstance(r.domain, Categories) and match(r.atom_pattern, one.group) is not None for r in spec.ranges):
+        yield _problem(
+            spec,
+            f"the groups of {one.name} are not listed: {show(one.group)} has no range of categories",
+            one.position,
+            f"Declare range({show(one.group)}, [first, second]).",
+        )
 
 
 def _unknown(spec: Spec, known: set[str]) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sfumato.lang.problem import Problem, in_order
@@ -59,6 +60,16 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(_counting(problem, followers.get(problem, 0), again.get(problem, 0)) for problem in kept)
 
 
+def _causes_of_calls(calls: list[tuple[Problem, str, str]], table: Problem | None) -> dict[Problem, Problem]:
+    """Of every call of what is defined nowhere: the table that forgot to say who, or the first call of that name."""
+    people = {name for _, name, how in calls if how == "says who is in"}
+    causes = {}
+    for problem, name, _ in calls:
+        same = sorted((how != "says who is in", place) for place, (_, other, how) in enumerate(calls) if other == name)
+        causes[problem] = table if name in people and table is not None else calls[same[0][1]][0]
+    return causes
+
+
 def _one_identity(ordered: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """One forgotten identity column is one problem: all cells of its table, and all calls of the predicate it feeds.
 
@@ -66,22 +77,17 @@ def _one_identity(ordered: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """
     tables = [(problem, found[1]) for problem in ordered if (found := _NOBODY.match(problem.message))]
     calls = [(problem, found[1], found[2]) for problem in ordered if (found := _UNDEFINED.match(problem.message))]
-    people = {name for _, name, how in calls if how == "says who is in"}
-    causes: dict[Problem, Problem] = {}
-    for problem, table in tables:
-        causes[problem] = next(first for first, other in tables if other == table)
-    for problem, name, _ in calls:
-        if name in people and tables:
-            causes[problem] = tables[0][0]
-        else:
-            same = sorted((how != "says who is in", place) for place, (_, n, how) in enumerate(calls) if n == name)
-            causes[problem] = calls[same[0][1]][0]
-    number: dict[Problem, int] = {}
-    for problem, cause in causes.items():
-        if problem is not cause:
-            number[cause] = number.get(cause, 0) + 1
+    first = {table: problem for problem, table in reversed(tables)}
+    causes = {problem: first[table] for problem, table in tables}
+    causes |= _causes_of_calls(calls, tables[0][0] if tables else None)
+    return _kept(ordered, causes)
+
+
+def _kept(ordered: tuple[Problem, ...], causes: dict[Problem, Problem]) -> tuple[Problem, ...]:
+    """The problems that have no other cause, each with the number of its followers."""
+    number = Counter(cause for problem, cause in causes.items() if problem is not cause)
     kept = [problem for problem in ordered if causes.get(problem, problem) is problem]
-    return tuple(_counting(problem, number.get(problem, 0), 0) for problem in kept)
+    return tuple(_counting(problem, number[problem], 0) for problem in kept)
 
 
 def _declared(problem: Problem) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,7 @@ from sfumato.lang.spec import (
 )
 from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
@@ -107,17 +108,14 @@ def collect(derivation: Derivation) -> Grounding:
         return [(answer, parts) for answer, parts in arguments if indicator(answer.clause.head) == name]
 
     declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
-    chances = [(parts[1], answer.clause.position) for answer, parts in of("publish/3") if _is_chance(parts[1])]
+    published = [Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")]
+    chances = [one for one in published if _is_chance(one.what)]
     return Grounding(
-        variables=tuple(declared | dict.fromkeys(what for what, _ in chances)),
-        dependencies=(*_dependencies(derivation), *(_chance(what, declared, at) for what, at in chances)),
+        variables=tuple(declared | dict.fromkeys(one.what for one in chances)),
+        dependencies=(*_dependencies(derivation), *(_chance(one.what, declared, one.position) for one in chances)),
         observed=tuple(dict.fromkeys(DpRv(a[0], a[1], answer.clause.position) for answer, a in of("dp_rv/2"))),
-        publications=tuple(
-            dict.fromkeys(
-                Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")
-            )
-        ),
-        aggregates=tuple(dict.fromkeys(_aggregate(answer) for answer in derivation.of(*AGGREGATES))),
+        publications=tuple(dict.fromkeys(published)),
+        aggregates=tuple(dict.fromkeys(map(_aggregate, derivation.of(*AGGREGATES)))),
         personal=tuple(dict.fromkeys((a[0], a[1]) for _, a in of("personal_rv/2"))),
         instances=tuple(dict.fromkeys((str(a[0]), a[1], a[2]) for _, a in of("instance_rv/3"))),
         observations=tuple(
@@ -196,6 +194,12 @@ def _condition(clause: Clause) -> Term | None:
     return declared if clause.body is None else Compound(",", (declared, clause.body))
 
 
+def _is_variable(term: Term) -> bool:
+    if not isinstance(term, Compound) or not term.arguments:
+        return False
+    return term.functor[0].isalpha() and indicator(term) not in FUNCTIONS
+
+
 def _published_variable(what: Term) -> Term | None:
     """The random variable itself where a publication is one; tables and classifiers keep their person open."""
     if not isinstance(what, Compound):
@@ -203,8 +207,7 @@ def _published_variable(what: Term) -> Term | None:
     if indicator(what) == "sample/1":
         return what.arguments[0]
     if indicator(what) == "probability/1":
-        parts = [part for part in walk(what.arguments[0]) if isinstance(part, Compound) and part.arguments]
-        return next((p for p in parts if p.functor[0].isalpha() and indicator(p) not in FUNCTIONS), None)
+        return next((part for part in walk(what.arguments[0]) if _is_variable(part)), None)
     return None if indicator(what) in PUBLICATION_FORMS else what
 
 
@@ -258,7 +261,8 @@ def _statements(derivation: Derivation) -> Iterator[Dependency]:
 def _aggregate(answer: Answer) -> AggregateDeclaration:
     functor, parts = answer.head.functor, answer.head.arguments
     placed = dict(zip(QUESTIONS[functor].form.places(len(parts)), parts, strict=True))
-    given = tuple((place, term) for place, term in placed.items() if place not in ("name", "goal"))
+    named: tuple[Place, ...] = ("name", "goal")
+    given = tuple(item for item in placed.items() if item[0] not in named)
     return AggregateDeclaration(functor, placed["name"], placed["goal"], given, answer.clause.position)
 
 

@@ -74,28 +74,33 @@ def _shape(atom: Term) -> str:
     return f"{indicator(atom)} {['_' if isinstance(one, Variable) else show(one) for one in arguments]}"
 
 
+def _join_missing(declared: Declared, first: str, tables: set[str]) -> None:
+    """What is said of absent cells of whole tables: kept of the first where it is said of every part."""
+    promised = {one.atom_pattern.functor for one in declared.missing if not one.atom_pattern.arguments}
+    dropped = tables - {first} if tables <= promised else tables
+    declared.missing = [
+        one for one in declared.missing if one.atom_pattern.arguments or one.atom_pattern.functor not in dropped
+    ]
+
+
 def _join(declared: Declared, group: dict[str, str]) -> Iterator[Problem]:
-    order = [source.table for source in declared.sources]
-    first = min(group.values(), key=order.index)
     sources = {source.table: source for source in declared.sources}
+    first = min(group.values(), key=list(sources).index)
     declared.parts += [HeldPart(first, centre, sources[table]) for centre, table in group.items()]
     others = set(group.values()) - {first}
-    rules = [one for one in (*declared.row_limits, *declared.each_person) if one.table in group.values()]
-    if len({_rule(one) for one in rules}) > 1:
-        yield _problem(declared, first, "the parts of one table treat several rows of a person differently")
-    if rules and not any(one.table == first for one in rules):
-        _rename(declared, rules[0].table, first)
-    promised = {one.atom_pattern.functor for one in declared.missing if not one.atom_pattern.arguments}
-    declared.missing = [
-        one
-        for one in declared.missing
-        if one.atom_pattern.arguments
-        or one.atom_pattern.functor not in group.values()
-        or (one.atom_pattern.functor == first and set(group.values()) <= promised)
-    ]
+    yield from _join_rules(declared, first, group)
+    _join_missing(declared, first, set(group.values()))
     for name in ("sources", "columns", "relations", "row_limits", "each_person"):
         setattr(declared, name, [one for one in getattr(declared, name) if one.table not in others])
     declared.holds = [_held(one, first) if one.table in group.values() else one for one in declared.holds]
+
+
+def _join_rules(declared: Declared, first: str, group: dict[str, str]) -> Iterator[Problem]:
+    rules = [one for one in (*declared.row_limits, *declared.each_person) if one.table in group.values()]
+    if len(set(map(_rule, rules))) > 1:
+        yield _problem(declared, first, "the parts of one table treat several rows of a person differently")
+    if rules and not any(one.table == first for one in rules):
+        _rename(declared, rules[0].table, first)
 
 
 def _rule(rule: Any) -> tuple[Any, ...]:

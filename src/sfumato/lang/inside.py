@@ -49,15 +49,18 @@ def requirements_here(spec: Spec) -> tuple[Requirement, ...]:
 
 def check_inside(spec: Spec) -> Iterator[Problem]:
     """Those inside are observers of the study, there are centres, and no promise spans both kinds of release."""
-    observers = {requirement.observer for requirement in spec.requirements}
-    for name in spec.inside:
-        if name not in observers:
-            yield _problem(spec, f"no requirement speaks of the observer {name}", nearest(name, observers))
-    if spec.inside and len(spec.centres) < 2:
+    if spec.inside:
+        yield from _wrong_inside(spec, {requirement.observer for requirement in spec.requirements})
+
+
+def _wrong_inside(spec: Spec, observers: set[str]) -> Iterator[Problem]:
+    for name in (name for name in spec.inside if name not in observers):
+        yield _problem(spec, f"no requirement speaks of the observer {name}", nearest(name, observers))
+    if len(spec.centres) < 2:
         yield _problem(spec, "there are no two centres to be inside of")
-    if spec.inside and EVERYONE in observers:
+    if EVERYONE in observers:
         yield _problem(spec, "what everyone sees is seen inside too, and one promise cannot span two releases")
-    for one in spec.collusions if spec.inside else ():
+    for one in spec.collusions:
         if one.observers & set(spec.inside) and one.observers - set(spec.inside):
             yield _problem(spec, "observers inside and outside may not collude: they see two separate releases")
 

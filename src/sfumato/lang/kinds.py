@@ -26,18 +26,17 @@ def named_individuals(
 ) -> list[Column]:
     """The same columns, with the individuals' word where no other reading gives a clause a meaning."""
     people = {indicator(goals(dataset.goal)[0]) for dataset in datasets}
+    nameless = [one for one in columns if _is_nameless(indicator(one.atom), people, clauses)]
     owners = {indicator(head): goal for head, goal in _declared(clauses, people)}
     renamed: dict[tuple[str, str], Compound] = {}
     for what, asked in _collected(clauses):
         goal = owners.get(indicator(what))
-        for relation in relations:
-            if goal is None or indicator(relation.atom) != indicator(asked) or len(relation.atom.arguments) != 2:
-                continue
-            end = relation.atom.arguments[1]
-            for column in columns:
-                unknown = indicator(column.atom) not in people and not _spoken_of(indicator(column.atom), clauses)
-                if column.table == relation.table and column.atom.arguments == (end,) and unknown:
-                    renamed[column.table, column.name] = Compound(goal.functor, (end,), column.atom.position)
+        if goal is None:
+            continue
+        for relation in (one for one in relations if _asks_for(one, asked)):
+            end = relation.atom.arguments[1:]
+            for column in (one for one in nameless if (one.table, one.atom.arguments) == (relation.table, end)):
+                renamed[column.table, column.name] = Compound(goal.functor, end, column.atom.position)
     return [replace(one, atom=renamed.get((one.table, one.name), one.atom)) for one in columns]
 
 
@@ -50,16 +49,29 @@ def _declared(clauses: Iterable[Clause], people: set[str]) -> Iterator[tuple[Ter
                     yield clause.head.arguments[0], goal
 
 
+def _is_nameless(name: str, people: set[str], clauses: Sequence[Clause]) -> bool:
+    """Whether nothing but a column says this word."""
+    return name not in people and not _spoken_of(name, clauses)
+
+
+def _asks_for(relation: Relation, asked: Compound) -> bool:
+    return indicator(relation.atom) == indicator(asked) and len(relation.atom.arguments) == 2
+
+
 def _collected(clauses: Iterable[Clause]) -> Iterator[tuple[Compound, Compound]]:
     """x(Q) and r(P, Q) of every findall(x(Q), r(P, Q), L) that gives a variable its parents."""
-    for clause in clauses:
-        for goal in goals(clause.body) if indicator(clause.head) == "depends/3" else ():
-            if isinstance(goal, Compound) and indicator(goal) == "findall/3":
-                what, asked, _ = goal.arguments
-                if not isinstance(asked, Compound) or not isinstance(what, Compound) or len(asked.arguments) != 2:
-                    continue
-                if what.arguments == asked.arguments[1:] and isinstance(what.arguments[0], Variable):
-                    yield what, asked
+    bodies = (clause.body for clause in clauses if indicator(clause.head) == "depends/3")
+    for goal in (goal for body in bodies for goal in goals(body)):
+        if isinstance(goal, Compound) and indicator(goal) == "findall/3":
+            what, asked, _ = goal.arguments
+            if isinstance(what, Compound) and isinstance(asked, Compound) and _is_of_the_other(what, asked):
+                yield what, asked
+
+
+def _is_of_the_other(what: Compound, asked: Compound) -> bool:
+    return (
+        len(asked.arguments) == 2 and what.arguments == asked.arguments[1:] and isinstance(what.arguments[0], Variable)
+    )
 
 
 def _spoken_of(kind: str, clauses: Iterable[Clause]) -> bool:

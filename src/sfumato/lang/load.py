@@ -68,13 +68,15 @@ def examine(
     return _examine(text, path, limits, at)
 
 
+def _empty(file: str) -> Problem:
+    place = Position(file, 1, 1)
+    return Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration.")
+
+
 def _examine(text: str, path: str | None, limits: Limits | None, at: int | None) -> tuple[Spec, tuple[Problem, ...]]:
-    name = Path(path).stem if path else "study"
-    clauses, problems = read(text, Path(path).name if path else "text")
-    found = list(problems)
-    if not clauses and not found:
-        place = Position(Path(path).name if path else "text", 1, 1)
-        found.append(Problem("error", "empty", "the study says nothing", place, way_out="Write its first declaration."))
+    name, file = (Path(path).stem, Path(path).name) if path else ("study", "text")
+    clauses, problems = read(text, file)
+    found = list(problems) or ([_empty(file)] if not clauses else [])
     clauses, complaints = written_out(_as_cpd(clause) for clause in clauses)
     found += complaints
     clauses, complaints = with_numbers(clauses)
@@ -104,16 +106,21 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
         step=at,
         clauses=clauses,
     )
+    ordered = gathered(_checked(spec, found, limits))
+    warnings = tuple(one for one in ordered if one.severity == "warning")
+    return dataclasses.replace(spec, problems=warnings), ordered
+
+
+def _checked(spec: Spec, found: list[Problem], limits: Limits | None) -> list[Problem]:
+    """What was found while reading, and what is wrong with the whole."""
     private = {name: not public for name, (_, public) in spec.table_predicates.items()}
-    found += check_divisions(spec.divisions, clauses, private, spec.random_predicates)
-    found += check_safety(clauses, spec.table_predicates)
+    found += check_divisions(spec.divisions, spec.clauses, private, spec.random_predicates)
+    found += check_safety(spec.clauses, spec.table_predicates)
     found += check_structure(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.
     if not any(one.severity == "error" and one.code in _BLOCKING for one in found):
         found += check_grounded(spec, limits)
-    ordered = gathered(found)
-    warnings = tuple(one for one in ordered if one.severity == "warning")
-    return dataclasses.replace(spec, problems=warnings), ordered
+    return found
 
 
 def _digest(text: str, at: int | None) -> str:

@@ -41,21 +41,20 @@ def owned(clauses: Sequence[Clause], declared: Declared) -> tuple[tuple[Clause, 
     lines = [clause for clause in clauses if _is_reach(clause, known)]
     if not lines:
         return tuple(clauses), (), []
-    reaches: list[tuple[Clause, _Reach]] = []
-    problems: list[Problem] = []
-    for clause in lines:
-        reach = _reach(clause, known, declared)
-        if isinstance(reach, Problem):
-            problems.append(reach)
-        else:
-            reaches.append((clause, reach))
+    return _with_owners(clauses, lines, known, declared)
+
+
+def _with_owners(
+    clauses: Sequence[Clause], lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared
+) -> tuple[tuple[Clause, ...], tuple[Owner, ...], list[Problem]]:
+    reaches, problems = _reaches(lines, known, declared)
     problems += _private(reaches, declared)
     owners = [_owner(reach, declared) for _, reach in reaches]
     names = {owner.dataset for owner in owners}
     if not problems:
         _move(declared, owners)
         problems += _unpromised(declared, owners, lines[0])
-    rest = [c for c in clauses if c not in lines and not _is_instance_of(c, names)]
+    rest = [clause for clause in clauses if clause not in lines and not _is_instance_of(clause, names)]
     return tuple(rest), tuple(dict.fromkeys(owners)), problems
 
 
@@ -72,6 +71,19 @@ def _is_instance_of(clause: Clause, names: Iterable[str]) -> bool:
     return indicator(clause.head) == "dataset_instance/2" and show(clause.head.arguments[0]) in names
 
 
+def _reaches(
+    lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared
+) -> tuple[list[tuple[Clause, _Reach]], list[Problem]]:
+    found = [(clause, _reach(clause, known, declared)) for clause in lines]
+    reaches = [(clause, reach) for clause, reach in found if not isinstance(reach, Problem)]
+    return reaches, [reach for _, reach in found if isinstance(reach, Problem)]
+
+
+def _bound_column(declared: Declared, relation: Relation, bound: dict[str, Term], term: Term) -> Column | None:
+    """The column of the relation's table that names what the goal calls `term`."""
+    return _column(declared, relation, next((Variable(name) for name, one in bound.items() if one == term), None))
+
+
 def _reach(clause: Clause, known: dict[str, Dataset], declared: Declared) -> _Reach | Problem:
     dataset, instance, cell = clause.head.arguments
     (owner,), (thing,) = variables(instance), variables(cell)
@@ -80,13 +92,9 @@ def _reach(clause: Clause, known: dict[str, Dataset], declared: Declared) -> _Re
             bound = match(relation.atom, goal)
             if bound is None:
                 continue
-            columns = {
-                name: _column(declared, relation, term)
-                for name, term in (("o", owner), ("t", thing))
-                for term in [next((Variable(n) for n, v in bound.items() if v == term), None)]
-            }
-            if columns["o"] is not None and columns["t"] is not None and isinstance(cell, Compound):
-                return _Reach(known[show(dataset)], cell, relation, columns["o"], columns["t"])
+            of_owner, of_thing = (_bound_column(declared, relation, bound, term) for term in (owner, thing))
+            if of_owner is not None and of_thing is not None and isinstance(cell, Compound):
+                return _Reach(known[show(dataset)], cell, relation, of_owner, of_thing)
     return Problem(
         "error",
         "owners",
@@ -141,21 +149,26 @@ def _things(reach: _Reach, declared: Declared) -> Dataset:
     return Dataset(goal.functor, variable.name, goal, Adjacency(goal.functor, "replace-one"), reach.dataset.position)
 
 
+def _dataset_of_things(declared: Declared, owner: Owner) -> Dataset:
+    column = next(c for c in declared.columns if c.table == owner.table and c.name == owner.thing)
+    (variable,) = variables(column.atom)
+    unit = column.atom.functor
+    return Dataset(unit, variable.name, column.atom, Adjacency(unit, "replace-one"), owner.position)
+
+
 def _move(declared: Declared, owners: Sequence[Owner]) -> None:
     """Requirements of owners become requirements on their things; the table of owners is no structure of the "
     "network."""
-    names = {owner.dataset: owner for owner in owners}
+    names = {owner.dataset for owner in owners}
     tables = {owner.table for owner in owners}
-    column = next(c for c in declared.columns if c.table == owners[0].table and c.name == owners[0].thing)
-    (variable,) = variables(column.atom)
-    kept = [dataset for dataset in declared.datasets if dataset.name not in names]
-    if not any(dataset.name == owners[0].whole for dataset in kept):
-        unit = column.atom.functor
-        kept.append(Dataset(unit, variable.name, column.atom, Adjacency(unit, "replace-one"), owners[0].position))
-    declared.datasets = kept
-    things = next(dataset for dataset in kept if dataset.name == owners[0].whole)
-    declared.columns = [one for one in declared.columns if one.table not in tables]
-    declared.relations = [one for one in declared.relations if one.table not in tables]
+    kept = {dataset.name: dataset for dataset in declared.datasets if dataset.name not in names}
+    if owners[0].whole not in kept:
+        made = _dataset_of_things(declared, owners[0])
+        kept[made.name] = made
+    declared.datasets = list(kept.values())
+    things = kept[owners[0].whole]
+    for what in ("columns", "relations"):
+        setattr(declared, what, [one for one in getattr(declared, what) if one.table not in tables])
     declared.requirements = [
         replace(one, dataset=things.name, owner=one.dataset) if one.dataset in names else one
         for one in declared.requirements

@@ -18,17 +18,24 @@ __all__ = ["wrong_path"]
 _SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
 
 
-def wrong_path(source: Source) -> str | None:
-    """Why no run could read it, from its name alone."""
-    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
-    if path.startswith("postgresql:"):
-        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
+def _outside(path: str) -> str | None:
     if path.startswith(("/", "\\", "~")) or PureWindowsPath(path).drive:
         return "is not a path inside the data folder"
     if os.path.normpath(path).split(os.sep)[0] == os.pardir:
         return "lies outside the data folder"
     if any(sign in path for sign in "*?["):
         return "has one of the signs * ? [, which could name several files"
+    return None
+
+
+def wrong_path(source: Source) -> str | None:
+    """Why no run could read it, from its name alone."""
+    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
+    if path.startswith("postgresql:"):
+        return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
+    outside = _outside(path)
+    if outside:
+        return outside
     if ending in DATABASE_ENDINGS:
         return None if source.name else "is a database and does not say which of its tables"
     if source.name is not None:

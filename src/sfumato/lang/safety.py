@@ -139,38 +139,57 @@ def check_safety(clauses: Iterable[Clause], table_predicates: Iterable[str]) -> 
     yield from _unused(clauses)
 
 
+def _used(clauses: tuple[Clause, ...]) -> set[str]:
+    """The predicates that some clause calls, or names as a goal."""
+    used: set[str] = set()
+    for clause in clauses:
+        used.update(map(indicator, called(clause.body)))
+        if indicator(clause.head) in _WITH_GOALS:
+            used.update(map(indicator, walk(clause.head)))
+        # What the study lists decides which rows of such a column count.
+        if indicator(clause.head) == "column/3" and isinstance(clause.head.arguments[2], Compound):
+            used.add(indicator(clause.head.arguments[2]))
+    return used
+
+
 def _unused(clauses: tuple[Clause, ...]) -> Iterator[Problem]:
     """A predicate nobody calls is a misspelled declaration, or one that can go."""
-    used = {indicator(goal) for clause in clauses for goal in called(clause.body)}
-    used |= {
-        indicator(part) for clause in clauses if indicator(clause.head) in _WITH_GOALS for part in walk(clause.head)
-    }
-    # What the study lists decides which rows of such a column count.
-    columns = [clause.head.arguments[2] for clause in clauses if indicator(clause.head) == "column/3"]
-    used |= {indicator(atom) for atom in columns if isinstance(atom, Compound)}
-    reported = set()
+    functors = {other.rpartition("/")[0] for other in DECLARATIONS}
+    passed = _used(clauses).union(DECLARATIONS)
     for clause in clauses:
         name = indicator(clause.head)
-        if name in used or name in DECLARATIONS or name in reported or not _NAME.match(clause.head.functor):
+        if name in passed or not _NAME.match(clause.head.functor):
             continue
-        reported.add(name)
-        meant = nearest(name, (other for other in DECLARATIONS if other.rpartition("/")[2] == name.rpartition("/")[2]))
-        if any(other.rpartition("/")[0] == clause.head.functor for other in DECLARATIONS):
-            continue
-        yield Problem(
-            "error" if meant else "warning",
-            "unused-predicate",
-            f"{name} is defined here and nothing uses it",
-            clause.position,
-            clause.text,
-            expected=DECLARATIONS[meant] if meant else "",
-            nearest=meant,
-            way_out="Correct the name if a declaration was meant; otherwise use it or remove it.",
-        )
+        passed.add(name)
+        if clause.head.functor not in functors:
+            yield _defined_for_nothing(clause, name)
+
+
+def _defined_for_nothing(clause: Clause, name: str) -> Problem:
+    meant = nearest(name, (other for other in DECLARATIONS if other.rpartition("/")[2] == name.rpartition("/")[2]))
+    return Problem(
+        "error" if meant else "warning",
+        "unused-predicate",
+        f"{name} is defined here and nothing uses it",
+        clause.position,
+        clause.text,
+        expected=DECLARATIONS[meant] if meant else "",
+        nearest=meant,
+        way_out="Correct the name if a declaration was meant; otherwise use it or remove it.",
+    )
 
 
 def _problem(clause: Clause, at: Term, code: str, message: str, way_out: str, **more: str | None) -> Problem:
     return Problem("error", code, message, clause.at(at), clause.text, way_out=way_out, **more)  # type: ignore[arg-type]
+
+
+def _refused(head: Compound) -> tuple[str, str] | None:
+    if head.functor in _REFUSED:
+        return _REFUSED[head.functor]
+    return _REFUSED["::"] if any(indicator(part) == "::/2" for part in head.arguments) else None
+
+
+_TAKEN = frozenset((*BUILTINS, *_CONTROL))
 
 
 def _head_problems(clause: Clause) -> Iterator[Problem]:
@@ -180,13 +199,13 @@ def _head_problems(clause: Clause) -> Iterator[Problem]:
     if name == ":-/1":
         message = "directives are not part of this language: a study states wishes and runs nothing"
         yield _problem(clause, head, "refused", message, "Remove the line.")
-    elif head.functor in _REFUSED or any(indicator(part) == "::/2" for part in head.arguments):
-        what, way_out = _REFUSED[head.functor if head.functor in _REFUSED else "::"]
+    elif refused := _refused(head):
+        what, way_out = refused
         yield _problem(clause, head, "refused", f"{what} ({head.functor}) are not part of this language", way_out)
     elif head.functor in (",", ";"):
         message = "a clause has one predicate in front of :-"
         yield _problem(clause, head, "refused", message, "Write one clause for each predicate.")
-    elif name in BUILTINS or name in _CONTROL:
+    elif name in _TAKEN:
         yield _problem(clause, head, "refused", f"{name} is built in and cannot be redefined", "Choose another name.")
     elif not _NAME.match(head.functor):
         message = f"a predicate cannot be called {show(Compound(head.functor))}"

@@ -11,6 +11,7 @@ what is checked.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -55,15 +56,23 @@ def unfolded(
     lines = [clause for clause in given if indicator(clause.head) == "step/2"]
     if not lines and at is None:
         return given, (), []
-    problems = [problem for clause in lines for problem in _wrong(clause)]
-    good = [clause for clause in lines if not any(problem.position == clause.position for problem in problems)]
-    steps = tuple(sorted((_step(clause) for clause in good), key=lambda step: step.number))
+    problems = list(itertools.chain.from_iterable(map(_wrong, lines)))
+    wrong = {problem.position for problem in problems}
+    good = [clause for clause in lines if clause.position not in wrong]
+    steps = tuple(sorted(map(_step, good), key=lambda step: step.number))
     problems += _unknown_step(steps, at, given)
     others = [clause for clause in given if indicator(clause.head) != "step/2"]
     problems += [*_unknown_names(steps, others), *_never_published(steps, others), *_used_after(steps, others)]
-    lasting = [_lasting(clause) for clause in good if _step(clause).publishes is None and _holds(clause, at)]
-    shown = others if at is None else [clause for clause in others if _shown(clause, steps, at)]
-    return (*shown, *lasting), steps, problems
+    return (*_shown_at(others, steps, at), *_lasting_at(good, at)), steps, problems
+
+
+def _shown_at(clauses: Sequence[Clause], steps: Sequence[Step], at: int | None) -> Sequence[Clause]:
+    return clauses if at is None else [clause for clause in clauses if _shown(clause, steps, at)]
+
+
+def _lasting_at(clauses: Sequence[Clause], at: int | None) -> list[Clause]:
+    """What steps say for good: everything but their publications."""
+    return [_lasting(clause) for clause in clauses if _step(clause).publishes is None and _holds(clause, at)]
 
 
 def _step(clause: Clause) -> Step:
@@ -102,22 +111,25 @@ def shared_out(
     """Every requirement with its share of one step: as many as publish something under it. What cannot be shared is "
     "said."""
     numbers = sorted({step.number for step in steps})
-    shown = {n: [c for c in clauses if indicator(c.head) in _NAMED and _shown(c, steps, n)] for n in numbers}
+    naming = [clause for clause in clauses if indicator(clause.head) in _NAMED]
+    shown = {number: _shown_at(naming, steps, number) for number in numbers}
     statistics = not any(_is_act(clause) for clause in clauses)
     found: list[Requirement] = []
     problems: list[Problem] = []
     for one in requirements:
-        under = [n for n in numbers if any(match(_requirement(c), one.name) is not None for c in shown[n])]
+        shares = sum(any(match(_requirement(c), one.name) is not None for c in shown[n]) for n in numbers)
         try:
-            share = share_of(one.guarantee, len(under), statistics)
+            share = share_of(one.guarantee, shares, statistics)
         except InputError as error:
-            place = one.position or Position("study", 1, 1)
-            problems.append(
-                Problem("error", "step", str(error), place, way_out="Write one step(N, publish(…)) for it.")
-            )
+            problems.append(_unshared(one, error))
             share = one.guarantee
-        found.append(replace(one, guarantee=share, whole=one.guarantee, shares=len(under)))
+        found.append(replace(one, guarantee=share, whole=one.guarantee, shares=shares))
     return found, problems
+
+
+def _unshared(requirement: Requirement, error: InputError) -> Problem:
+    place = requirement.position or Position("study", 1, 1)
+    return Problem("error", "step", str(error), place, way_out="Write one step(N, publish(…)) for it.")
 
 
 def _requirement(clause: Clause) -> Term:

@@ -11,7 +11,7 @@ public tables. Whoever wants private rows asks for them inside an aggregate's go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sfumato.lang.asked import check_questions
 from sfumato.lang.problem import Problem, nearest
@@ -56,34 +56,38 @@ def _problem(
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
+def _text_at(text: dict[Position, str], position: Position | None) -> str:
+    return text.get(position, "") if position else ""
+
+
+def _no_source(table: str, position: Position | None, text: str, known: set[str]) -> Problem:
+    way_out = f"Declare it: source({table}, '{table}.parquet')."
+    return _problem("unknown-table", f"the table {table} has no source", position, text, way_out, nearest(table, known))
+
+
+def _says_public(head: Compound, table: str) -> bool:
+    return indicator(head) == "public/1" and show(head.arguments[0]) in (table, f"'{table}'", f'"{table}"')
+
+
 def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     known = {source.table for source in spec.sources}
     rules = (*spec.row_limits, *spec.each_person)
     users = [(one.table, one.position) for one in (*spec.columns, *spec.relations, *rules, *spec.holds)]
     for table, position in users:
         if table not in known:
-            yield _problem(
-                "unknown-table",
-                f"the table {table} has no source",
-                position,
-                text.get(position, "") if position else "",
-                f"Declare it: source({table}, '{table}.parquet').",
-                nearest(table, known),
-            )
+            yield _no_source(table, position, _text_at(text, position), known)
     for table in sorted(spec.public_tables - known):
-        clause = next(
-            c
-            for c in spec.clauses
-            if indicator(c.head) == "public/1" and show(c.head.arguments[0]) in (table, f"'{table}'", f'"{table}"')
-        )
-        yield _problem(
-            "unknown-table",
-            f"the table {table} has no source",
-            clause.position,
-            clause.text,
-            f"Declare it: source({table}, '{table}.parquet').",
-            nearest(table, known),
-        )
+        clause = next(c for c in spec.clauses if _says_public(c.head, table))
+        yield _no_source(table, clause.position, clause.text, known)
+    yield from _centres(spec, text)
+    yield from check_forgotten(spec, spec.forgotten, text)
+    yield from _several_rows(spec, text)
+    yield from _numbered(spec, text)
+    yield from _chosen_by_value(spec, text)
+    yield from _table_variables(spec, text)
+
+
+def _centres(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     centres = {centre.name for centre in spec.centres}
     for one in spec.holds:
         if one.centre not in centres:
@@ -91,15 +95,10 @@ def _tables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 "unknown-centre",
                 f"the centre {one.centre} is not declared",
                 one.position,
-                text.get(one.position, "") if one.position else "",
+                _text_at(text, one.position),
                 f"Declare it: centre({one.centre}).",
                 nearest(one.centre, centres),
             )
-    yield from check_forgotten(spec, spec.forgotten, text)
-    yield from _several_rows(spec, text)
-    yield from _numbered(spec, text)
-    yield from _chosen_by_value(spec, text)
-    yield from _table_variables(spec, text)
 
 
 def _several_rows(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -145,20 +144,27 @@ def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     for column in spec.columns:
         if column.table not in spec.numbered_tables or column.name != ROW:
             continue
-        others = [one for one in spec.columns if indicator(one.atom) == indicator(column.atom) and one is not column]
-        same = [one for one in spec.columns if one.table == column.table and one is not column]
-        named = [one for one in same if indicator(one.atom) not in spec.random_predicates]
-        code = text.get(column.position, "") if column.position else ""
-        wrong = None
-        if others:
-            wrong = f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
-        elif named:
-            wrong = f"{named[0].name} says who a row of {column.table} is about, and each_row says that no column does"
-        elif column.table in spec.public_tables or spec.centres or spec.forgotten:
-            wrong = f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
+        wrong = _named_anyway(spec, column)
         if wrong:
             way_out = f"Give {column.table} an identity column: column({column.table}, id, {show(column.atom)})."
-            yield _problem("each-row", wrong, column.position, code, way_out)
+            yield _problem("each-row", wrong, column.position, _text_at(text, column.position), way_out)
+
+
+def _is_identity(spec: Spec, column: Column) -> bool:
+    return indicator(column.atom) not in spec.random_predicates
+
+
+def _named_anyway(spec: Spec, column: Column) -> str | None:
+    columns = [one for one in spec.columns if one is not column]
+    others = [one for one in columns if indicator(one.atom) == indicator(column.atom)]
+    named = [one for one in columns if one.table == column.table and _is_identity(spec, one)]
+    if others:
+        return f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
+    if named:
+        return f"{named[0].name} says who a row of {column.table} is about, and each_row says that no column does"
+    if spec.centres or spec.forgotten or column.table in spec.public_tables:
+        return f"rows of {column.table} have no identifier: no public table, no centre and no forget can name them"
+    return None
 
 
 def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
@@ -178,26 +184,31 @@ def _chosen_by_value(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]
                 )
 
 
+def _identities(spec: Spec) -> dict[str, set[str]]:
+    """By table the variables that its identity columns name."""
+    found: dict[str, set[str]] = {}
+    for column in spec.columns:
+        if _is_identity(spec, column):
+            found.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
+    return found
+
+
 def _table_variables(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     """Cells and relations speak of individuals that the table's identity columns name."""
-    random = spec.random_predicates
-    identities: dict[str, set[str]] = {}
-    for column in spec.columns:
-        if indicator(column.atom) not in random:
-            identities.setdefault(column.table, set()).update(v.name for v in variables(column.atom))
+    random, identities = spec.random_predicates, _identities(spec)
     whose = next((name.split("/")[0] for name in domain_predicates(spec)), "patient")
     users: list[Column | Relation] = [column for column in spec.columns if indicator(column.atom) in random]
     for one in (*users, *spec.relations):
-        for variable in variables(one.atom):
-            if variable.name not in identities.get(one.table, set()):
-                yield _problem(
-                    "table-variable",
-                    f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
-                    one.position,
-                    text.get(one.position, "") if one.position else "",
-                    f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is "
-                    f"one individual and no column says who: each_row({one.table}, {whose}({variable.name})).",
-                )
+        named = identities.get(one.table, set())
+        for variable in (variable for variable in variables(one.atom) if variable.name not in named):
+            yield _problem(
+                "table-variable",
+                f"nothing in the table {one.table} says who {variable.name} is in {show(one.atom)}",
+                one.position,
+                text.get(one.position, "") if one.position else "",
+                f"Name the identity column: column({one.table}, id, {whose}({variable.name})). Where every row is "
+                f"one individual and no column says who: each_row({one.table}, {whose}({variable.name})).",
+            )
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -282,7 +293,12 @@ def _requirement_names(spec: Spec) -> Iterator[Problem]:
                 f"Declare it: privacy_requirement({show(wanted)}, Dataset, dp(Epsilon, Delta)).",
                 nearest(show(wanted), (show(name) for name in known)),
             )
-    for requirement in spec.requirements if spec.step is None else ():  # another step refers to it
+    if spec.step is None:  # otherwise another step may refer to it
+        yield from _unused_requirements(spec, used)
+
+
+def _unused_requirements(spec: Spec, used: Sequence[Term]) -> Iterator[Problem]:
+    for requirement in spec.requirements:
         if requirement.owner is not None:  # it holds beside that of another owner of the same things
             continue
         if requirement.position and not any(match(wanted, requirement.name) is not None for wanted in used):
@@ -356,15 +372,7 @@ def _individuals(clause: Clause, domains: set[str]) -> Iterator[Problem]:
     people = {v.name: goal for goal in asked for v in variables(goal)}
     in_head = {v.name for v in variables(clause.head)}
     outside = [name for name in people if name not in in_head]
-    for goal in asked:
-        if not variables(goal):
-            yield _problem(
-                "leak",
-                f"{show(goal)} asks whether one named individual is in the data",
-                clause.at(goal),
-                clause.text,
-                "Let the clause hold for every individual: write a variable, and put it into the head.",
-            )
+    yield from _named_one(clause, asked)
     for name in outside:
         yield _problem(
             "leak",
@@ -383,6 +391,18 @@ def _individuals(clause: Clause, domains: set[str]) -> Iterator[Problem]:
             clause.text,
             "Let a clause speak of one individual; reach others through an aggregate.",
         )
+
+
+def _named_one(clause: Clause, asked: Sequence[Term]) -> Iterator[Problem]:
+    for goal in asked:
+        if not variables(goal):
+            yield _problem(
+                "leak",
+                f"{show(goal)} asks whether one named individual is in the data",
+                clause.at(goal),
+                clause.text,
+                "Let the clause hold for every individual: write a variable, and put it into the head.",
+            )
 
 
 def _constants_in_place_of_individuals(spec: Spec) -> Iterator[Problem]:

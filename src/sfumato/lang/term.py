@@ -261,6 +261,16 @@ def show(term: Term, priority: int = 1200) -> str:
     return _show_compound(term, priority)
 
 
+def _show_prefix(functor: str, argument: Term, priority: int) -> str:
+    own, right = _PREFIX[functor]
+    inner = show(argument, right)
+    if functor != "\\+" and (isinstance(argument, Number) or inner[0] in "([-+\\"):
+        return f"{functor}({show(argument, 999)})"  # -5 is a number, -(a, b) has two arguments
+    if functor == "\\+":
+        inner = " " + _bracketed(inner, inner[0] in "-+\\")  # ProbLog reads no two prefixes in a row
+    return _bracketed(functor + inner, own > priority)
+
+
 def _show_compound(term: Compound, priority: int) -> str:
     arguments = term.arguments
     if term.functor == PARTIAL_LIST and len(arguments) == 2:
@@ -270,13 +280,7 @@ def _show_compound(term: Compound, priority: int) -> str:
         between = ", " if term.functor == "," else f" {term.functor} "
         return _bracketed(show(arguments[0], left) + between + show(arguments[1], right), own > priority)
     if len(arguments) == 1 and term.functor in _PREFIX:
-        own, right = _PREFIX[term.functor]
-        inner = show(arguments[0], right)
-        if term.functor != "\\+" and (isinstance(arguments[0], Number) or inner[0] in "([-+\\"):
-            return f"{term.functor}({show(arguments[0], 999)})"  # -5 is a number, -(a, b) has two arguments
-        if term.functor == "\\+":
-            inner = " " + _bracketed(inner, inner[0] in "-+\\")  # ProbLog reads no two prefixes in a row
-        return _bracketed(term.functor + inner, own > priority)
+        return _show_prefix(term.functor, arguments[0], priority)
     if not arguments:
         return _show_atom(term.functor)
     return _show_atom(term.functor) + "(" + ", ".join(show(part, 999) for part in arguments) + ")"

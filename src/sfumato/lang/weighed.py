@@ -108,6 +108,15 @@ def to_problog(term: Term, meter: Meter) -> Any:
     return Weighed(functor, *(to_problog(part, meter) for part in term.arguments), meter=meter)
 
 
+def _leaf_from_problog(value: Any) -> Term:
+    if value is None or isinstance(value, int):
+        return Variable("_" if value is None else f"_{abs(value)}")
+    if isinstance(value, logic.Var):
+        return Variable(value.name)
+    content: Any = value.value
+    return Text(content[1:-1]) if isinstance(content, str) else Number(content)
+
+
 def from_problog(value: Any, budget: list[int], depth: int = 0) -> Term:
     """ProbLog's term as ours; the budget is how many nodes it may still have."""
     budget[0] -= 1
@@ -115,13 +124,8 @@ def from_problog(value: Any, budget: list[int], depth: int = 0) -> Term:
         raise LimitReached("an answer is too large")
     if depth > DEEPEST_ANSWER:
         raise LimitReached(f"an answer is nested more than {DEEPEST_ANSWER} deep; sum([A, B, C]) is flat")
-    if value is None or isinstance(value, int):
-        return Variable("_" if value is None else f"_{abs(value)}")
-    if isinstance(value, logic.Var):
-        return Variable(value.name)
-    if isinstance(value, logic.Constant):
-        content: Any = value.value
-        return Text(content[1:-1]) if isinstance(content, str) else Number(content)
+    if value is None or isinstance(value, int | logic.Var | logic.Constant):
+        return _leaf_from_problog(value)
     if value.functor == "." and value.arity == 2:
         return _list_from_problog(value, budget, depth)
     if value.functor == "[]" and value.arity == 0:

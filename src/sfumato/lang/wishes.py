@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
 from sfumato.lang.about import unknown_decisions
+from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import check_fairness
 from sfumato.lang.inside import check_inside
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, variables
+from sfumato.lang.term import Compound, Position, Term, called, indicator, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, PUBLICATION_FORMS, SUMMED_ACTS, WAYS
 from sfumato.questions.registry import QUESTIONS
 
@@ -127,13 +128,12 @@ def _of_individuals(spec: Spec) -> set[str]:
     domains = {indicator(goal) for dataset in spec.datasets for goal in goals(dataset.goal)}
     found = set()
     for clause in spec.clauses:
-        if indicator(clause.head) == "random/1" and indicator(clause.head) not in AGGREGATES:
-            atom = clause.head.arguments[0]
-            people = {v for goal in goals(clause.body) if indicator(goal) in domains for v in variables(goal)}
-            if isinstance(atom, Compound) and any(
-                isinstance(part, Variable) and part in people for part in variables(atom)
-            ):
-                found.add(indicator(atom))
+        if indicator(clause.head) != "random/1":
+            continue
+        atom = clause.head.arguments[0]
+        people = {v for goal in goals(clause.body) if indicator(goal) in domains for v in variables(goal)}
+        if isinstance(atom, Compound) and people.intersection(variables(atom)):
+            found.add(indicator(atom))
     return found
 
 
@@ -194,7 +194,9 @@ def _correlations(spec: Spec) -> Iterator[Problem]:
     """Who depends on whom matters to a promise of that kind, and must not be a secret itself."""
     promised = {one.dataset for one in spec.requirements if isinstance(one.guarantee, Pufferfish)}
     for one in spec.correlations:
-        if spec.divisions:
+        if not spec.divisions:
+            yield from _correlation(spec, one, promised)
+        else:
             yield _problem(
                 spec,
                 "divided",
@@ -202,34 +204,36 @@ def _correlations(spec: Spec) -> Iterator[Problem]:
                 one.position,
                 "Make one promise about whole individuals, or take the line out.",
             )
-            continue
-        if one.dataset not in promised:
-            yield _problem(
-                spec,
-                "no-effect",
-                f"no promise about {one.dataset} speaks of those who depend on each other",
-                one.position,
-                f"Promise it: privacy_requirement(Name, {one.dataset}, pufferfish(Epsilon, Delta)), or take the line "
-                "out: dp(…) counts what one individual's own data add.",
-            )
-        if one.kind == "known" and spec.steps:
-            yield _problem(
-                spec,
-                "known-twice",
-                "of a dataset with a known law one number is published, once, and the study has steps",
-                one.position,
-                "Take the steps out, or declare group or chain, whose promises add up.",
-            )
-        goal = indicator(one.goal) if one.kind == "group" and one.goal is not None else ""
-        if goal and not spec.table_predicates.get(goal, ("", False))[1]:
-            yield _problem(
-                spec,
-                "private-groups",
-                f"who belongs together must be public, and {goal} is not read from a public table",
-                one.position,
-                f"Declare relation(Table, …) and public(Table), or, at your own word, "
-                f"correlated({one.dataset}, group, at_most({one.bound:g})).",
-            )
+
+
+def _correlation(spec: Spec, one: Correlated, promised: set[str]) -> Iterator[Problem]:
+    if one.dataset not in promised:
+        yield _problem(
+            spec,
+            "no-effect",
+            f"no promise about {one.dataset} speaks of those who depend on each other",
+            one.position,
+            f"Promise it: privacy_requirement(Name, {one.dataset}, pufferfish(Epsilon, Delta)), or take the line "
+            "out: dp(…) counts what one individual's own data add.",
+        )
+    if one.kind == "known" and spec.steps:
+        yield _problem(
+            spec,
+            "known-twice",
+            "of a dataset with a known law one number is published, once, and the study has steps",
+            one.position,
+            "Take the steps out, or declare group or chain, whose promises add up.",
+        )
+    goal = indicator(one.goal) if one.kind == "group" and one.goal is not None else ""
+    if goal and not spec.table_predicates.get(goal, ("", False))[1]:
+        yield _problem(
+            spec,
+            "private-groups",
+            f"who belongs together must be public, and {goal} is not read from a public table",
+            one.position,
+            f"Declare relation(Table, …) and public(Table), or, at your own word, "
+            f"correlated({one.dataset}, group, at_most({one.bound:g})).",
+        )
 
 
 #: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand has none at all.

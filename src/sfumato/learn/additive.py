@@ -202,7 +202,7 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
         self.schema = schema
         self.bins = bins
         self.edges = edges
-        self.regularization = regularization
+        self.regularization: float | Literal["auto"] = regularization
         self.adjacency = adjacency
         self.random_state = random_state
         self.classes = classes
@@ -287,7 +287,7 @@ class PrivateAdditiveRegressor(RegressorMixin, _AdditiveModel):
         self.target = target
         self.bins = bins
         self.edges = edges
-        self.regularization = regularization
+        self.regularization: float | Literal["auto"] = regularization
         self.adjacency = adjacency
         self.random_state = random_state
 

@@ -433,6 +433,11 @@ def positive_codes(models: int) -> range:
 _LEAST_CONSTANT, _LARGEST_CONSTANT = 0.2, 0.4
 
 
+def _automatic_share(columns: int | None) -> float:
+    wanted = 0.0 if columns is None else 1 / math.sqrt(columns + 1)
+    return min(_LARGEST_CONSTANT, max(_LEAST_CONSTANT, wanted))
+
+
 def intercept_share(fit_intercept: Any, schema: Any, columns: int | None = None) -> float:
     """Size of the constant in rows of norm 1: a rule of the schema and the width, never of the data.
 
@@ -443,13 +448,10 @@ def intercept_share(fit_intercept: Any, schema: Any, columns: int | None = None)
     >>> [round(intercept_share("auto", None, columns), 2) for columns in (1, 5, 8, 100)]
     [0.4, 0.4, 0.33, 0.2]
     """
-    if isinstance(fit_intercept, bool | np.bool_) and not fit_intercept:
-        return 0.0
-    if isinstance(fit_intercept, str) and fit_intercept == "auto" and _has_categories(schema):
-        return 0.0
-    if isinstance(fit_intercept, bool | np.bool_) or (isinstance(fit_intercept, str) and fit_intercept == "auto"):
-        wanted = 0.0 if columns is None else 1 / math.sqrt(columns + 1)
-        return min(_LARGEST_CONSTANT, max(_LEAST_CONSTANT, wanted))
+    automatic = isinstance(fit_intercept, str) and fit_intercept == "auto"
+    if automatic or isinstance(fit_intercept, bool | np.bool_):
+        without = not fit_intercept or (automatic and _has_categories(schema))
+        return 0.0 if without else _automatic_share(columns)
     if isinstance(fit_intercept, int | float) and 0 < fit_intercept < 1 and math.isfinite(fit_intercept):
         return float(fit_intercept)
     raise InputError("fit_intercept must be 'auto', True, False or a share of the norm in (0, 1). Nothing was spent.")

@@ -75,6 +75,11 @@ def _has_scores(estimator: EquilibriumClassifier) -> bool:
     return estimator.publish == "support" and estimator.support == "classes" and not estimator.as_published
 
 
+def _check_count(value: Any, name: str) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1. Nothing was spent.")
+
+
 class EquilibriumClassifier(ClassifierMixin, KernelInput):
     """Labels a row by the equilibrium point that it reaches on private support functions.
 
@@ -223,6 +228,17 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         return _COMPONENTS if self.n_components == "auto" else self.n_components
 
     def _check(self) -> None:
+        self._check_support()
+        if self.publish not in ("support", "points"):
+            raise InputError("publish must be 'support' or 'points'. Nothing was spent.")
+        if self.starts != "public":
+            raise InputError(
+                "starts must be 'public': equilibrium points reached from records betray them. as_published=True runs "
+                "the published variant, without a guarantee. Nothing was spent."
+            )
+        self._check_numbers()
+
+    def _check_support(self) -> None:
         if self.support not in ("classes", "all"):
             raise InputError("support must be 'classes' or 'all'. Nothing was spent.")
         if self._by_class() and (self.C != "auto" or self.split != "auto"):
@@ -235,19 +251,11 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
                 "support='all' covers replacing one record only; support='classes' covers adding and removing one too. "
                 "Nothing was spent."
             )
-        if self.publish not in ("support", "points"):
-            raise InputError("publish must be 'support' or 'points'. Nothing was spent.")
-        if self.starts != "public":
-            raise InputError(
-                "starts must be 'public': equilibrium points reached from records betray them. as_published=True runs "
-                "the published variant, without a guarantee. Nothing was spent."
-            )
-        for name in ("cells", "n_neighbors"):
-            value = getattr(self, name)
-            if name == "cells" and isinstance(value, str) and value == "auto":
-                continue
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1. Nothing was spent.")
+
+    def _check_numbers(self) -> None:
+        if not (isinstance(self.cells, str) and self.cells == "auto"):
+            _check_count(self.cells, "cells")
+        _check_count(self.n_neighbors, "n_neighbors")
         if self.split != "auto" and not (isinstance(self.split, int | float) and 0 < self.split < 1):
             raise InputError("split must be 'auto' or lie strictly between 0 and 1. Nothing was spent.")
         if not (isinstance(self.merge_radius, int | float) and 0 <= self.merge_radius < math.inf):

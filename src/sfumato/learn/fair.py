@@ -21,10 +21,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.cell import name_of
+from sfumato.core.compose import compose
 from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
-from sfumato.errors import DataError, InputError
+from sfumato.errors import DataError, InputError, UnprovedError
+from sfumato.learn.fitting import PrivateEstimator
 from sfumato.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ def portions_of(names: Sequence[Any], share: float) -> tuple[np.ndarray, np.ndar
 
 
 def _hash(name: Any) -> bytes:
-    text = str(name).encode("utf-8", "surrogateescape")
+    text = str(name_of(name)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, key=_KEY, digest_size=16).digest()
 
 
@@ -71,6 +74,21 @@ def _taken(table: Any, places: np.ndarray) -> Any:
     if isinstance(table, dict):
         return {name: np.asarray(column)[places] for name, column in table.items()}
     return (table if hasattr(table, "shape") else np.asarray(table))[places]
+
+
+def _cells(column: Any) -> list[Any]:
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+
+
+def _label_column(cells: list[Any], labels: tuple[Any, Any]) -> np.ndarray:
+    """Labels as they were given, in a column of the declared labels' kind where all are declared."""
+    column = np.asarray(list(labels) + [labels[0]] * len(cells))[2:]
+    if all(cell in labels for cell in cells):
+        column[:] = cells
+        return column
+    found = np.empty(len(cells), dtype=object)
+    found[:] = cells
+    return found
 
 
 def _rows(table: Any) -> int:
@@ -139,12 +157,15 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
         With a `ledger` the cost of both portions together is reserved before anything is drawn.
         """
-        asked = Fairness(self.measure, self.gap, tuple(map(str, self.groups)), self.on, self.confidence)
+        groups = tuple(str(name_of(one)) for one in self.groups)
+        asked = Fairness(self.measure, self.gap, groups, self.on, self.confidence)
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)
+        self._check_base()
         rows = _rows(X)
-        if len(who) != rows or len(y) != rows or rows < 4:
-            raise DataError("X, y and who need the same number of rows, at least 4. Nothing was spent.")
+        lengths = {len(column) for column in (who, y, range(rows) if names is None else names)}
+        if lengths != {rows} or rows < 4:
+            raise DataError("X, y, who and names need the same number of rows, at least 4. Nothing was spent.")
         if not 0 < self.portion < 1:
             raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
         if (ledger is None) != (dataset is None):
@@ -154,17 +175,39 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))
-        model.fit(_taken(X, learned), np.asarray(y)[learned])
+        told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read
+        model.fit(_taken(X, learned), _label_column([told_labels[place] for place in learned], labels))
+        self._check_promise(model, promise)
         answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
-        told = self._sums(asked, answers, np.asarray(who)[measured], np.asarray(y)[measured] == labels[1])
+        truth = np.array([bool(told_labels[place] == labels[1]) for place in measured])
+        told = self._sums(asked, answers, [groups[place] for place in measured], truth)
         self.measured_ = MeasuredGap.of(asked, noise(told), noise.scale)
         self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
         self.event_ = self._event(epsilon, delta, model, noise)
-        self.guarantee_ = promise
+        self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
         self._publishable = noise.publishable and model.certificate_.publishable
         if ledger is not None:
             ledger.commit(held)
         return self
+
+    def _check_base(self) -> None:
+        """Before anything is drawn: the base protects the same unit, against the same change, and promises it."""
+        stated = getattr(self.base, "adjacency", None)
+        if stated != self.adjacency:
+            raise InputError(
+                f"The base protects {'nobody it names' if stated is None else f'against {stated}'}, and the fair rule "
+                f"against {self.adjacency}: state the same adjacency for both. Nothing was drawn and nothing was spent."
+            )
+        if not isinstance(self.base, PrivateEstimator):
+            raise InputError("base must be a private classifier of sfumato.learn. Nothing was spent.")
+        if getattr(self.base, "as_published", False):
+            raise InputError("A base as it was published promises nothing: leave as_published out. Nothing was spent.")
+
+    @staticmethod
+    def _check_promise(model: Any, promise: ApproxDP) -> None:
+        """The rule is measured only if what was drawn for it keeps its part: one without a promise leaves none."""
+        if compose(model.certificate_.events).implies(promise) is not True:
+            raise UnprovedError("The base drew more than it promises. No rule is published.")
 
     def _labels(self) -> tuple[Any, Any]:
         given = self.labels if self.labels is not None else getattr(self.base, "classes", None)
@@ -195,11 +238,11 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         return float(epsilon), float(delta), noise
 
     @staticmethod
-    def _sums(asked: Fairness, answers: np.ndarray, who: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    def _sums(asked: Fairness, answers: np.ndarray, who: Sequence[Any], truth: np.ndarray) -> np.ndarray:
         place = {name: number for number, name in enumerate(asked.groups)}
         sums, sizes = np.zeros(asked.cells), np.zeros(asked.cells)
-        found = np.array([place.get(str(one), -1) for one in who])
-        cells = np.array([asked.cell(int(group), int(label)) for group, label in zip(found, truth, strict=True)])
+        found = np.array([place.get(str(name_of(one)), -1) for one in who], dtype=int)
+        cells = np.array([asked.cell(int(group), int(label)) for group, label in zip(found, truth, strict=True)], int)
         inside = found >= 0
         np.add.at(sums, cells[inside], answers[inside] - 0.5)
         np.add.at(sizes, cells[inside], 0.5)

@@ -123,7 +123,7 @@ def sentence(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}."
 
 
-class PrivateEstimator(FittedShown, BaseEstimator):
+class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportIncompatibleVariableOverride]
     """An estimator whose `fit` costs something once. Abstract: `_fit` trains, and calls `pay` before it draws."""
 
     def fit(
@@ -151,7 +151,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle, joblib and deepcopy: without what was counted on private rows and may not be published."""
         refuse_unpublishable(self, "pickled")
-        state = super().__getstate__()
+        state: dict[str, Any] = super().__getstate__()  # pyright: ignore[reportAssignmentType]
         return {name: value for name, value in state.items() if name not in withheld_names(self)}
 
     def __sklearn_clone__(self) -> Self:

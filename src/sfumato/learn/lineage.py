@@ -54,6 +54,12 @@ class Lineage:
         return _together(self.spent)
 
 
+def _added(spent: list[Guarantee]) -> tuple[float, float]:
+    pairs = [(one.eps, one.delta_ if isinstance(one, ApproxDP) else 0.0) for one in spent]  # type: ignore[attr-defined]
+    epsilons, deltas = zip(*pairs, strict=True)
+    return add_exactly(epsilons), add_exactly(deltas)
+
+
 def _together(spent: list[Guarantee]) -> Guarantee:
     """(Σε, Σδ): basic composition, which every one of the fits implies too."""
     last = spent[-1]
@@ -64,8 +70,7 @@ def _together(spent: list[Guarantee]) -> Guarantee:
             return one
     if len({one.adjacency for one in spent}) > 1:
         return NoGuarantee("clones were fitted under different adjacencies, whose costs do not add")
-    pairs = [(one.eps, one.delta_ if isinstance(one, ApproxDP) else 0.0) for one in spent]  # type: ignore[attr-defined]
-    epsilon, delta = (add_exactly(column) for column in zip(*pairs, strict=True))
+    epsilon, delta = _added(spent)
     if delta >= 1:
         return NoGuarantee(f"the deltas of {len(spent)} fits add up to more than 1").under(last.adjacency)
     total = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)

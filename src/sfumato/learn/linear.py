@@ -69,6 +69,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     True
     """
 
+    n_features_in_: int
+
     def __init__(
         self,
         epsilon: float,

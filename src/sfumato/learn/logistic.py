@@ -89,11 +89,12 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities by the logistic curve, or the softmax of the scores of several classes."""
         scores = self.decision_function(X)
+        loss = self.plan_.loss
         if scores.ndim == 1:
-            chance = self.plan_.loss.chance(scores)
+            assert isinstance(loss, LogisticLoss)
+            chance = loss.chance(scores)
             return np.stack([1 - chance, chance], axis=1)
-        joint = isinstance(self.plan_.loss, JointLoss)
-        chances = np.maximum(softmax(scores, axis=1) if joint else expit(scores), 1e-300)
+        chances = np.maximum(softmax(scores, axis=1) if isinstance(loss, JointLoss) else expit(scores), 1e-300)
         return chances / chances.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

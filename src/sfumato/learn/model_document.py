@@ -227,7 +227,8 @@ def _rule(model: Any) -> dict[str, Any]:
             points, labels = model.points_.tolist(), model.point_labels_.tolist()
             return {"type": "points", "points": points, "labels": labels, "neighbours": int(model.n_neighbors)}
         case EquilibriumClassifier():
-            frequencies, weights = _frequencies(model.support_.features_), model.support_.weights_.tolist()
+            support: Any = model.support_  # of classes, or of one region that has no weights
+            frequencies, weights = _frequencies(support.features_), support.weights_.tolist()
             return {"type": "features", "frequencies": frequencies, "weights": weights}
     raise InputError(f"A {type(model).__name__} has no plain form.")
 

@@ -103,7 +103,7 @@ def transformed(front: list[tuple[str, Any]], rows: Any) -> Any:
     for name, step in front:
         if step is None or step == "passthrough":
             continue
-        failed = ""
+        made, failed = None, ""
         try:
             made = step.fit(rows).transform(rows)
         except SfumatoError:

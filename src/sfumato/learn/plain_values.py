@@ -89,22 +89,34 @@ def _labelled(value: Any, model: Callable[[Any], dict[str, Any]]) -> dict[str, A
             return {"guarantee": value.to_dict()}
         case Event() | Repeated():
             return {"event": value.to_dict()}
+        case PrivateEstimator():
+            return {"model": model(value)}
+    label, kept = _kept(value)
+    plain = {name: as_plain(item, model) for name, item in kept.items()}
+    return {label: plain} if label in ("features", "basins") else {"record": label, "fields": plain}
+
+
+def _kept(value: Any) -> tuple[str, dict[str, Any]]:
+    """What makes such an object again, by name, under the label it is read by."""
+    match value:
         case FourierFeatures():
             kept = {"gamma": value.gamma, "norm": value._norm, "frequencies": value.frequencies}
             kept |= {} if value.kernel == "rbf" else {"kernel": value.kernel}  # files of before name none
-            return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
+            return "features", kept
         case SketchFeatures():
-            kept = {"gamma": value.gamma, "norm": value._norm, "signs": value.signs, "kernel": value.kernel}
-            return {"features": {name: as_plain(item, model) for name, item in kept.items()}}
+            return "features", {
+                "gamma": value.gamma,
+                "norm": value._norm,
+                "signs": value.signs,
+                "kernel": value.kernel,
+            }
         case Basins():
-            return {"basins": {name: as_plain(item, model) for name, item in vars(value).items()}}
-        case PrivateEstimator():
-            return {"model": model(value)}
+            return "basins", vars(value)
     kind = _WORDS.get(type(value))
     if kind is None:
         raise UnprovedError(f"A {type(value).__name__} has no form in a saved model. Nothing was written.")
     fields = [item.name for item in dataclasses.fields(value) if item.init and item.name != _SEED]
-    return {"record": kind, "fields": {name: as_plain(getattr(value, name), model) for name in fields}}
+    return kind, {name: getattr(value, name) for name in fields}
 
 
 def _array_record(array: np.ndarray) -> dict[str, Any]:
@@ -154,16 +166,6 @@ class ValueReader:
                 return tuple(self(list(content)))
             case "dict":
                 return {self(key): self(item) for key, item in content}
-            case "array":
-                return _array(content)
-            case "schema":
-                return Schema.from_toml(content)
-            case "adjacency":
-                return Adjacency.from_dict(content)
-            case "guarantee":
-                return guarantee_from_dict(content)
-            case "event":
-                return event_from_dict(content)
             case "features":
                 return self._features(content)
             case "basins":
@@ -172,7 +174,9 @@ class ValueReader:
                 return basins
             case "model":
                 return self._model(content)
-        raise CertificateError(f"The model holds a {label[:40]!r}, which is not known.")
+        if label not in _READ_ALONE:
+            raise CertificateError(f"The model holds a {label[:40]!r}, which is not known.")
+        return _READ_ALONE[label](content)
 
     def _from_fields(self, kind: Any, fields: Any) -> Any:
         final = _RECORDS.get(kind) if isinstance(kind, str) else None
@@ -203,8 +207,7 @@ def _array(content: Any) -> np.ndarray:
     if set(content) != {"kind", "shape", "values"}:
         raise CertificateError("An array of the model has unknown or missing entries.")
     kind, shape, values = content["kind"], content["shape"], content["values"]
-    counted = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
-    if not counted or not isinstance(values, list) or math.prod(shape) != len(values):
+    if not _fits_shape(shape, values):
         raise CertificateError("An array of the model has another size than it says.")
     if kind in ("words", "objects"):
         if not all(isinstance(item, str) for item in values):
@@ -212,11 +215,30 @@ def _array(content: Any) -> np.ndarray:
         return np.array(values, dtype=str if kind == "words" else object).reshape(shape)
     if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
         raise CertificateError("An array of the model is of a kind that is not known.")
+    return _number_array(kind, values).reshape(shape)
+
+
+def _fits_shape(shape: Any, values: Any) -> bool:
+    counted = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    return counted and isinstance(values, list) and math.prod(shape) == len(values)
+
+
+def _number_array(kind: str, values: list[Any]) -> np.ndarray:
     wanted = np.dtype(kind)
     allowed = {"f": float | int, "b": bool, "i": int, "u": int}[wanted.kind]
     if not all(isinstance(item, allowed) and (wanted.kind == "b" or not isinstance(item, bool)) for item in values):
         raise CertificateError("An array of numbers holds something else.")
-    made = np.array(values, dtype=wanted).reshape(shape)
+    made = np.array(values, dtype=wanted)
     if wanted.kind == "f" and not np.isfinite(made).all():
         raise CertificateError("An array of the model holds a number that is not finite.")
     return made
+
+
+#: What is read without looking at the rest of the model.
+_READ_ALONE: dict[str, Callable[[Any], Any]] = {
+    "array": _array,
+    "schema": Schema.from_toml,
+    "adjacency": Adjacency.from_dict,
+    "guarantee": guarantee_from_dict,
+    "event": event_from_dict,
+}

@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = _MOST_BYTES) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all()), again.guarantee_ == model.guarantee_
     (True, True)
     """
-    refusal = ""
+    model, refusal = None, ""
     try:
         text = _text(path, most_bytes)
         if (published := _of_a_study(text)) is not None:
@@ -142,14 +142,18 @@ def _read(text: str) -> tuple[Any, Certificate]:
     return _model({name: record[name] for name in ("class", "parameters", "fitted")}), certificate
 
 
-def _model(record: Any) -> Any:
-    _exactly(record, {"class", "parameters", "fitted"})
+def _estimator(name: Any) -> Any:
     from sfumato import learn
 
-    known = {name: getattr(learn, name) for name in learn.__all__}
-    kind = known.get(record["class"]) if isinstance(record["class"], str) else None
+    kind = getattr(learn, name) if isinstance(name, str) and name in learn.__all__ else None
     if not inspect.isclass(kind) or not issubclass(kind, learn.PrivateEstimator):
-        raise CertificateError(f"The class {str(record['class'])[:60]!r} is not an estimator of this sfumato.")
+        raise CertificateError(f"The class {str(name)[:60]!r} is not an estimator of this sfumato.")
+    return kind
+
+
+def _model(record: Any) -> Any:
+    _exactly(record, {"class", "parameters", "fitted"})
+    kind = _estimator(record["class"])
     names = set(inspect.signature(kind.__init__).parameters) - {"self"}
     _exactly(record["parameters"], names - _LEFT_OUT)
     read = ValueReader(_model)
@@ -187,10 +191,10 @@ def _check_answers(model: Any) -> None:
 def _one_row(model: Any) -> Any:
     schema = getattr(model, "schema", None)
     if schema is not None:
-        lowest = (
-            domain.low if isinstance(domain, Interval) else domain.values[0] for domain in schema.columns.values()
-        )
-        return {name: [value] for name, value in zip(schema.columns, lowest, strict=True)}
+        return {
+            name: [domain.low if isinstance(domain, Interval) else domain.values[0]]
+            for name, domain in schema.columns.items()
+        }
     width = model.n_features_in_
     if type(width) is not int or not 0 < width <= 10**7:
         raise CertificateError("The number of columns is not one.")

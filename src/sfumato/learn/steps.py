@@ -96,18 +96,11 @@ def _findings(model: Any, place: str) -> Iterator[str]:
     if model is None or isinstance(model, str | PrivateEstimator):  # words: "passthrough", "drop"
         return
     if isinstance(model, Pipeline | FeatureUnion):
-        for name, step in getattr(model, "steps", None) or model.transformer_list:
+        for name, step in model.steps if isinstance(model, Pipeline) else model.transformer_list:
             yield from _findings(step, _inside(place, name))
     elif isinstance(model, ColumnTransformer):
-        for name, step, columns in model.transformers:
-            yield from _findings(step, _inside(place, name))
-            if callable(columns):
-                yield (
-                    f"the step {_inside(place, name)!r} chooses its columns by a function of the table: cells decide "
-                    "what type a column has. List the columns"
-                )
-        yield from _findings(model.remainder, _inside(place, "remainder"))
-    elif isinstance(model, BaseEstimator) and not (hasattr(model, "transform") or isinstance(model, FrozenEstimator)):
+        yield from _findings_by_column(model, place)
+    elif _predicts(model):
         yield _about_model(model, place)
     elif not _learns_nothing(model):
         name = type(model).__name__
@@ -115,6 +108,21 @@ def _findings(model: Any, place: str) -> Iterator[str]:
             f"the step {place!r} is a {name}, which learns from the rows. Use {_INSTEAD.get(name, _SCALER)}, "
             + _WAY_OUT.format(name=name)
         )
+
+
+def _predicts(model: Any) -> bool:
+    return isinstance(model, BaseEstimator) and not (hasattr(model, "transform") or isinstance(model, FrozenEstimator))
+
+
+def _findings_by_column(model: ColumnTransformer, place: str) -> Iterator[str]:
+    for name, step, columns in model.transformers:
+        yield from _findings(step, _inside(place, name))
+        if callable(columns):
+            yield (
+                f"the step {_inside(place, name)!r} chooses its columns by a function of the table: cells decide "
+                "what type a column has. List the columns"
+            )
+    yield from _findings(model.remainder, _inside(place, "remainder"))
 
 
 def _inside(place: str, name: str) -> str:

@@ -37,6 +37,15 @@ _MOST_PURE = 6
 _ROUNDING = 3e-4
 
 
+def _training(event: Event, count: int) -> ObjectiveDP | JointObjectiveEvent | None:
+    """A training with Gaussian noise on its objective, as a run can have one; None for other events."""
+    if isinstance(event, ObjectivePerturbationEvent) and event.is_gaussian:
+        return ObjectiveDP(event.moved, event.shift, count)
+    if isinstance(event, JointObjectiveEvent) and event.is_gaussian and count == 1:
+        return event
+    return None
+
+
 @dataclass(frozen=True)
 class RunCost:
     """One run: Gaussian acts of total `mu`, `objective` (Gaussian objective perturbation), `pure` acts by their ε."""
@@ -53,10 +62,8 @@ class RunCost:
             event, count = (item.event, item.count) if isinstance(item, Repeated) else (item, 1)
             if isinstance(event, GaussianEvent):
                 squares.append(count * event.mu**2)
-            elif isinstance(event, ObjectivePerturbationEvent) and event.is_gaussian and objective is None:
-                objective = ObjectiveDP(event.moved, event.shift, count)
-            elif isinstance(event, JointObjectiveEvent) and event.is_gaussian and objective is None and count == 1:
-                objective = event
+            elif objective is None and (trained := _training(event, count)) is not None:
+                objective = trained
             elif isinstance(cost := event.guarantee(), PureDP) and len(pure) + count <= _MOST_PURE:
                 pure += [cost.eps] * count
             else:

@@ -27,7 +27,7 @@ from sfumato.learn.seeds import seed_from
 from sfumato.learn.stream_sums import ClassSums
 from sfumato.learn.table import checked_labels, declared_classes
 
-__all__ = ["fit_by_sums", "fit_on_device", "streamed_classes"]
+__all__ = ["fit_by_sums", "fit_on_device", "streamed_classes", "sums_suffice"]
 
 Estimator = TypeVar("Estimator")
 
@@ -63,6 +63,16 @@ def _fit_by_sums(estimator: Any, passes: Passes) -> Any:
         f"{type(estimator).__name__} is not fitted by sums. Use PrivateLogisticRegression, PrivateSVC, "
         "PrivateLinearRegression or KernelMeanClassifier, or fit it in memory. Nothing was spent."
     )
+
+
+def sums_suffice(estimator: Any) -> bool:
+    """Whether an estimator is fitted by sums over its table; others need the rows in memory.
+
+    >>> from sfumato.learn import PrivateLinearRegression, PrivateSVDD
+    >>> sums_suffice(PrivateLinearRegression(1.0, target=(0, 1))), sums_suffice(PrivateSVDD(1.0, 1e-6))
+    (True, False)
+    """
+    return isinstance(estimator, PrivateLinearClassifier | PrivateLinearRegression | KernelMeanClassifier)
 
 
 def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:

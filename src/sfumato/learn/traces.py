@@ -57,13 +57,15 @@ def scaled_by_itself(matrix: Any) -> bool:
         many = np.array([np.unique(column[:100]).size >= _LEAST_VALUES for column in first.T])
         deviation = first.std(axis=0)
         near = many & (np.abs(first.mean(axis=0)) <= _SIGMAS * deviation / np.sqrt(len(first))) & (deviation > 0)
-        if near.any() and _centred(matrix, first, near):
-            return True
-        if many.sum() < 2 or first[:, many].min() < -1 - _CLOSE or first[:, many].max() > 1 + _CLOSE:
-            return False
-        lows, highs = matrix.min(axis=0)[many], matrix.max(axis=0)[many]
-        low = 0.0 if abs(lows[0]) < _CLOSE else -1.0
-        return bool((np.abs(highs - 1) < _CLOSE).all() and (np.abs(lows - low) < _CLOSE).all())
+        return bool(near.any() and _centred(matrix, first, near)) or _end_to_end(matrix, first, many)
+
+
+def _end_to_end(matrix: Any, first: Any, many: np.ndarray) -> bool:
+    if many.sum() < 2 or first[:, many].min() < -1 - _CLOSE or first[:, many].max() > 1 + _CLOSE:
+        return False
+    lows, highs = matrix.min(axis=0)[many], matrix.max(axis=0)[many]
+    low = 0.0 if abs(lows[0]) < _CLOSE else -1.0
+    return bool((np.abs(highs - 1) < _CLOSE).all() and (np.abs(lows - low) < _CLOSE).all())
 
 
 def _centred(matrix: np.ndarray, first: np.ndarray, near: np.ndarray) -> bool:

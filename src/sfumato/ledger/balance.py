@@ -83,11 +83,16 @@ def charge(
         moved = window_cost(cost, grant)
         point = counted_in(promised) if promised is not None else None
         return None if moved is None else charge([moved], counted_in(grant), counted, point)
+    if isinstance(grant, ApproxDP) and grant.delta_ != 0:
+        return _point(cost, grant, counted, promised)
+    if isinstance(grant, PureDP | ApproxDP):
+        return _pure(cost, promised)
+    return _moment_charge(cost, grant)
+
+
+def _moment_charge(cost: Guarantee, grant: Guarantee) -> Charge:
+    """The charge in a currency that has one number and no choice: μ, ρ, or ε at the grant's order."""
     match grant:
-        case PureDP() | ApproxDP(delta_=0.0):
-            return _pure(cost, promised)
-        case ApproxDP():
-            return _point(cost, grant, counted, promised)
         case GaussianDP():
             squares = _squares_of_mu(cost)
             return None if squares is None else GaussianDP(_root_up(squares))
@@ -271,15 +276,19 @@ def _rho(cost: Guarantee) -> Decimal | None:
             return _exact(rho)
         case GaussianDP(mu=value) | PureDP(eps=value) | ApproxDP(eps=value, delta_=0.0):
             return _half(_weighted([(value, 1)], 2))
-        case ComposedDP(parts=parts):
-            degrees = [part.pair.degree_of_rho(part) for part in parts]
-            if None in degrees:
-                return None
-            known = [(degree, part.value, part.count) for degree, part in zip(degrees, parts, strict=True)]
-            linear = _weighted([(value, count) for degree, value, count in known if degree == 1], 1)
-            square = _half(_weighted([(value, count) for degree, value, count in known if degree == 2], 2))
-            return None if linear is None or square is None else linear + square
+        case ComposedDP():
+            return _rho_of_acts(cost)
     return None
+
+
+def _rho_of_acts(cost: ComposedDP) -> Decimal | None:
+    degrees = [part.pair.degree_of_rho(part) for part in cost.parts]
+    if None in degrees:
+        return None
+    known = [(degree, part.value, part.count) for degree, part in zip(degrees, cost.parts, strict=True)]
+    linear = _weighted([(value, count) for degree, value, count in known if degree == 1], 1)
+    square = _half(_weighted([(value, count) for degree, value, count in known if degree == 2], 2))
+    return None if linear is None or square is None else linear + square
 
 
 def _half(value: Decimal | None) -> Decimal | None:
@@ -310,6 +319,16 @@ def _point(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promised
 
 
 def _chosen(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promised: Guarantee | None) -> Pair | None:
+    known = _candidates(cost, grant, counted, promised)
+    fitting = [pair for pair in known if fits([*counted, _from_pair(pair)], grant)]
+    best: Pair | None = None
+    for pair in fitting or known:
+        if best is None or _fraction(pair, grant) * _CLEARLY_LESS < _fraction(best, grant):
+            best = pair
+    return best
+
+
+def _candidates(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promised: Guarantee | None) -> list[Pair]:
     left = _left(counted, grant)
     free = left is not None and left[0] > 0 and left[1] > 0
     candidates = [
@@ -318,13 +337,7 @@ def _chosen(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promise
         _equal_fractions(cost, grant.eps, grant.delta_),
         _equal_fractions(cost, _down(left[0]), _down(left[1])) if left is not None and free else None,
     ]
-    known = [pair for pair in candidates if pair is not None]
-    fitting = [pair for pair in known if fits([*counted, _from_pair(pair)], grant)]
-    best: Pair | None = None
-    for pair in fitting or known:
-        if best is None or _fraction(pair, grant) * _CLEARLY_LESS < _fraction(best, grant):
-            best = pair
-    return best
+    return [pair for pair in candidates if pair is not None]
 
 
 def _fraction(pair: Pair, grant: ApproxDP) -> float:

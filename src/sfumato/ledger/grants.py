@@ -24,6 +24,14 @@ __all__ = ["class_way_out", "held_by", "more_way_out", "raised", "unknown_text",
 _UP = 1 + 1e-9
 
 
+def _no_less(found: Guarantee | None, granted: ApproxDP) -> Guarantee | None:
+    """ε and δ, neither below what was granted."""
+    if not isinstance(found, PureDP | ApproxDP) or not math.isfinite(found.eps):
+        return found
+    delta = found.delta_ if isinstance(found, ApproxDP) else 0.0
+    return ApproxDP(max(found.eps, granted.eps), max(delta, granted.delta_))
+
+
 def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     """The least grant like `granted` that holds all charges; None where no finite one does.
 
@@ -33,9 +41,8 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     found = None if None in charges else total(charges, granted)
     if isinstance(granted, Pufferfish) and found is not None:
         found = raised_window(found, granted)
-    if isinstance(granted, ApproxDP) and isinstance(found, PureDP | ApproxDP) and math.isfinite(found.eps):
-        delta = found.delta_ if isinstance(found, ApproxDP) else 0.0
-        found = ApproxDP(max(found.eps, granted.eps), max(delta, granted.delta_))
+    if isinstance(granted, ApproxDP):
+        found = _no_less(found, granted)
     if found is None or not math.isfinite(found.epsilon(0.5)) or not fits(charges, found):
         return None
     return found.under(granted.adjacency) if granted.adjacency else found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,8 @@ def _add_fractions(values: np.ndarray, cells: np.ndarray, grid: float) -> np.nda
     noisy = np.empty(values.shape)
     over, under = float(grid).as_integer_ratio()
     for place in np.ndindex(values.shape):
-        total = nearest_cell(values[place], grid) + int(cells[place])
+        value: Any = values[place]  # a Fraction
+        total = nearest_cell(value, grid) + int(cells[place])
         try:
             noisy[place] = total * over / under
         except OverflowError:  # what float addition makes of it

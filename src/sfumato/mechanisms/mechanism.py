@@ -104,13 +104,16 @@ def exact_array(values: Any, name: str = "values") -> np.ndarray:
     if listed and finite.ndim:
         array = np.array(values, dtype=object)
         listed = not set(map(type, array.flat)) <= {float, np.float64, np.float32, np.float16}
-    if not (listed or array.dtype.kind == "O" or array.dtype.itemsize > 8):
+    wide = listed or array.dtype.kind == "O" or array.dtype.itemsize > 8
+    if not wide or array.dtype.kind not in "Ofiu":
         return finite
-    if array.dtype.kind not in "Ofiu":
-        return finite
-    exact = np.empty(finite.size, dtype=object)
+    return _fractions(array).reshape(finite.shape)
+
+
+def _fractions(array: np.ndarray) -> np.ndarray:
+    exact = np.empty(array.size, dtype=object)
     exact[:] = [_fraction(value) for value in array.reshape(-1)]
-    return exact.reshape(finite.shape)
+    return exact
 
 
 def _fraction(value: Any) -> Fraction:

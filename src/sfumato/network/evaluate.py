@@ -37,7 +37,7 @@ from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
 from sfumato.network.structure import has_structure, identity_of, key_query
-from sfumato.network.tables import TableLayout, TableRoom, layout_of
+from sfumato.network.tables import TableLayout, TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
 from sfumato.questions.sums import Sums
@@ -99,7 +99,7 @@ def evaluate(
     spec = network.spec
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
-    with TableRoom(tables, _wanted(network, fed), spec.numbered_tables) as room:
+    with TableRoom(tables, _wanted(network, fed), spec.numbered_tables, naming_columns(spec)) as room:
         add_peers(room, spec, row_keys or {})
         tell_curator(room, network)
         shared: dict[str, Any] = {}

@@ -7,7 +7,7 @@ Not here: taking them out (run/forget.py), the lines themselves (lang/).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sfumato.errors import DataError
 from sfumato.lang.spec import Forgotten, Spec
@@ -38,17 +38,18 @@ def forgotten_rows(column: str, forgotten: Sequence[Forgotten]) -> str:
 def forgotten_cells(spec: Spec, layout: TableLayout) -> dict[str, str]:
     """Column -> SQL that is true where its cell is forgotten."""
     found: dict[str, list[str]] = {}
-    for entry in spec.forgotten:
-        for column in layout.values if entry.variable is not None else ():
-            bound = match(column.atom, entry.variable) if entry.variable is not None else None
-            tests = []
-            for variable, value in (bound or {}).items():
-                identity = layout.bound(variable)
-                if identity is not None:
-                    tests.append(f"({' OR '.join(_same(identity.name, value))})")
-            if bound is not None and any(layout.bound(name) is not None for name in bound):
+    for variable in (entry.variable for entry in spec.forgotten if entry.variable is not None):
+        for column in layout.values:
+            tests = _tests(layout, match(column.atom, variable) or {})
+            if tests:
                 found.setdefault(column.name, []).append(f"coalesce({' AND '.join(tests)}, FALSE)")
     return {column: " OR ".join(tests) for column, tests in found.items()}
+
+
+def _tests(layout: TableLayout, bound: Mapping[str, Term]) -> list[str]:
+    """SQL that holds for the rows of the individuals that are named."""
+    known = [(layout.bound(variable), value) for variable, value in bound.items()]
+    return [f"({' OR '.join(_same(column.name, value))})" for column, value in known if column is not None]
 
 
 def of_forgotten(spec: Spec, layout: TableLayout, column: str) -> str:

@@ -22,7 +22,7 @@ import hashlib
 
 from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import TEXT, TableLayout, TableRoom, plain_type
+from sfumato.network.tables import FLOATS, TEXT, TableLayout, TableRoom, plain_type, whole_text
 
 __all__ = ["PUBLIC_KEY", "RANK", "kept_rows"]
 
@@ -63,23 +63,43 @@ def _ordered(room: TableRoom, layout: TableLayout, person: str, key: bytes, alon
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
     names = room.plain_columns(layout.table)
     fields = [who, *(_text(name) for name in sorted(names))]
+    alike = [who, *_alike(room, layout.table, sorted(names))]
     crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {alone}"
     # Equal rows are met once, with their number: cheaper than numbering them one by one.
     cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
-    message, copies, copy = (sql_name(name) for name in ("$message", "$copies", "$copy"))  # a file may have "copy"
-    content = " || ".join(map(_piece, fields))
-    chosen = f"{content} AS {message}, count(*) AS {copies}, {cells}"
+    # A file may have columns "copy" or "code".
+    message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
+    content, hashed_content = (" || ".join(map(_piece, one)) for one in (fields, alike))
+    chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
     rows = f"SELECT {chosen} FROM {table} WHERE {who} IN ({crowded}) GROUP BY 1"
     each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
-    numbered = f"{message} || {_piece(f'{copy}::VARCHAR')}"
-    hashed = f"SELECT * EXCLUDE ({message}), {_hmac(key, numbered)} AS {sql_name('$code')} FROM ({each})"
-    order = ", ".join([*_order(room, layout), sql_name("$code")])
+    numbered = f"{shown} || {_piece(f'{copy}::VARCHAR')}"
+    hashed = f"SELECT * EXCLUDE ({shown}), {_hmac(key, numbered)} AS {sql_name('$code')} FROM ({each})"
+    order = ", ".join([*_order(room, layout), sql_name("$code"), message])
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {who} ORDER BY {order}) AS {rank} FROM ({hashed})"
-    return f"SELECT * FROM ({ranked})" + (f" WHERE {rank} <= {limit.maximum}" if limit is not None else "")
+    most = f" WHERE {rank} <= {limit.maximum}" if limit is not None else ""
+    return f"SELECT * EXCLUDE ({message}) FROM ({ranked}){most}"
 
 
 def _text(column: str) -> str:
     return f"{sql_name(column)}::VARCHAR"
+
+
+def _alike(room: TableRoom, table: str, names: list[str]) -> list[str]:
+    """The text of each column as it is hashed: that of 7 and of 7.0 is the same, whatever type the column has.
+
+    In pandas, and in files it writes, one person's absent cell or word changes the type of a column of numbers, and so
+    the text of everybody's cells: it must not change which of their rows are kept.
+    """
+    found = []
+    for name, kind in room.types(table, names).items():
+        if plain_type(kind) in FLOATS:
+            found.append(whole_text(name))
+        elif kind == TEXT:
+            found.append(f"regexp_replace({_text(name)}, '^(-?[0-9]{{1,16}})[.]0$', '\\1')")
+        else:
+            found.append(_text(name))
+    return found
 
 
 def _piece(text: str) -> str:

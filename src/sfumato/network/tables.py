@@ -35,7 +35,17 @@ from sfumato.network.text_files import TextTable, read_text
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["NUMBERS", "TEXT", "TableLayout", "TableRoom", "layout_of", "plain_type"]
+__all__ = [
+    "FLOATS",
+    "NUMBERS",
+    "TEXT",
+    "TableLayout",
+    "TableRoom",
+    "layout_of",
+    "naming_columns",
+    "plain_type",
+    "whole_text",
+]
 
 Answer = TypeVar("Answer")
 
@@ -52,6 +62,7 @@ NUMBERS = frozenset(
         *("UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN"),
     )
 )
+FLOATS = frozenset(("FLOAT", "DOUBLE"))
 #: Types whose text names one thing; what is made of several values, or of several types, has no such text.
 _NAMES = NUMBERS | {
     *("VARCHAR", "ENUM", "UUID", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
@@ -119,9 +130,17 @@ def plain_type(kind: str) -> str:
 class TableRoom:
     """An in-memory DuckDB that holds the named tables and no others. Use as a context manager."""
 
-    def __init__(self, tables: Mapping[str, Any], wanted: Sequence[str], numbered: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Any],
+        wanted: Sequence[str],
+        numbered: Collection[str] = (),
+        naming: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
         #: Tables without an identity column get one: the number of the row.
         self._numbered = frozenset(numbered)
+        #: Columns that say whose a row is, by table: their whole numbers have one text, as 7 and as 7.0.
+        self._naming = naming or {}
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -186,8 +205,23 @@ class TableRoom:
         shown = ", ".join(f"{expression} AS {sql_name(column)}" for column, expression in own.items())
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
+        view = f"SELECT {shown} FROM {source}"
+        if decimals := self._decimals(name, view):
+            texts = ", ".join(f"{whole_text(column)} AS {sql_name(column)}" for column in decimals)
+            view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
-        self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS SELECT {shown} FROM {source}")
+        self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS {view}")
+
+    def _decimals(self, name: str, view: str) -> list[str]:
+        """Columns that name people by floating-point numbers.
+
+        One absent cell makes such a column out of whole numbers, in pandas and in files it writes: the text of 7 would
+        be 7.0, and everybody somebody else.
+        """
+        if not self._naming.get(name):
+            return []
+        kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
+        return [column for column in self._naming[name] if kinds.get(column) in FLOATS]
 
     def _read_plainly(self) -> bool:
         """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
@@ -325,10 +359,23 @@ def _unreadable(failed: str) -> DataError:
     )
 
 
+def whole_text(column: str) -> str:
+    """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number."""
+    cell = sql_name(column)
+    whole = f"abs({cell}) < 9007199254740992 AND {cell} = trunc({cell})"
+    return f"(CASE WHEN {whole} THEN {cell}::BIGINT::VARCHAR ELSE {cell}::VARCHAR END)"
+
+
+def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
+    """The columns of private tables that say whose a row is, or what it is about."""
+    private = {column.table for column in spec.columns} - set(spec.public_tables)
+    return {table: tuple(column.name for _, column in layout_of(spec, table).identities) for table in private}
+
+
 def _written_as(kind: str) -> str:
     """How the text of an identifier looks, by the type of its column."""
     plain = plain_type(kind)
-    if plain in ("FLOAT", "DOUBLE"):
+    if plain in FLOATS:
         return "floating-point numbers"
     return f"decimal numbers ({kind})" if plain == "DECIMAL" and not kind.endswith(",0)") else "whole numbers or text"
 

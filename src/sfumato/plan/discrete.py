@@ -140,7 +140,7 @@ class SampleCandidate:
 
 def sample_candidate(node: Node, template: Template, law: SampleLaw) -> SampleCandidate:
     """Every state the node's inputs can be in, and the probabilities of its answers in each."""
-    inputs = tuple(name for name in template.order if name not in template.formulas)
+    inputs = template.inputs
     numbers = [name for name in inputs if name not in template.levels]
     listed = math.prod(len(template.levels[name]) for name in inputs if name in template.levels)
     if listed > _MOST_STATES:

@@ -227,6 +227,11 @@ class Plan(Shown):
         known = ", ".join(sorted({planned.name for planned in self.publications}))
         raise InputError(f"The plan has no publication {name!r}. It has: {known}.")
 
+    def act_of(self, planned: Planned) -> Act | None:
+        """What publishes rows, a model or drawn numbers; None of what is read off draws, or is public."""
+        key = (planned.name, planned.observer)
+        return next((act for act in self.acts if (act.name, act.observer) == key), None)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "version": VERSION,

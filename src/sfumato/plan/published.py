@@ -52,7 +52,7 @@ def published_allocation(
     Left out, the inputs are the two ends of every private range. The printed sum runs over intermediate and observed
     nodes; each term is (f(x') - f(x))² over the SQUARE of the node's linearised variance.
     """
-    low = {name: template.bounds[name].low for name in template.order if name not in template.formulas}
+    low = {name: template.bounds[name].low for name in template.inputs}
     high = {name: template.bounds[name].high if name in template.private else low[name] for name in low}
     first, second = _values(template, {**low, **(here or {})}), _values(template, {**high, **(there or {})})
     squares = {name: (second[name] - first[name]) ** 2 for name in template.touched if name in template.formulas}

@@ -1,24 +1,23 @@
-"""What a publication is about, in sentences that plan, report, explanation and README share.
+"""What a publication is about, in sentences that a plan carries into every text about it.
 
-In:   a Plan; a settled publication, the network.
-Out:  sentences: whose identifiers are shown, what each number is, what somebody learns exactly.
-Not here: errors in words (evidence/figures.py), what a number is (network/meaning.py).
+In:   a settled publication, the network.
+Out:  sentences: whose identifiers are shown, what each number is, what was done to it.
+Not here: errors in words (evidence/figures.py), what a number is (network/meaning.py), all that is worded only when it
+is read (templates/).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator
 
 from sfumato.lang.fair import fair_wish
-from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
 from sfumato.network.meaning import meaning_of
 from sfumato.network.network import Network
-from sfumato.plan.plan import Plan, Planned
+from sfumato.plan.plan import Planned
 from sfumato.plan.request import template_of
 
-__all__ = ["LISTED", "NONNEGATIVE", "exact_sentences", "history_sentences", "part_sentences", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -40,65 +39,6 @@ WHOLE = (
     "Its numbers are rounded to whole ones, as the study asks (whole): the ends of intervals outwards, so that these "
     "hold as before, and standard_error counts what rounding adds."
 )
-
-
-def exact_sentences(plan: Plan, observers: Collection[str] | None = None) -> tuple[str, ...]:
-    """Who learns what without noise, by observe and reveal lines: all of it, or what concerns these observers.
-
-    A promise towards everybody concerns every observer.
-    """
-    found: dict[str, list[str]] = {}
-    for observer, variable in plan.extras.get("exact", ()):
-        if observers is None or observer in observers or EVERYONE in observers:
-            found.setdefault(observer, []).append(variable)
-    return tuple(
-        f"{observer} learns {', '.join(variables)} exactly, by an observe or reveal line of the study: no noise hides "
-        f"it, and nothing is promised towards {observer} about it, nor about what follows from it."
-        for observer, variables in found.items()
-    )
-
-
-def history_sentences(plan: Plan) -> tuple[str, ...]:
-    """Of a step of a history: over how many steps each promise is shared out, and what all of them together keep."""
-    used = {planned.requirement for planned in plan.publications}
-    return tuple(
-        f"This is step {plan.extras['step']} of a history. {name} promises {whole} about everything that its {shares} "
-        f"step{'s' if shares != 1 else ''} publish{'es' if shares == 1 else ''} together; what is stated here is this "
-        "release's share of it."
-        for name, (shares, whole) in plan.extras.get("shares", {}).items()
-        if name in used
-    )
-
-
-def part_sentences(plan: Plan) -> tuple[str, ...]:
-    """Where datasets divide the same people: what each promise is about, and what holds for a whole person."""
-    found = []
-    for name, (whole, what, by_people) in plan.extras.get("parts", {}).items():
-        about = f"people with {what}, a public group" if by_people else f"{what} of each individual"
-        own = [promise for promise in plan.promises if all(one.endswith(f" ({name})") for one in promise.observers)]
-        for promise in own:
-            who = " and ".join(one.removesuffix(f" ({name})") for one in promise.observers)
-            found.append(
-                f"{name} is {about}. As far as only that changes, {promise.asked} holds for everything {who} sees, "
-                f"under whichever requirement. {_whole_of(plan, whole, by_people)}"
-            )
-    return (*dict.fromkeys(found), *_owner_sentences(plan))
-
-
-def _owner_sentences(plan: Plan) -> Iterator[str]:
-    """Of things with owners: why what holds for one thing holds for all things of one owner."""
-    for observer, owners, unit, most, things, asked in plan.extras.get("owners", ()):
-        yield (
-            f"Each {things} belongs to one of {owners} by a public table, in which no {unit} has more than {most}. The "
-            f"noise is so wide that everything of {most} of them may change at once and {asked} still holds towards "
-            f"{observer}."
-        )
-
-
-def _whole_of(plan: Plan, whole: str, by_people: bool) -> str:
-    if by_people:
-        return "Who is in which group is public; a replaced person stays in theirs."
-    return f"For all data of one individual at once it is what everything costs together: {plan.cost(whole)}."
 
 
 def _known(planned: Planned, network: Network) -> tuple[str, ...]:

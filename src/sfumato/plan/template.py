@@ -69,6 +69,11 @@ class Template:
     #: What was computed once, by its question: many cuts and every kind of noise ask the same.
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The nodes without a formula, in order."""
+        return tuple(name for name in self.order if name not in self.formulas)
+
     @property
     def hidden(self) -> frozenset[str]:
         """Private inputs that the observer does not know: what noise must lie in front of."""
@@ -151,7 +156,7 @@ class Template:
 
     def points(self, power: int = _POINTS, more: int = 0) -> tuple[dict[str, Numbers], Numbers]:
         """Inputs spread evenly over their ranges, and `more` columns spread over (0, 1): public, always the same."""
-        inputs = [name for name in self.order if name not in self.formulas]
+        inputs = self.inputs
         if not inputs and not more:
             return {}, np.empty((1 << power, 0))
         # Plain points: scipy's Sobol sequences are more even, and loading them takes longer than the whole plan.

@@ -137,13 +137,16 @@ class DrawnTables:
         for agrees in product((True, False), repeat=len(shared)):
             same = dict(zip(shared, agrees, strict=True))
             count = outside * math.prod(1 if same[column] else sizes[column] - 1 for column in shared)
-            factor = math.fsum(
-                share * math.prod(same[column] - 1 / sizes[column] for column in part) / self.workload.left(table, part)
-                for part, share in own.items()
-            )
             if count:
-                terms.append(NoiseTerm(source, factor, count))
+                terms.append(NoiseTerm(source, self._factor(table, same, own), count))
         return terms
+
+    def _factor(self, table: Subset, same: dict[int, bool], own: dict[Subset, float]) -> float:
+        sizes = self.workload.sizes
+        return math.fsum(
+            share * math.prod(same[column] - 1 / sizes[column] for column in part) / self.workload.left(table, part)
+            for part, share in own.items()
+        )
 
 
 def nonnegative(values: Sequence[float] | Numbers, total: float) -> Numbers:

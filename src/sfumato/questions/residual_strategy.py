@@ -286,19 +286,23 @@ def _own_worst(workload: Workload, part: Subset) -> float:
     return 2 * workload.norm(part) * (1 + 1 / (min(workload.shape(part)) - 1))
 
 
+def _cost_of_replacing(workload: Workload, lengths: Mapping[Subset, int]) -> float:
+    parts = [part for part in lengths if part]
+    if len(_columns(workload)) > MOST_COLUMNS:
+        return math.fsum(float(lengths[part]) * 2 * (1 + 1 / (min(workload.shape(part)) - 1)) for part in parts)
+    if not parts:
+        return 0.0
+    return float(_Transform(workload, parts).costs(np.array([float(lengths[part]) for part in parts])).max())
+
+
 def _cost(workload: Workload, lengths: Mapping[Subset, int], replaces: bool, everybody: bool) -> float:
     """The largest squared move of residuals whose row vectors have the given squared lengths; rounded up.
 
     Every cost is a sum of the lengths with factors of at most 2, made in at most 2m + 2 rounded steps.
     """
-    parts = [part for part in lengths if part]
     total = math.fsum(float(length) for length in lengths.values())
     moves = [total] if not (replaces and everybody) else []
-    if replaces and len(_columns(workload)) > MOST_COLUMNS:
-        worst = [float(lengths[part]) * 2 * (1 + 1 / (min(workload.shape(part)) - 1)) for part in parts]
-        moves.append(math.fsum(worst))
-    elif replaces and parts:
-        transform = _Transform(workload, parts)
-        moves.append(float(transform.costs(np.array([float(lengths[part]) for part in parts])).max()))
+    if replaces:
+        moves.append(_cost_of_replacing(workload, lengths))
     steps = 4 * (2 * len(_columns(workload)) + 4)
     return max(moves, default=0.0) + steps * _ROUNDING * total

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +29,16 @@ from sfumato.mechanisms.bits import StreamKey
 from sfumato.mechanisms.mechanism import Mechanism
 from sfumato.release.noise import ResponseNoise
 
-__all__ = ["AdditiveColumn", "ColumnAct", "GaussianBlock", "Respond", "category_values", "interval", "seeded"]
+__all__ = [
+    "AdditiveColumn",
+    "ColumnAct",
+    "GaussianBlock",
+    "Respond",
+    "category_values",
+    "events_of",
+    "interval",
+    "seeded",
+]
 
 Columns = dict[str, Any]
 
@@ -50,6 +60,11 @@ def interval(schema: Schema, name: str) -> Interval:
     domain = schema.columns[name]
     assert isinstance(domain, Interval)
     return domain
+
+
+def events_of(acts: Iterable[ColumnAct]) -> list[Event]:
+    """What all the acts cost one record."""
+    return [event for act in acts for event in act.events()]
 
 
 class ColumnAct(ABC):

@@ -389,6 +389,19 @@ class Labels:
         return (self.observed(code) - self.move) / (self.keep - self.move)
 
 
+def _codes(y: Any, response: ResponseNoise | None) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and for each label the place of its class."""
+    values = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+    check_classification_targets(values)
+    known = np.unique(values if response is None else np.array(response.values))
+    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    if (known[codes] != values).any():
+        raise DataError("y holds labels that the published odds of randomised answers do not know.")
+    if len(known) < 2:
+        raise DataError("The labels hold only one class; a classifier needs at least 2 classes.")
+    return known, codes
+
+
 def read_labels(y: Any, noise: NoiseLike, given: ResponseNoise | None) -> Labels:
     """Labels with their odds, said by hand (`given`) or by the table's noise law.
 
@@ -398,14 +411,7 @@ def read_labels(y: Any, noise: NoiseLike, given: ResponseNoise | None) -> Labels
     response = given
     if response is None and isinstance(noise, TableNoise) and noise.label is not None:
         response = noise.responses.get(noise.label)
-    values = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
-    check_classification_targets(values)
-    known = np.unique(values if response is None else np.array(response.values))
-    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    if (known[codes] != values).any():
-        raise DataError("y holds labels that the published odds of randomised answers do not know.")
-    if len(known) < 2:
-        raise DataError("The labels hold only one class; a classifier needs at least 2 classes.")
+    known, codes = _codes(y, response)
     labels = Labels(known, codes, 1.0 if response is None else response.keep)
     if response is not None:
         unbiased_indicators(response, codes[:0])  # refuses odds that say nothing

@@ -131,21 +131,23 @@ class NoiseAwareMoments(BaseEstimator):
 
     def _read_released(self, table: Any, noise: TableNoise) -> tuple[Matrix, Matrix]:
         refuse_clipped(noise)
-        present = column_names(table)
-        chosen = [name for name in noise.schema.columns if present is None or name in present]
-        schema = noise.schema.select(chosen or list(noise.schema.columns))
+        schema = _schema_of(table, noise.schema)
         arrow = as_arrow(table, schema)
-        numeric = [name for name, domain in schema.columns.items() if isinstance(domain, Interval)]
-        for name, domain in schema.columns.items():
-            if isinstance(domain, Categories):
-                self._count(name, domain, arrow.column(name), noise.responses.get(name))
+        intervals = {name: domain for name, domain in schema.columns.items() if isinstance(domain, Interval)}
+        numeric = list(intervals)
+        self._count_all(arrow, schema, noise)
         laws = dict(zip(noise.columns, noise.laws, strict=True))
         self.columns_ = tuple(numeric)
         self._laws: list[Noise | None] = [laws.get(name) for name in numeric]
-        self._ranges = [(d.low, d.high) for d in schema.columns.values() if isinstance(d, Interval)]
+        self._ranges = [(domain.low, domain.high) for domain in intervals.values()]
         columns = [numbers(arrow.column(name), name) for name in numeric]
         published = np.column_stack(columns) if columns else np.empty((arrow.num_rows, 0))
         return published, noise.covariance_of(numeric)
+
+    def _count_all(self, arrow: Any, schema: Schema, noise: TableNoise) -> None:
+        for name, domain in schema.columns.items():
+            if isinstance(domain, Categories):
+                self._count(name, domain, arrow.column(name), noise.responses.get(name))
 
     def _count(self, name: str, domain: Categories, column: pa.ChunkedArray, response: ResponseNoise | None) -> None:
         codes = domain.place(column, name)
@@ -167,6 +169,13 @@ class NoiseAwareMoments(BaseEstimator):
         law = self._laws[place]
         assert law is not None
         return _Deconvolution(law, self._ranges[place], self.bins)
+
+
+def _schema_of(table: Any, published: Schema) -> Schema:
+    """The published columns that the table still has; all of them where it has no names."""
+    present = column_names(table)
+    chosen = [name for name in published.columns if present is None or name in present]
+    return published.select(chosen or list(published.columns))
 
 
 class _Deconvolution:

@@ -22,7 +22,7 @@ from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Box, RandomizedResponse
-from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, feature_columns, protected
 
@@ -77,7 +77,7 @@ class BoxRelease(TableReleaser):
             for name in numbers
         ]
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
-        features = compose([event for act in acts for event in act.events()])
+        features = compose(events_of(acts))
         warning = self._warn(numbers, features)
         label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
         return PreparedTable(

@@ -110,9 +110,14 @@ def _dearest(
     end = int(ends.argmax())
     if ends[end] <= 0:
         return 0, []
+    return int(ends[end]), _followed(came, end, first, second)
+
+
+def _followed(came: dict[tuple[int, int], int], end: int, first: Whole, second: Whole) -> list[int]:
+    """The rows that led to the end, from the first to the last."""
     path, side, place = [], 1, end
     while (side, place) in came:
         row = came[side, place]
         path.append(row)
         side, place = (0, int(first[row])) if side == 1 else (1, int(second[row]))
-    return int(ends[end]), path[::-1]
+    return path[::-1]

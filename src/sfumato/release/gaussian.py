@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, final
@@ -27,7 +27,7 @@ from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Gaussian, RandomizedResponse
-from sfumato.release.acts import ColumnAct, GaussianBlock, Respond
+from sfumato.release.acts import ColumnAct, GaussianBlock, Respond, events_of
 from sfumato.release.budget import Share, estimated_delta, responder, response_divergence, split
 from sfumato.release.label import label_act, label_notes
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
@@ -85,7 +85,7 @@ class GaussianRelease(TableReleaser):
         self._check(categories)
         adjacency = protected(self.label, self.label_epsilon)
         acts, shares = self._feature_acts(numbers, categories, adjacency)
-        events = [event for act in acts for event in act.events()]
+        events = events_of(acts)
         label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
         return PreparedTable(
             schema=self.schema,
@@ -149,11 +149,10 @@ class GaussianRelease(TableReleaser):
         for guess in ("divergence", "sum"):
             takers = self._takers(numbers, answered, one_hot, root, guess)
             shares = self._stretched(takers, numbers, one_hot, root, adjacency)
-            loss = sum(float(taker.loss(np.array(shares[taker.name]))) for taker in takers)
-            best = min(best, (loss, shares), key=lambda pair: pair[0])
+            best = min(best, (_loss(takers, shares), shares), key=lambda pair: pair[0])
         shares = best[1]
         acts = self._acts(shares, numbers, one_hot, root, adjacency)
-        check_kept([event for act in acts for event in act.events()], ApproxDP(self.epsilon, self.delta))
+        check_kept(events_of(acts), ApproxDP(self.epsilon, self.delta))
         return acts, {name: round(share, 6) for name, share in shares.items()}
 
     def _stretched(
@@ -174,20 +173,11 @@ class GaussianRelease(TableReleaser):
         def seems(total: float) -> bool:
             return estimated_delta(split(takers, total), self.epsilon, sizes) <= self.delta  # type: ignore[arg-type,operator]
 
-        low = 1e-2
-        while not seems(low) and low > 1e-24:
-            low /= 4
-        high = 4 * low
-        while seems(high) and high < 1e12:  # no share grows for ever
-            low, high = high, 4 * high
-        for _ in range(20):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if seems(middle) else (low, middle)
-        step = _FIRST_STEP
+        low, step = _largest(seems), _FIRST_STEP
         while low > 1e-24:
             shares = split(takers, low)
             acts = self._acts(shares, numbers, one_hot, root, adjacency)
-            if compose([event for act in acts for event in act.events()]).implies(wanted) is True:
+            if compose(events_of(acts)).implies(wanted) is True:
                 return shares
             low, step = low * (1 - step), min(0.75, 2 * step)
         raise PrivacyParameterError(
@@ -249,15 +239,16 @@ class GaussianRelease(TableReleaser):
             raise SchemaError(f"One-hot columns would take the name of a declared column: {', '.join(clash)}.")
         if self.categorical == "one-hot":
             return tuple(categories)
+        return self._best_one_hot(numbers, categories, root, mu)
+
+    def _best_one_hot(self, numbers: list[str], categories: list[str], root: np.ndarray, mu: float) -> tuple[str, ...]:
         best: tuple[float, tuple[str, ...]] = (math.inf, ())
         for count in range(len(categories) + 1):
             # Columns with many categories lose most by answering at random: try them first.
             chosen = tuple(sorted(categories, key=self._size)[len(categories) - count :])
             rest = [name for name in categories if name not in chosen]
             takers = self._takers(numbers, rest, chosen, root)
-            shares = split(takers, mu**2)
-            loss = sum(float(taker.loss(np.array(shares[taker.name]))) for taker in takers)
-            best = min(best, (loss, chosen))
+            best = min(best, (_loss(takers, split(takers, mu**2)), chosen))
         return best[1]
 
     # The shape of the noise. `root` is Π^(1/2): its diagonal, or the whole matrix.
@@ -339,6 +330,24 @@ class GaussianRelease(TableReleaser):
             PureDP(epsilon), 1.0, adjacency, categories=max(2, self._size(name)), random_state=self.random_state
         )
         return Respond(name, response)
+
+
+def _loss(takers: list[Share], shares: Mapping[str, float]) -> float:
+    return sum(float(taker.loss(np.array(shares[taker.name]))) for taker in takers)
+
+
+def _largest(seems: Callable[[float], bool]) -> float:
+    """About the largest total that seems to be kept: by steps of four, then by halving."""
+    low = 1e-2
+    while not seems(low) and low > 1e-24:
+        low /= 4
+    high = 4 * low
+    while seems(high) and high < 1e12:  # no share grows for ever
+        low, high = high, 4 * high
+    for _ in range(20):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if seems(middle) else (low, middle)
+    return low
 
 
 def _largest_square(matrix: np.ndarray) -> float:

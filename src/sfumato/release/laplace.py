@@ -20,7 +20,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Laplace, RandomizedResponse
-from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
 from sfumato.release.budget import Share, responder, split
 from sfumato.release.gaussian import GaussianRelease
 from sfumato.release.label import label_act, label_notes
@@ -62,7 +62,7 @@ class LaplaceRelease(TableReleaser):
             acts = self._acts_of_budget(numbers, categories, adjacency)
         else:
             raise PrivacyParameterError("equalise is 'privacy' or 'fisher'.")
-        events = [event for act in acts for event in act.events()]
+        events = events_of(acts)
         label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
         return PreparedTable(
             schema=self.schema,
@@ -85,13 +85,13 @@ class LaplaceRelease(TableReleaser):
         for attempt in itertools.count():
             shares = split(takers, max(start * 0.97**attempt, self.epsilon) * (1 - 1e-9))
             acts = self._acts(shares, adjacency)
-            total = compose([event for act in acts for event in act.events()])
+            total = compose(events_of(acts))
             if total.implies(wanted.under(adjacency)) is True:
                 return acts
             if start * 0.97**attempt < self.epsilon:
                 break
         acts = self._acts(split(takers, self.epsilon * (1 - 1e-6)), adjacency)
-        check_kept([event for act in acts for event in act.events()], wanted)
+        check_kept(events_of(acts), wanted)
         return acts
 
     def _acts(self, shares: dict[str, float], adjacency: Adjacency) -> list[ColumnAct]:

@@ -179,11 +179,7 @@ def _check_schema(schema: Any, label: str) -> None:
         raise SchemaError(f"ObfuscatedRelease needs a Schema, not a {type(schema).__name__}.")
     if label not in schema.columns:
         raise SchemaError(f"The label {label!r} is not a declared column{nearest(str(label), schema.columns)}.")
-    domain = schema.columns[label]
-    if isinstance(domain, Interval) and (domain.low, domain.high) != (-1, 1):
-        raise SchemaError(f"The label {label!r} is an interval. Declare Categories with its two classes.")
-    if isinstance(domain, Categories) and len(domain.values) != 2:
-        raise SchemaError(f"The label {label!r} has {len(domain.values)} categories and needs exactly two.")
+    _check_label(label, schema.columns[label])
     features = {name: domain for name, domain in schema.columns.items() if name != label}
     categorical = [name for name, domain in features.items() if not isinstance(domain, Interval)]
     if categorical:
@@ -197,6 +193,13 @@ def _check_schema(schema: Any, label: str) -> None:
             "With fewer than two features there is no direction in which a record could move without changing its "
             "margin: the table would be published as it is. Nothing was published."
         )
+
+
+def _check_label(label: str, domain: Any) -> None:
+    if isinstance(domain, Interval) and (domain.low, domain.high) != (-1, 1):
+        raise SchemaError(f"The label {label!r} is an interval. Declare Categories with its two classes.")
+    if isinstance(domain, Categories) and len(domain.values) != 2:
+        raise SchemaError(f"The label {label!r} has {len(domain.values)} categories and needs exactly two.")
 
 
 def signed_labels(domain: Any, column: pa.ChunkedArray, name: str, *, both: bool = True) -> tuple[pa.Array, np.ndarray]:

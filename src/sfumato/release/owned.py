@@ -8,13 +8,14 @@ Proof: docs/proofs/owners.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from sfumato.core import Adjacency, Guarantee
+from sfumato.core.cell import name_of, number_of
 from sfumato.core.certificate import Certificate
 from sfumato.core.checks import at_least_zero
 from sfumato.errors import DataError, InputError
@@ -104,9 +105,10 @@ class OwnedTotal:
     def publish(self, first: Any, second: Any, values: Any, random_state: int | None = None) -> OwnedResult:
         """The noisy total of these rows: owners of the first and of the second kind, and the values.
 
-        Values are clipped to [0, upper]; one that is absent or no number counts as 0.
+        Values are clipped to [0, upper]; one that is absent or no number counts as 0. Rows whose owner is absent are
+        those of one owner more. Every cell is read by itself: none decides how another is read.
         """
-        codes = [np.unique(np.asarray(one).astype(str), return_inverse=True)[1] for one in (first, second)]
+        codes = [_codes(one) for one in (first, second)]
         worth = self._whole(values)
         if not len(codes[0]) == len(codes[1]) == len(worth):
             raise DataError("Every row needs a value and two owners. Nothing was drawn and nothing was spent.")
@@ -120,10 +122,8 @@ class OwnedTotal:
 
     def _whole(self, values: Any) -> np.ndarray:
         """Parts of the upper end: the same cell gives the same number, whatever stands beside it."""
-        given = np.asarray(values)
-        if given.dtype.kind not in "fiub":
-            raise DataError("The values must be numbers. Nothing was drawn and nothing was spent.")
-        inside = np.clip(np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0), 0, self.upper)
+        given = np.array([number_of(cell) for cell in _cells(values)], dtype=np.float64)
+        inside = np.clip(np.nan_to_num(given, nan=0.0, posinf=0.0, neginf=0.0), 0, self.upper)
         return np.rint(inside / float(self.upper) * _PARTS).astype(np.int64)
 
     def _certificate(self, unit: str, law: Gaussian) -> Certificate:
@@ -140,3 +140,17 @@ class OwnedTotal:
             publishable=law.publishable,
             guarantee=self.promises[unit].under(who),
         )
+
+
+def _cells(column: Any) -> list[Any]:
+    """The cells of a column, by the column's own kind: nothing is cast that another cell could decide."""
+    if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
+        raise DataError("Owners and values are columns, a cell for each row. Nothing was drawn and nothing was spent.")
+    given: Any = column
+    return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+
+
+def _codes(owners: Any) -> np.ndarray:
+    """0, 1, … for the owners in the order of their first row."""
+    numbers: dict[str | None, int] = {}
+    return np.array([numbers.setdefault(name_of(cell), len(numbers)) for cell in _cells(owners)], dtype=np.int64)

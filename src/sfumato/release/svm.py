@@ -287,7 +287,7 @@ class _Machine:
             step = -self._solve(middle, sigma, gradient)
             decrease = -float(gradient @ step)
             state.iterations += 1
-            same_piece = last_piece is not None and not changed and np.array_equal(middle, last_piece)
+            same_piece = not changed and last_piece is not None and np.array_equal(middle, last_piece)
             unit = self.rows.columns * float(np.linalg.norm(omega)) + np.abs(smooth) + np.finfo(float).tiny
             before, error = error, float(np.max(np.abs(gradient) / unit)) / _EPSILON
             if error <= 4 or (error > before / 2 and (same_piece or error <= 1e4)):

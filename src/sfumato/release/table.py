@@ -9,6 +9,7 @@ Proof: docs/proofs/table_release.md
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,15 +20,16 @@ import pyarrow as pa
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
 from sfumato.core.compose import compose
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.events.event import Event
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.noise import Noise
 from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.bits import StreamKey
-from sfumato.release.acts import ColumnAct, GaussianBlock, category_values
+from sfumato.release.acts import ColumnAct, GaussianBlock, category_values, events_of
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
 
@@ -49,24 +51,28 @@ def features_beside(label: str) -> Adjacency:
 _NARROWEST, _WIDEST = 1e-70, 1e70
 
 
+def _check_feature(name: str, domain: Domain) -> None:
+    if isinstance(domain, Categories) and len(domain.values) < 2:
+        raise SchemaError(f"{name} has a single category and says nothing: leave it out of schema and table.")
+    if isinstance(domain, Interval) and not _NARROWEST <= domain.width <= _WIDEST:
+        extent = "narrow" if domain.width < 1 else "wide"
+        raise SchemaError(
+            f"The interval of {name} is too {extent} for floating-point numbers, whose squares must be numbers "
+            f"too: change its unit, so that its width is from {_NARROWEST:g} to {_WIDEST:g}. Nothing was spent."
+        )
+
+
 def feature_columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
     """Interval and categorical feature columns, the label left out."""
     if label is not None and label not in schema.columns:
         raise SchemaError(f"The label {label!r} is not a column of the schema.{nearest(label, schema.columns)}")
-    features = {name: domain for name, domain in schema.columns.items() if name != label}
+    features = schema.columns if label is None else schema.without(label).columns
     if not features:
         raise SchemaError("Nothing is left to publish besides the label.")
-    numbers = [name for name, domain in features.items() if isinstance(domain, Interval)]
     for name, domain in features.items():
-        if isinstance(domain, Categories) and len(domain.values) < 2:
-            raise SchemaError(f"{name} has a single category and says nothing: leave it out of schema and table.")
-        if isinstance(domain, Interval) and not _NARROWEST <= domain.width <= _WIDEST:
-            extent = "narrow" if domain.width < 1 else "wide"
-            raise SchemaError(
-                f"The interval of {name} is too {extent} for floating-point numbers, whose squares must be numbers "
-                f"too: change its unit, so that its width is from {_NARROWEST:g} to {_WIDEST:g}. Nothing was spent."
-            )
-    return numbers, [name for name, domain in features.items() if isinstance(domain, Categories)]
+        _check_feature(name, domain)
+    numbers = [name for name, domain in features.items() if isinstance(domain, Interval)]
+    return numbers, [name for name in features if name not in numbers]
 
 
 def protected(label: str | None, label_epsilon: float | None) -> Adjacency:
@@ -100,7 +106,7 @@ class PreparedTable:
     @property
     def events(self) -> list[Event]:
         """What one record costs."""
-        return [event for act in self.acts for event in act.events()]
+        return events_of(self.acts)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -147,16 +153,19 @@ class PreparedTable:
     def noise(self) -> TableNoise:
         laws = {name: law for act in self.acts for name, law in act.laws(self.schema).items()}
         responses = {name: noise for act in self.acts for name, noise in act.responses(self.schema).items()}
+        rows = tuple(tuple(map(float, row)) for row in self._covariance(laws))
+        shifts = {name: shift for act in self.acts for name, shift in act.shifts().items()}
+        names, kinds = tuple(laws), tuple(laws.values())
+        return TableNoise(self.schema, names, kinds, rows, responses, self.label, self.clip, shifts)
+
+    def _covariance(self, laws: Mapping[str, Noise]) -> np.ndarray:
         covariance = np.diag([law.variance() for law in laws.values()])
         for act in self.acts:
             if isinstance(act, GaussianBlock) and not act.diagonal:
                 size = len(act.columns)
                 start = list(laws).index(act.columns[0])
                 covariance[start : start + size, start : start + size] = act.covariance(self.schema)
-        rows = tuple(tuple(float(cell) for cell in row) for row in covariance)
-        shifts = {name: shift for act in self.acts for name, shift in act.shifts().items()}
-        names, kinds = tuple(laws), tuple(laws.values())
-        return TableNoise(self.schema, names, kinds, rows, responses, self.label, self.clip, shifts)
+        return covariance
 
     @cached_property
     def attacker(self) -> dict[str, AttackerError]:

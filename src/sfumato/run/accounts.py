@@ -143,16 +143,20 @@ def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
     return tuple(f"{source}{identity}" for source in _data(table))
 
 
+def _places(table: Any) -> tuple[str, ...]:
+    if isinstance(table, StoredRows):
+        return (f"place\0{table.place}\0", *(one for part in table.parts for one in _data(part)))
+    if not isinstance(table, str | os.PathLike):
+        return ()
+    path = Path(table).resolve()
+    if path.is_dir():
+        return files_sources(str(path), [str(file) for file in files_in(path)])
+    return f"place\0{path}\0", f"bytes\0{hash_of(path)}\0"
+
+
 def _data(table: Any, ledger: Ledger | None = None) -> tuple[str, ...]:
     """The sources of one table without an identity column; without its rows where the ledger knows its bytes."""
-    if isinstance(table, StoredRows):
-        places: tuple[str, ...] = (f"place\0{table.place}\0", *(one for part in table.parts for one in _data(part)))
-    elif not isinstance(table, str | os.PathLike):
-        places = ()
-    elif (path := Path(table).resolve()).is_dir():
-        places = files_sources(str(path), [str(file) for file in files_in(path)])
-    else:
-        places = (f"place\0{path}\0", f"bytes\0{hash_of(path)}\0")
+    places = _places(table)
     contents = [] if isinstance(table, StoredRows) else [one for one in places if one.startswith("bytes")]
     if ledger is not None and contents and all(ledger.neighbours([one]) for one in contents):
         return places
@@ -184,16 +188,29 @@ def renamed(cost: Event | Repeated | Guarantee, adjacency: Adjacency) -> Event |
     return cost.under(adjacency) if isinstance(cost, Guarantee) else dataclasses.replace(cost, adjacency=adjacency)
 
 
+def _is_kept(promise: Guarantee, cost: Guarantee) -> bool:
+    return isinstance(promise, _GRANTABLE) and cost.implies(promise) is True
+
+
+def _of_dependence(promises: Sequence[Guarantee]) -> list[Pufferfish]:
+    return [one for one in promises if isinstance(one, Pufferfish)]
+
+
 def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
     """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
-    kept = [one.under(cost.adjacency) for one in promises if isinstance(one, _GRANTABLE) and cost.implies(one) is True]
-    depending = [one for one in kept if isinstance(one, Pufferfish)]
-    check_one_class([one for one in promises if isinstance(one, Pufferfish)])
-    if not depending and any(isinstance(one, Pufferfish) for one in promises):
+    kept = [one.under(cost.adjacency) for one in promises if _is_kept(one, cost)]
+    depending = _of_dependence(kept)
+    check_one_class(_of_dependence(promises))
+    if not depending and _of_dependence(promises):
         return window_grant([one.under(cost.adjacency) for one in promises], [[cost]])
-    for one in (*depending, *(promise for promise in kept if type(promise) is type(cost)), cost, *kept):
-        if isinstance(one, _GRANTABLE):
-            return one
+    alike = [one for one in kept if type(one) is type(cost)]
+    plain = [cost] if isinstance(cost, _GRANTABLE) else []
+    known = [*depending, *alike, *plain, *kept]
+    return known[0] if known else _point_of(cost)
+
+
+def _point_of(cost: Guarantee) -> Guarantee:
+    """ε alone, or with the least δ that has an ε at all."""
     pure = cost.epsilon(0.0)
     if pure < 1e6:
         return PureDP(pure * (1 + 1e-9), adjacency=cost.adjacency)

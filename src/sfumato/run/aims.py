@@ -168,28 +168,28 @@ def _least(width: Callable[[float], float], start: float, now: float, wanted: fl
         except (PlanError, SfumatoError):
             return math.inf
 
-    low, high = (None, start) if now <= wanted else (start, None)
+    low, high = (0.0, start) if now <= wanted else (start, math.inf)  # too wide at `low`, narrow enough at `high`
     value = start * min(max(now / wanted, 0.01), 100.0) if math.isfinite(now) else start * 4
     for _ in range(_MOST_TRIES):
-        if high is not None and low is not None and high / low <= _CLOSE:
+        if low > 0 and high / low <= _CLOSE:
             break
         value = min(value, largest)
-        found = tried(value)
-        if found <= wanted:
-            high = value if high is None else min(high, value)
+        if tried(value) <= wanted:
+            high = min(high, value)
         elif value >= largest:
             return None
         else:
-            low = value if low is None else max(low, value)
-        if low is None:
-            value = high / 2 if high is not None else value / 2
-            if value < 1e-6:
-                return high
-        elif high is None:
-            value = low * 2
-        else:
-            value = math.sqrt(low * high)
-    return None if high is None else _rounded_up(high, tried, wanted)
+            low = max(low, value)
+        value = _between(low, high)
+        if value < 1e-6:
+            return high
+    return None if math.isinf(high) else _rounded_up(high, tried, wanted)
+
+
+def _between(low: float, high: float) -> float:
+    if low == 0:
+        return high / 2
+    return low * 2 if math.isinf(high) else math.sqrt(low * high)
 
 
 def _rounded_up(value: float, tried: Callable[[float], float], wanted: float) -> float:

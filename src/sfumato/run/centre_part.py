@@ -20,25 +20,27 @@ from sfumato.centres.network import coordinate, take_part
 from sfumato.centres.node import Purse
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
+from sfumato.centres.statistics import CENTRE
 from sfumato.centres.study_round import StudyRound
+from sfumato.core import Adjacency, compose
 from sfumato.core.certificate import Certificate
 from sfumato.errors import InputError, RefusedError, RoundFailedError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import Grant, sources_of
+from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
-from sfumato.run.over_centres import published_over_centres
+from sfumato.run.over_centres import Publish, publishing
 from sfumato.run.row_key import row_key
 from sfumato.run.study import Release
 from sfumato.run.study_file import public_tables
 
-__all__ = ["StudyPurse", "address_of", "coordinate_study", "join_study"]
+__all__ = ["StudyPurse", "TablePurse", "address_of", "coordinate_study", "join_study"]
 
 #: How long a centre waits for a coordinator that is not there yet.
 _CONNECT_SECONDS = 4.0
@@ -70,6 +72,32 @@ class StudyPurse:
 
     def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
         reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key)
+
+
+@dataclass(frozen=True)
+class TablePurse:
+    """The accounts of one table, from which a round that was made in Python is summed: whatever its file is called."""
+
+    ledger: Ledger
+    dataset: str
+    sources: tuple[str, ...]
+    grant: Grant
+
+    def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
+        purpose = f"{agreed.subject} (several centres)"
+        for events in agreed.costs:
+            who = events[0].adjacency
+            first_grant(self.ledger, self.dataset, needed(compose(events)), self.sources, self.grant)
+            for name, unit in self._paying(who):
+                costs = [renamed(event, Adjacency(unit, who.relation)) for event in events]
+                made.append(self.ledger.reserve(name, costs, purpose=purpose, key=key, sources=self.sources))
+
+    def _paying(self, who: Adjacency) -> list[tuple[str, str]]:
+        """Who pays for a patient: every account of the data. For the centre as a whole: the centre's own."""
+        owners = self.ledger.owners(self.sources) or [(self.dataset, who.unit)]
+        if who.unit == CENTRE:
+            return [(name, CENTRE) for name in dict.fromkeys(name for name, _ in owners)]
+        return [(name, unit) for name, unit in owners if unit != CENTRE] or [(owners[0][0], who.unit)]
 
 
 @dataclass
@@ -135,13 +163,14 @@ def join_study(
     tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
     purse = StudyPurse(book, plan, sources, grant)
     course = Course(plan, shared.round)
-    asyncio.run(_take_all(shared, home, at, course, values, purse, verify))
-    return _published(course, public, out)
+    with publishing(plan, public, out) as publish:
+        asyncio.run(_take_all(shared, home, at, course, values, purse, verify))
+        return _published(course, publish)
 
 
-def _published(course: Course, public: Mapping[str, Any], out: Path | None) -> Release:
+def _published(course: Course, publish: Publish) -> Release:
     first, *later = course.opened
-    return published_over_centres(course.plan, first, public, out, performed=course.performed, later=later)
+    return publish(first, course.performed, later)
 
 
 def _own_values(plan: Plan, tables: Mapping[str, Path | StoredRows], key: bytes) -> Values:
@@ -251,8 +280,6 @@ def coordinate_study(
     plan = shared.plan()
     network = plan.network
     assert network is not None
-    if out is not None and out.exists():
-        raise InputError(f"{out} exists: give a new folder. Nothing was run.")
     host, port = address_of(listen or shared.coordinator.address)
     tls = server_tls(home.key_file, home.card(), shared.cards)
     names = ", ".join(shared.round.places)
@@ -276,8 +303,9 @@ def coordinate_study(
         while not course.is_over:
             course.moved(await _conducted(course, host, opened[0], tls, tell))
 
-    asyncio.run(conduct())
-    return plan, _published(course, public_tables(network.spec, shared.folder), out)
+    with publishing(plan, public_tables(network.spec, shared.folder), out) as publish:
+        asyncio.run(conduct())
+        return plan, _published(course, publish)
 
 
 async def _conducted(course: Course, host: str, port: int, tls: Any, tell: Callable[[str], None]) -> Aggregate:

@@ -74,14 +74,27 @@ def reserve_plan(
     """
     try:
         for dataset in plan.datasets:
-            promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-            own, cost = sources[dataset], plan.row_cost(dataset)
-            assert cost.adjacency is not None
-            first_grant(ledger, dataset, (needs or {}).get(dataset) or needed(cost, promises), own, grant)
-            owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
-            for name, costs, point in charges_of(plan, dataset, owners):
-                made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))
+            _reserve(plan, dataset, ledger, sources[dataset], grant, made, key, (needs or {}).get(dataset))
     except BaseException:
         while made:
             ledger.release(made.pop())
         raise
+
+
+def _reserve(
+    plan: Plan,
+    dataset: str,
+    ledger: Ledger,
+    own: tuple[str, ...],
+    grant: Grant,
+    made: list[Reservation],
+    key: str | None,
+    need: Guarantee | None,
+) -> None:
+    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+    cost = plan.row_cost(dataset)
+    assert cost.adjacency is not None
+    first_grant(ledger, dataset, need or needed(cost, promises), own, grant)
+    owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
+    for name, costs, point in charges_of(plan, dataset, owners):
+        made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))

@@ -20,7 +20,7 @@ from sfumato.lang.problem import Problem, in_order
 from sfumato.lang.term import Position
 
 if TYPE_CHECKING:
-    from sfumato.lang.spec import Spec
+    from sfumato.lang.spec import Source, Spec
 
 __all__ = ["examine_study"]
 
@@ -72,15 +72,23 @@ def _folder(spec: Spec, data: str | os.PathLike[str] | None) -> Path:
     return Path(data) if data is not None else (Path(spec.path).parent if spec.path else Path())
 
 
+def _is_there(source: Source, folder: Path) -> bool:
+    return source.path.startswith("postgresql:") or (folder / source.path).exists()
+
+
+def _not_checked(absent: list[Source], start: Position) -> Problem:
+    names = ", ".join(one.table for one in absent)
+    way_out = "Check it with the folder that has them: sfumato check STUDY.pl --data FOLDER."
+    message = f"whether the study can be planned depends on rows of public tables that are not there: {names}"
+    return Problem("warning", "not-checked", message, absent[0].position or start, way_out=way_out)
+
+
 def _refusal(spec: Spec, folder: Path) -> list[Problem]:
     start = Position(Path(spec.path).name if spec.path else "text", 1, 1)
     public = [one for one in spec.sources if one.table in spec.public_tables]
-    absent = [one for one in public if not (one.path.startswith("postgresql:") or (folder / one.path).exists())]
+    absent = [one for one in public if not _is_there(one, folder)]
     if absent:
-        names = ", ".join(one.table for one in absent)
-        way_out = "Check it with the folder that has them: sfumato check STUDY.pl --data FOLDER."
-        message = f"whether the study can be planned depends on rows of public tables that are not there: {names}"
-        return [Problem("warning", "not-checked", message, absent[0].position or start, way_out=way_out)]
+        return [_not_checked(absent, start)]
     # The planner is loaded for a study that reads well.
     from sfumato.network.stores.store import located, read_stored
     from sfumato.run.planning import make_plan

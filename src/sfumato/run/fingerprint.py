@@ -119,11 +119,12 @@ def _shown(place: int, name: str, kind: str) -> tuple[str, str]:
         return f"TRY_CAST({cell} AS DOUBLE) AS n{place}", f"NULL::VARCHAR AS s{place}"
     text = f"trim({cell}::VARCHAR)"
     number = text_as_number(text)
-    # A moment is one however its zone and its fractions of a second are written; whole days stay days.
+    # A moment or a time of day is one however its zone and its fractions of a second are written; days stay days.
     moment = f"CASE WHEN {text} LIKE '____-__-__%:__%' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) END"
+    clock = f"CASE WHEN {text} LIKE '__:__%' THEN 't' || epoch_us(TRY_CAST({text} AS TIME)) END"
     day = (
         f"CASE WHEN suffix({text}, '{_MIDNIGHT}') THEN left({text}, 10) "
-        f"ELSE coalesce(({moment})::VARCHAR, lower({text})) END"
+        f"ELSE coalesce(({moment})::VARCHAR, {clock}, lower({text})) END"
     )
     return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {day} END AS s{place}"
 

@@ -101,15 +101,15 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
         if layout.public:  # who is in it, and what it says of whom, is known and shapes the plan; its values go
             cells = {one.name: f"({whole}) OR ({cells.get(one.name, 'FALSE')})" for one in layout.values}
             whole, present = "FALSE", False
-        shown = ", ".join(
-            f"CASE WHEN {cells[column]} THEN NULL ELSE {sql_name(column)} END AS {sql_name(column)}"
-            if column in cells
-            else sql_name(column)
-            for column in columns
-        )
+        shown = ", ".join(_read_or_absent(column, cells.get(column)) for column in columns)
         query = f"SELECT {shown} FROM {room.names[name]} WHERE NOT ({whole})"
         if present:
             empty = ", ".join(sql_name(c) if c == person else f"NULL AS {sql_name(c)}" for c in columns)
             query += f" UNION ALL SELECT DISTINCT {empty} FROM {room.names[name]} WHERE {whole}"
         rows = room.arrow(query)
         return TextTable(rows, room.text[name]) if room.text[name] else rows
+
+
+def _read_or_absent(column: str, forgotten: str | None) -> str:
+    name = sql_name(column)
+    return name if forgotten is None else f"CASE WHEN {forgotten} THEN NULL ELSE {name} END AS {name}"

@@ -52,26 +52,22 @@ def generated_tables(spec: Spec, given: Mapping[str, Any] | None = None, people:
 
 def _table(spec: Spec, table: str, people: int) -> pa.Table:
     columns = [column for column in spec.columns if column.table == table]
-    listed = {indicator(clause.head) for clause in spec.clauses if clause.body is None}
-    identities = [c for c in columns if indicator(c.atom) in spec.table_predicates or indicator(c.atom) in listed]
+    identities = _identities(spec, columns)
     choices = [_individuals_of(spec, column, people) for column in identities]
     rows = list(itertools.islice(itertools.product(*choices), _MOST_ROWS))
-    built: dict[str, Any] = {column.name: [row[i] for row in rows] for i, column in enumerate(identities)}
-    for column in columns:
-        if column.name not in built:
-            built[column.name] = _cells(spec, column, len(rows))
-    return pa.table({column.name: built[column.name] for column in columns} or {"id": [str(i) for i in range(people)]})
+    named = {column.name: [row[i] for row in rows] for i, column in enumerate(identities)}
+    built = {one.name: named[one.name] if one.name in named else _cells(spec, one, len(rows)) for one in columns}
+    return pa.table(built or {"id": list(map(str, range(people)))})
+
+
+def _identities(spec: Spec, columns: list[Column]) -> list[Column]:
+    known = {*spec.table_predicates, *(indicator(clause.head) for clause in spec.clauses if clause.body is None)}
+    return [column for column in columns if indicator(column.atom) in known]
 
 
 def _individuals_of(spec: Spec, column: Column, people: int) -> list[Any]:
     """Invented identifiers, or the things of this kind that the study itself lists."""
-    listed = [
-        _plain(clause.head.arguments[0])
-        for clause in spec.clauses
-        if clause.body is None
-        and isinstance(clause.head, Compound)
-        and indicator(clause.head) == indicator(column.atom)
-    ]
+    listed = _listed(spec, indicator(column.atom))
     datasets = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
     if listed and indicator(column.atom) not in datasets:
         return listed
@@ -88,6 +84,11 @@ def _plain(term: Term) -> Any:
     return str(term)
 
 
+def _listed(spec: Spec, kind: str) -> list[Any]:
+    facts = [clause.head for clause in spec.clauses if clause.body is None]
+    return [_plain(fact.arguments[0]) for fact in facts if isinstance(fact, Compound) and indicator(fact) == kind]
+
+
 def _cells(spec: Spec, column: Column, rows: int) -> Any:
     domain = next((r.domain for r in spec.ranges if _covers(r.atom_pattern, column.atom)), None)
     start = int.from_bytes(hashlib.sha256(column.name.encode()).digest()[:4]) / 2**32
@@ -96,9 +97,8 @@ def _cells(spec: Spec, column: Column, rows: int) -> Any:
         return [f"{column.name} {int(place)}" for place in uniform * 5]
     if isinstance(domain, Categories):
         return [domain.values[int(place)] for place in uniform * len(domain.values)]
-    low, high = (domain.low, domain.high) if isinstance(domain, Interval) else (0.0, 1.0)
+    low, high, unit = (domain.low, domain.high, domain.calendar) if isinstance(domain, Interval) else (0.0, 1.0, "")
     numbers = low + (high - low) * uniform
-    unit = domain.calendar if isinstance(domain, Interval) else ""
     return [shown(number, unit) for number in numbers.tolist()] if unit else numbers
 
 

@@ -117,14 +117,18 @@ def _refuse(plan: Plan, step: int, earlier: Sequence[Released], ledger: Ledger) 
             f"--resume with its folder; for a new one write step({latest.step + 1}, publish(Name)) under a requirement "
             "of its own. Nothing was drawn and nothing was spent."
         )
-    shares = _shares(plan)
     for one in earlier:
-        if any(shares.get(mark, number) != number for mark, number in one.shares.items()):
-            raise LedgerError(
-                f"When step {one.step} of {plan.study} was released, a promise was shared out over another number of "
-                "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
-                "under a requirement of its own. Nothing was drawn and nothing was spent."
-            )
+        _check_shares(plan, one)
+
+
+def _check_shares(plan: Plan, earlier: Released) -> None:
+    shares = _shares(plan)
+    if any(shares.get(mark, number) != number for mark, number in earlier.shares.items()):
+        raise LedgerError(
+            f"When step {earlier.step} of {plan.study} was released, a promise was shared out over another number of "
+            "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
+            "under a requirement of its own. Nothing was drawn and nothing was spent."
+        )
 
 
 def _tell_skipped(plan: Plan, latest: int, step: int, tell: Callable[[str], None]) -> None:

@@ -14,7 +14,8 @@ anything of its own here.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from sfumato.questions.question import Question
 from sfumato.run.held_tables import empty_tables
 from sfumato.run.publish_base import Performed
 from sfumato.run.row_key import key_digest
-from sfumato.run.staging import Staging, check_target
+from sfumato.run.staging import Staging
 from sfumato.run.study import Release, assembled
 from sfumato.run.study_files import certificates_of, file_names
 from sfumato.run.study_files import write as write_files
@@ -43,10 +44,12 @@ from sfumato.run.view import Draws
 
 __all__ = [
     "PeopleLine",
+    "Publish",
     "cells_of",
     "people_lines",
     "people_of",
     "published_over_centres",
+    "publishing",
     "sharing_of",
     "study_round",
     "whole_cells",
@@ -195,16 +198,44 @@ def published_over_centres(
     *,
     performed: Mapping[tuple[str, str], Performed] | None = None,
     later: Sequence[Aggregate] = (),
-    again: str = "start a new round.",
 ) -> Release:
     """The release that the opened sum makes; `tables` are the public ones. The centres have paid, nobody pays here.
 
     `performed` are tables and models, made in the `later` rounds.
     """
-    acts = dict(performed or {})
+    with publishing(plan, tables, out) as publish:
+        return publish(found, performed or {}, later)
+
+
+Publish = Callable[[Aggregate, Mapping[tuple[str, str], Performed], Sequence[Aggregate]], Release]
+
+
+@contextmanager
+def publishing(
+    plan: Plan, tables: Mapping[str, Any], out: Path | None, *, again: str = "start a new round."
+) -> Iterator[Publish]:
+    """All that can fail without the sums is tried here, before a centre pays for them; what comes out writes them."""
     network = _network(plan)
-    spec = network.spec
-    values = network.evaluate({**empty_tables(spec), **tables})
+    values = network.evaluate({**empty_tables(network.spec), **tables})
+    if out is None:
+        yield lambda found, acts, later: _release(plan, values, found, acts, None)
+        return
+    with Staging.open(out, plan.hash, again=again, room=1 << 20, files=file_names(plan)) as staging:
+
+        def publish(found: Aggregate, acts: Mapping[tuple[str, str], Performed], later: Sequence[Aggregate]) -> Release:
+            release = _release(plan, values, found, acts, out)
+            record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
+            release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
+            staging.complete(None, [])
+            staging.publish()
+            return release
+
+        yield publish
+
+
+def _release(
+    plan: Plan, values: Values, found: Aggregate, acts: Mapping[tuple[str, str], Performed], out: Path | None
+) -> Release:
     drawn = Draws(None)
     included = len(found.included)
     counts: dict[str, int] = {}
@@ -223,17 +254,8 @@ def published_over_centres(
         for name, one in values.aggregates.items()
     }
     shown = dataclasses.replace(plan, draws=tuple(_seen(draw, included) for draw in plan.draws))
-    release = assembled(shown, network, dataclasses.replace(values, aggregates=sums), drawn, acts, out)
-    release = dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, acts, True))
-    if out is None:
-        return release
-    check_target(out)
-    with Staging.open(out, plan.hash, again=again, room=1 << 20, files=file_names(plan)) as staging:
-        record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
-        release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
-        staging.complete(None, [])
-        staging.publish()
-    return release
+    release = assembled(shown, _network(plan), dataclasses.replace(values, aggregates=sums), drawn, acts, out)
+    return dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, acts, True))
 
 
 def _seen(draw: Any, included: int) -> Any:

@@ -30,6 +30,7 @@ from sfumato.network.network import Group, Network
 from sfumato.network.tables import TableRoom, layout_of
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import template_of
+from sfumato.plan.template import Template
 from sfumato.run.forget import unlisted, without_forgotten
 from sfumato.run.study_files import read_release
 
@@ -131,21 +132,23 @@ def observers_own(plan: Plan, network: Network, values: Values, folder: Path, ob
     `values` are those of the tables as they are now. What has noise comes from the release, never from the tables.
     """
     release = read_release(folder)
+    listed = [planned for planned in plan.publications if planned.observer == observer and planned.listed]
     found: dict[str, pa.Table] = {}
     for dataset, table in values.individuals.items():
         groups = [(place, group) for place, group in enumerate(network.groups) if group.dataset == dataset]
         if not any(group.known_to(observer) for _, group in groups):
             continue
         columns = _known_cells(groups, values, dataset, observer)
-        for planned in plan.publications:
-            if planned.observer == observer and planned.listed:
-                published = release[planned.name, observer]
-                columns |= _put_together(network, groups, values, dataset, planned, published)
-        rows = pa.table({ID: table[ID], **columns}).sort_by(ID)
-        found[dataset] = unlisted(network.spec, rows) if network.spec.forgotten else rows
+        for planned in listed:
+            columns |= _put_together(network, groups, values, dataset, planned, release[planned.name, observer])
+        found[dataset] = _without_forgotten(network.spec, pa.table({ID: table[ID], **columns}).sort_by(ID))
     if not found:
         raise InputError(f"The study has no observe or reveal line for {observer}: it knows nothing exactly.")
     return found
+
+
+def _without_forgotten(spec: Spec, rows: pa.Table) -> pa.Table:
+    return unlisted(spec, rows) if spec.forgotten else rows
 
 
 def _known_cells(groups: list[tuple[int, Group]], values: Values, dataset: str, observer: str) -> dict[str, np.ndarray]:
@@ -176,21 +179,28 @@ def _put_together(
         if template is None:
             continue
         here = np.flatnonzero((values.membership(dataset) == place) & (rows >= 0))
-        read: dict[str, np.ndarray] = {}
-        for name in template.order:
-            if (shown := _shown(published, name, rows[here])) is not None:
-                read[name] = shown
-            elif name in template.formulas:
-                if all(parent in read for parent in template.parents[name]):
-                    read[name] = np.asarray(template.formulas[name].evaluate(read))
-            elif name not in template.hidden:
-                column = values.column(name)
-                read[name] = column[here] if np.ndim(column) else column
-        for name in names:
-            if name in read:
-                whole = columns.setdefault(name, np.full(len(rows), None, dtype=object))
-                whole[here] = np.broadcast_to(read[name], here.shape)
+        read = _read(template, published, values, here, rows[here])
+        for name in (name for name in names if name in read):
+            whole = columns.setdefault(name, np.full(len(rows), None, dtype=object))
+            whole[here] = np.broadcast_to(read[name], here.shape)
     return columns
+
+
+def _read(
+    template: Template, published: pa.Table, values: Values, here: np.ndarray, shown_at: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Every node of a template that is shown, follows from what is read, or is known, for the individuals `here`."""
+    read: dict[str, np.ndarray] = {}
+    for name in template.order:
+        if (shown := _shown(published, name, shown_at)) is not None:
+            read[name] = shown
+        elif name in template.formulas:
+            if all(parent in read for parent in template.parents[name]):
+                read[name] = np.asarray(template.formulas[name].evaluate(read))
+        elif name not in template.hidden:
+            column = values.column(name)
+            read[name] = column[here] if np.ndim(column) else column
+    return read
 
 
 def _shown(published: pa.Table, name: str, rows: np.ndarray) -> np.ndarray | None:

@@ -174,7 +174,7 @@ def _draw(
     progress: Progress,
 ) -> None:
     noise = _Noise(StreamKey.fresh(), math.sqrt(release.variance), len(release.features))
-    sums, squares = crew.total(_WeighNoise(noise), tasks).values
+    sums, squares = crew.sum(_WeighNoise(noise), tasks).values
     pulled = sums / squares if squares > 0 else np.zeros_like(sums)
     columns = tuple(table.column_names)
     write = _WriteParts(release, noise, pulled, unit_vector(release.direction(machine.alpha_)), columns, str(folder))

@@ -75,11 +75,10 @@ class BoughtBounds(Publisher):
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         question = _question(question_from_dict(act.parameters["question"]))
         assert act.guarantee.adjacency is not None
-        seeds = (None, None) if random_state is None else (random_state, random_state + 1)
-        counts, numbers = (
-            dataclasses.replace(noise, random_state=seed)
-            for noise, seed in zip(_noises(question, act.guarantee, act.guarantee.adjacency), seeds, strict=True)
-        )
+        counts, numbers = _noises(question, act.guarantee, act.guarantee.adjacency)
+        if random_state is not None:
+            counts = dataclasses.replace(counts, random_state=random_state)
+            numbers = dataclasses.replace(numbers, random_state=random_state + 1)
         pure = isinstance(numbers, Laplace)
         powers = question.by_power(table["count"].to_numpy())
         found = question.bounds_of(counts(powers), _threshold(question, counts))
@@ -97,7 +96,7 @@ class BoughtBounds(Publisher):
         labels = [{**label, **bounds} for label in asked.labels()]
         parts = [f"{own}, {part}" if own else part for own in asked.parts()]
         (node,) = act.parameters["columns"]
-        note = f"{node} is the {question.kind} of what is {part.removeprefix('no bounds were found, ')}, bounds that "
+        note = f"{node} is the {question.kind} of what is clipped to {told}, bounds that "
         note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
         note += "" if found else " No power of two had enough rows: more rows, or a larger share, would find bounds."
         events = (counts.event(), numbers.event())

@@ -338,8 +338,15 @@ class Points(SupportPublisher):
 
     name: ClassVar[str] = "points"
 
-    def _made(self, *given: Any) -> Any:
-        return super()._made(*given).set_params(publish="points")
+    def _made(
+        self,
+        schema: Schema,
+        classes: list[Any],
+        guarantee: Guarantee,
+        given: dict[str, float],
+        random_state: int | None,
+    ) -> Any:
+        return super()._made(schema, classes, guarantee, given, random_state).set_params(publish="points")
 
     def _loss(self, model: Any, shape: np.ndarray, classes: list[int]) -> float:
         return super()._loss(model, shape, classes) + 0.03 * shape.shape[1]

@@ -37,7 +37,7 @@ def row_key(ledger: str | os.PathLike[str]) -> bytes:
     >>> len(first), first == again, first == other
     (32, True, False)
     """
-    path = Path(f"{os.fspath(ledger)}{KEY_SUFFIX}").expanduser()
+    path = Path(f"{Path(ledger).expanduser().resolve()}{KEY_SUFFIX}")  # by whatever link the ledger is named
     try:
         if not path.exists():
             _draw(path)

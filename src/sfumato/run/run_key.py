@@ -65,7 +65,8 @@ class RunKey:
     @classmethod
     def open(cls, ledger: Path, bound_to: str) -> RunKey:
         """The key of the run bound to these facts: an earlier attempt's if it was left, else a new one."""
-        folder = ledger.with_name(f"{ledger.name}.keys")
+        real = ledger.resolve()  # by whatever link it is named
+        folder = real.with_name(f"{real.name}.keys")
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             _check_private(os.stat(folder), folder)

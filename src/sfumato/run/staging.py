@@ -48,16 +48,15 @@ def check_target(out: Path) -> None:
     if out.name in ("", ".", ".."):
         raise InputError(f"{out} is no name for a new folder: choose one with --out. Nothing was spent.")
     try:
-        link, there, folder = out.is_symlink(), out.exists(), out.is_dir()
-        full = folder and any(out.iterdir())
+        link, taken = out.is_symlink(), out.exists() and not (out.is_dir() and not any(out.iterdir()))
     except OSError as error:
         raise InputError(f"{out} cannot be used ({error.strerror}): choose another. Nothing was spent.") from None
-    if link or out.is_mount():
-        kind = "a link" if link else "a mount point"
+    kind = "a link" if link else "a mount point" if out.is_mount() else ""
+    if kind:
         raise InputError(
             f"{out} is {kind}; a release becomes a folder in one step. Choose a new one. Nothing was spent."
         )
-    if there and (not folder or full):
+    if taken:
         raise InputError(f"{out} exists and is not an empty folder: choose a new one with --out. Nothing was spent.")
     if not _absolute(out).parent.is_dir():
         raise InputError(f"The folder {_absolute(out).parent} does not exist. Nothing was spent.")
@@ -200,17 +199,11 @@ def finish(
             f"{folder} was changed after it was complete, and is not published. What it cost stays counted. Move it "
             "away to run again at a new cost."
         )
-    states = {identity: ledger.state(identity) for identity in marker["reservations"]}
-    if "released" in states.values():
-        raise InputError(
-            f"The reservation that paid for {folder} was released, so it may not be published. Move it away to run "
-            "again. Nothing was spent."
-        )
+    reserved = _still_reserved(folder, marker["reservations"], ledger)
     staging = Staging(folder, out, run, again, _marker=_locked(folder / MARKER), _complete=True)
     try:
-        for identity, state in states.items():
-            if state == "reserved":
-                ledger.commit(ledger.reservation(identity))
+        for identity in reserved:
+            ledger.commit(ledger.reservation(identity))
         before()
         staging.publish()
     finally:
@@ -261,18 +254,31 @@ def _read(folder: Path) -> dict[str, Any] | None:
         return None
 
 
+def _still_reserved(folder: Path, identities: Sequence[str], ledger: Ledger) -> list[str]:
+    """What of a complete result is paid and not yet committed; refused where it was handed back."""
+    states = {identity: ledger.state(identity) for identity in identities}
+    if "released" in states.values():
+        raise InputError(
+            f"The reservation that paid for {folder} was released, so it may not be published. Move it away to run "
+            "again. Nothing was spent."
+        )
+    return [identity for identity, state in states.items() if state == "reserved"]
+
+
+def _is_fresh(folder: Path) -> bool:
+    """Whether a run that was killed at its very beginning left it: empty, or its lock and half a marker."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return all(path.name.startswith(MARKER) for path in folder.iterdir())
+
+
 def _clear(folder: Path, out: Path, run: str, again: str, keep: bool) -> None:
     """Make way for a new attempt, or say what stands in it."""
     if not os.path.lexists(folder):
         return
     marker = _read(folder)
     if marker is None:
-        # A run that was killed at its very beginning leaves an empty one, or its lock and half a marker.
-        if (
-            folder.is_symlink()
-            or not folder.is_dir()
-            or any(not path.name.startswith(MARKER) for path in folder.iterdir())
-        ):
+        if not _is_fresh(folder):
             raise InputError(f"{folder} is in the way and was not made by sfumato: move it. Nothing was spent.")
         marker = {"state": "drawing", "run": "", "reservations": []}
     try:

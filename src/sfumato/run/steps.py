@@ -8,13 +8,15 @@ Not here: running a step (run/study_file.py), the words on a terminal (cli/steps
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.core import ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP
+from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import LedgerError, SfumatoError, StudyError
 from sfumato.lang import load
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import show
 from sfumato.ledger.balance import charge
 from sfumato.ledger.grants import window_grant
@@ -57,6 +59,11 @@ class StudyAccounts:
         known = dict.fromkeys(owner for owners in self.owners.values() for owner in owners)
         return tuple(self.ledger.balance(name, unit) for name, unit in known)
 
+    def released(self, study: str) -> list[Released]:
+        """The steps of the study that these accounts paid for."""
+        names = dict.fromkeys(name for own in self.owners.values() for name, _ in own)
+        return [one for name in names for one in released_steps(self.ledger, name, study)]
+
 
 def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
     """For every dataset what must be granted for all these steps: a sum in a currency that adds over time."""
@@ -70,25 +77,49 @@ def history_needs(plans: Sequence[Plan]) -> dict[str, Guarantee]:
 def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
     costs = [plan.row_cost(dataset) for plan in plans]
     adjacency = costs[0].adjacency
-    asked = [one.asked.under(adjacency) for plan in plans for one in plan.promises if one.dataset == dataset]
-    if len(plans) > 1 and any(isinstance(one, Pufferfish) for one in asked):
-        return window_grant(asked, [list(plan.events(dataset)) for plan in plans])
-    if any(isinstance(one, Pufferfish) for one in asked):
-        return needed(costs[0], asked)
+    windows = _windows(plans, dataset)
+    if windows is not None:
+        return windows
     pure = math.fsum(cost.epsilon(0.0) for cost in costs)
     if math.isfinite(pure):
         return PureDP(pure * _UP, adjacency=adjacency)
-    amounts = [charge(plan.events(dataset), GaussianDP(1.0)) for plan in plans]
-    if all(isinstance(amount, GaussianDP) for amount in amounts):
-        squares = math.fsum(amount.mu**2 for amount in amounts if isinstance(amount, GaussianDP))
-        return GaussianDP(math.sqrt(squares) * _UP, adjacency=adjacency)
-    points = []
-    for plan, cost in zip(plans, costs, strict=True):
-        promises = [one.asked for one in plan.promises if one.dataset == dataset]
-        point = needed(cost, [one for one in promises if isinstance(one, ApproxDP)])
-        points.append(point if isinstance(point, ApproxDP | PureDP) else ApproxDP(point.epsilon(1e-6), 1e-6))
+    gaussian = _total_mu([charge(events, GaussianDP(1.0)) for events in _all_events(plans, dataset)])
+    if gaussian is not None:
+        return GaussianDP(gaussian * _UP, adjacency=adjacency)
+    epsilon, delta = _sums([_point(plan, cost, dataset) for plan, cost in zip(plans, costs, strict=True)])
+    return ApproxDP(epsilon * _UP, delta * _UP, adjacency=adjacency)
+
+
+def _windows(plans: Sequence[Plan], dataset: str) -> Guarantee | None:
+    """What a history needs whose promises speak of people that depend on each other; None where none does."""
+    cost = plans[0].row_cost(dataset)
+    asked = [promise.under(cost.adjacency) for plan in plans for promise in _promises(plan, dataset)]
+    if not any(isinstance(one, Pufferfish) for one in asked):
+        return None
+    return needed(cost, asked) if len(plans) == 1 else window_grant(asked, _all_events(plans, dataset))
+
+
+def _promises(plan: Plan, dataset: str) -> list[Guarantee]:
+    return [one.asked for one in plan.promises if one.dataset == dataset]
+
+
+def _all_events(plans: Sequence[Plan], dataset: str) -> list[list[Event | Repeated | Guarantee]]:
+    return [list(plan.events(dataset)) for plan in plans]
+
+
+def _total_mu(amounts: Sequence[Guarantee | None]) -> float | None:
+    normal = [amount.mu for amount in amounts if isinstance(amount, GaussianDP)]
+    return math.sqrt(math.fsum(mu**2 for mu in normal)) if len(normal) == len(amounts) else None
+
+
+def _sums(points: Sequence[ApproxDP | PureDP]) -> tuple[float, float]:
     deltas = math.fsum(one.delta_ if isinstance(one, ApproxDP) else 0.0 for one in points)
-    return ApproxDP(math.fsum(one.eps for one in points) * _UP, deltas * _UP, adjacency=adjacency)
+    return math.fsum(one.eps for one in points), deltas
+
+
+def _point(plan: Plan, cost: Guarantee, dataset: str) -> ApproxDP | PureDP:
+    point = needed(cost, [one for one in _promises(plan, dataset) if isinstance(one, ApproxDP)])
+    return point if isinstance(point, ApproxDP | PureDP) else ApproxDP(point.epsilon(1e-6), 1e-6)
 
 
 def account_of(plan: Plan, data: Path, ledger: Ledger) -> StudyAccounts:
@@ -105,27 +136,43 @@ def standings(
     spec = load(study)
     if not spec.steps:
         raise StudyError(f"{study.name} has no steps. Write step(N, publish(Name)). Nothing was read.", ())
+    plans, refusals = _planned(study, data, sizes, publishing_steps(spec))
+    account = _account(plans, data, ledger)
+    done = account.released(spec.name) if account else []
+    latest = max((one.step for one in done), default=0)
+    found = []
+    for number in sorted({step.number for step in spec.steps}):
+        to_come = plans.get(number) if number > latest else None
+        refusal = refusals.get(number, "") or (_refusal(to_come, account) if to_come and account else "")
+        found.append(_state(spec, number, done, to_come, refusal))
+    return tuple(found), account, history_needs(list(plans.values()))
+
+
+def _account(plans: Mapping[int, Plan], data: Path, ledger: Path | None) -> StudyAccounts | None:
+    book = Ledger(ledger, create=False) if ledger is not None and ledger.is_file() else None
+    return account_of(next(iter(plans.values())), data, book) if book is not None and plans else None
+
+
+def _planned(
+    study: Path, data: Path, sizes: Mapping[str, float], numbers: Iterable[int]
+) -> tuple[dict[int, Plan], dict[int, str]]:
+    """The plans of the steps, and of those that have none why not."""
     plans: dict[int, Plan] = {}
     refusals: dict[int, str] = {}
-    for number in publishing_steps(spec):
+    for number in numbers:
         try:
             plans[number] = plan_study(study, data, sizes, number)
         except SfumatoError as error:
             refusals[number] = str(error)
-    book = Ledger(ledger, create=False) if ledger is not None and ledger.is_file() else None
-    account = account_of(next(iter(plans.values())), data, book) if book is not None and plans else None
-    names = dict.fromkeys(name for own in account.owners.values() for name, _ in own) if account else {}
-    done = [one for name in names for one in released_steps(account.ledger, name, spec.name)] if account else []
-    latest = max((one.step for one in done), default=0)
-    found = []
-    for number in sorted({step.number for step in spec.steps}):
-        actions = tuple(show(step.action) for step in spec.steps if step.number == number)
-        mine = tuple(one for one in done if one.step == number)
-        to_come = plans.get(number) if number > latest else None
-        refusal = refusals.get(number, "") or (_refusal(to_come, account) if to_come and account else "")
-        skipped = number in publishing_steps(spec) and not mine and number < latest
-        found.append(StepState(number, actions, mine, to_come, refusal, skipped))
-    return tuple(found), account, history_needs(list(plans.values()))
+    return plans, refusals
+
+
+def _state(spec: Spec, number: int, done: Sequence[Released], to_come: Plan | None, refusal: str) -> StepState:
+    actions = tuple(show(step.action) for step in spec.steps if step.number == number)
+    mine = tuple(one for one in done if one.step == number)
+    later = any(one.step > number for one in done)
+    skipped = number in publishing_steps(spec) and not mine and later
+    return StepState(number, actions, mine, to_come, refusal, skipped)
 
 
 def _refusal(plan: Plan, account: StudyAccounts) -> str:

@@ -78,24 +78,15 @@ def run_study(
     if dry_run:
         spec = _loaded(study, at, inside)
         listed(spec, others)  # a rehearsal finds what the run would refuse
-        public = public_tables(spec, data)
-        tables: Mapping[str, Any] = generated_tables(spec, public)
-        known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes or {})
-        plan = make_plan(spec, public, sizes=known)
-        tell(_summary(plan))
-        for name in (name for name in known if name not in (sizes or {})):
-            tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
+        plan, tables = _rehearsed(spec, data, sizes or {}, tell)
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {}, at, inside)
     tell(_summary(plan))
     for sentence in verdicts(plan):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
-    words = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
-    words += [word for name, number in (sizes or {}).items() for word in ("--size", f"{name}={number:g}")]
-    words += ["--at", str(at)] if at is not None else []
-    words += ["--forgotten", forgotten] if forgotten is not None else []
-    words += ["--inside", inside] if inside is not None else []
+    words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
+    words += _options(sizes or {}, {"--at": at, "--forgotten": forgotten, "--inside": inside})
     again = f"`{shlex.join(map(str, words))}`."
     with told_when_interrupted():
         release = run_plan(
@@ -114,6 +105,25 @@ def run_study(
             tell=tell,
         )
     return plan, release
+
+
+def _options(sizes: Mapping[str, float], others: Mapping[str, Any]) -> list[Any]:
+    words: list[Any] = [word for name, number in sizes.items() for word in ("--size", f"{name}={number:g}")]
+    return words + [word for option, given in others.items() if given is not None for word in (option, given)]
+
+
+def _rehearsed(
+    spec: Spec, data: Path, sizes: Mapping[str, float], tell: Callable[[str], None]
+) -> tuple[Plan, Mapping[str, Any]]:
+    """The plan for invented people, and their tables."""
+    public = public_tables(spec, data)
+    tables = generated_tables(spec, public)
+    known = {dataset.name: float(PEOPLE) for dataset in spec.datasets} | dict(sizes)
+    plan = make_plan(spec, public, sizes=known)
+    tell(_summary(plan))
+    for name in (name for name in known if name not in sizes):
+        tell(f"planned for {PEOPLE} individuals of {name}, as many as are invented: --size {name}=N plans for N")
+    return plan, tables
 
 
 def _needs(study: Path, data: Path, sizes: Mapping[str, float], at: int | None) -> dict[str, Guarantee] | None:

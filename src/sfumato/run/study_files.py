@@ -23,7 +23,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
-from sfumato.plan.plan import Plan
+from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.sentences import LISTED
 from sfumato.plan.shared_act import sharing_of
 from sfumato.run.manifest import hashes, write_manifest
@@ -119,27 +119,39 @@ def _drawn(
     acts = plan.acts_of(dataset, observers)
     done = [performed[act.name, act.observer] for act in acts]
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
-    proofs = {event.proof_id() for event in events} | {proof for one in done for proof in one.proofs} | _PROOFS
-    drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
-    if any(isinstance(one.asked, Pufferfish) for one in plan.promises if one.dataset == dataset):
-        proofs.add("pufferfish")
-    proofs |= {question.proof for name, question in plan.questions.items() if name in drawn}
+    proofs = _PROOFS.union(*(one.proofs for one in done), (event.proof_id() for event in events))
+    proofs |= _proofs_of_plan(plan, dataset) | ({"portions"} if acts else set())
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "
         "derives them again."
     ]
-    shared = sharing_of(plan)
-    if shared is not None:
-        proofs |= {"centre_sums", *shared.proofs}
-        notes.append(f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}.")
-    whose = {promise.requirement: promise.dataset for promise in plan.promises}
-    for planned in plan.publications:
-        shown = whose.get(planned.requirement) == dataset and (observers is None or planned.observer in observers)
-        if planned.listed and shown:
-            notes.append(f"{planned.name} for {planned.observer}: {LISTED}")
+    notes += _who_draws(plan)
+    notes += [f"{one.name} for {one.observer}: {LISTED}" for one in _listed(plan, dataset, observers)]
     for act, one in zip(acts, done, strict=True):
         notes += [f"{act.name} for {act.observer}: {note}" for note in one.notes]
-    return _Drawn(events, tuple(sorted(proofs | ({"portions"} if acts else set()))), tuple(notes))
+    return _Drawn(events, tuple(sorted(proofs)), tuple(notes))
+
+
+def _who_draws(plan: Plan) -> list[str]:
+    shared = sharing_of(plan)
+    return [f"Drawn by {shared.centres} centres ({shared.words}): one has to trust {shared.trust}."] if shared else []
+
+
+def _proofs_of_plan(plan: Plan, dataset: str) -> set[str]:
+    """The proofs of what is drawn of a dataset beyond those of the single events."""
+    drawn = {draw.node for draw in plan.draws if draw.dataset == dataset}
+    proofs = {question.proof for name, question in plan.questions.items() if name in drawn}
+    if any(isinstance(one.asked, Pufferfish) for one in plan.promises if one.dataset == dataset):
+        proofs.add("pufferfish")
+    shared = sharing_of(plan)
+    return proofs | ({"centre_sums", *shared.proofs} if shared is not None else set())
+
+
+def _listed(plan: Plan, dataset: str, observers: tuple[str, ...] | None) -> list[Planned]:
+    """The publications of a dataset that show these observers a row for each individual."""
+    whose = {promise.requirement: promise.dataset for promise in plan.promises}
+    own = [one for one in plan.publications if one.listed and whose.get(one.requirement) == dataset]
+    return [one for one in own if observers is None or one.observer in observers]
 
 
 def certificates_of(

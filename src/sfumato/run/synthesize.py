@@ -154,7 +154,7 @@ class _OneFile(_Table):
         self.room = 2 * file.path.stat().st_size + (1 << 20)
         self._read = release.schema
         if release.people is not None:  # read as text, whatever stands there
-            self._read = Schema({**release.schema.columns, release.people: Categories(["?"])})
+            self._read = Schema({**release.schema.columns, release.people: Categories(("?",))})
         self._columns = checked_columns(file, self._read)
         check_types(file, release.schema) if release.people is None else self._check_declared()
         self._kept: pa.Table | None = None
@@ -210,12 +210,12 @@ class _Folder(_Table):
         parts = self.table.groups_as_parts(PartLayout.for_columns(len(self.schema.columns)))
         crew = open_engine(self.engine)
         try:
-            counted = crew.total(_CountPart(counting), parts) if parts else counting.empty()  # type: ignore[arg-type]
+            counted = crew.sum(_CountPart(counting), parts) if parts else counting.empty()
         finally:
             if crew is not self.engine:
                 crew.close()
         self.progress(self.table.total_rows)
-        return counted  # type: ignore[return-value]  # whatever can be added up is summed alike
+        return counted
 
     def check_before(self) -> None:
         self.table.check_unchanged()

@@ -145,13 +145,17 @@ class View:
         table = self._individuals(planned) if request.of_individuals else self._aggregates(planned)
         return Published(planned.name, planned.observer, request.level, table)
 
+    def _mine(self, group: int | None) -> list[AnyDraw]:
+        return [draw for draw in self.plan.draws if draw.group == group and self.observer in draw.observers]
+
     def _draws(self, node: str, group: int | None) -> list[Draw]:
-        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
-        return [d for d in mine if isinstance(d, Draw) and d.node == node]
+        return [draw for draw in self._mine(group) if isinstance(draw, Draw) and draw.node == node]
 
     def _linear_draws(self, group: int) -> list[LinearDraw]:
-        mine = [d for d in self.plan.draws if d.group == group and self.observer in d.observers]
-        return [d for d in mine if isinstance(d, LinearDraw)]
+        return [draw for draw in self._mine(group) if isinstance(draw, LinearDraw)]
+
+    def _sample_draws(self, group: int) -> list[SampleDraw]:
+        return [draw for draw in self._mine(group) if isinstance(draw, SampleDraw)]
 
     # ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,14 +166,13 @@ class View:
         consistent = self._consistent([sums[name] for name in names if name in sums])
         for name in names:
             node = sums.get(name)
-            figures = consistent.get(name) or (
-                self._noisy(node).figures() if node is not None else (self._shared(name),)
-            )
-            if node is not None and any(one.publication == planned.name for one in self.network.spec.nonnegative):
-                figures = nonnegative_figures(figures, node.question.tables())
-            parts = node.question.parts() if node is not None else ("",)
-            labels = node.question.labels() if node is not None else ({},)
-            rows += tidy_rows(name, parts, labels, figures, node.question.calendar if node is not None else "")
+            if node is None:
+                rows += tidy_rows(name, ("",), ({},), (self._shared(name),), "")
+                continue
+            figures, question = consistent.get(name) or self._noisy(node).figures(), node.question
+            if any(one.publication == planned.name for one in self.network.spec.nonnegative):
+                figures = nonnegative_figures(figures, question.tables())
+            rows += tidy_rows(name, question.parts(), question.labels(), figures, question.calendar)
         return tidy_table(rows)
 
     def _consistent(self, nodes: Sequence[AggregateNode]) -> dict[str, tuple[Figure, ...]]:
@@ -201,11 +204,9 @@ class View:
         """Something computed from published aggregates and public facts: post-processing, its error included."""
         sums = {node.name: node for node in self.network.aggregates}
         template = shared_template(self.network, [name], dict.fromkeys(sums, _ANYTHING))
-        leaves = [node for node in template.order if node not in template.formulas]
-        read = {node: self._noisy(sums[node]) for node in leaves if node in sums}
-        facts = {node: np.ravel(self.values.column(node))[:1] for node in leaves if node not in sums}
-        drawn = np.concatenate([one.read for one in read.values()] or [np.zeros(0)])
-        laws = [one.law for one in read.values() for _ in range(one.read.size)]
+        read = {node: self._noisy(sums[node]) for node in template.inputs if node in sums}
+        facts = {node: np.ravel(self.values.column(node))[:1] for node in template.inputs if node not in sums}
+        drawn, laws = _side_by_side(read.values())
 
         def computed(rows: np.ndarray) -> np.ndarray:
             inputs, start = dict(facts), 0
@@ -218,12 +219,7 @@ class View:
         found = figure_of(computed, drawn, laws)
         if all(law.deviation == 0 for law in laws):
             return found
-        reach = _reach(template, name, read, facts)
-        if reach.bounded and not any(one.is_open for one in read.values()):
-            return found
-        # A denominator may be 0, or a mean be anything in its range: what is known is where the parts may be.
-        low, high = (reach.low, reach.high) if reach.bounded else (-math.inf, math.inf)
-        return Figure(found.value, (high - low) / 2, min(low, found.value), max(high, found.value))
+        return _within_reach(found, _reach(template, name, read, facts), any(one.is_open for one in read.values()))
 
     # ── individuals ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -257,29 +253,41 @@ class View:
         guesses: Mapping[str, tuple[float, float]],
     ) -> dict[str, np.ndarray]:
         """What the individuals of one group show of the named nodes, numbers with their errors beside them."""
-        answers = [d for d in self.plan.draws if d.group == index and self.observer in d.observers and d.node in names]
-        sampled = {d.node: d for d in answers if isinstance(d, SampleDraw)}
-        shown = {name: self._answered(draw, rows, table) for name, draw in sampled.items()}
-        numbers = [name for name in names if name not in sampled]
+        sampled = [draw for draw in self._sample_draws(index) if draw.node in names]
+        shown = {draw.node: self._answered(draw, rows, table) for draw in sampled}
+        numbers = [name for name in names if name not in shown]
         group = self.network.groups[index]
         template = template_of(self.network, group, numbers, self.observer) if numbers else None
         if template is None or not rows.size:
             return shown
-        linear = self._linear_draws(index)
-        self._check_noise(template, index, [name for name in numbers if name in template.order], linear)
-        wanted = linear[0].candidate.inputs if linear else [n for n in template.order if n not in template.formulas]
-        inputs = {node: self._column(node, rows, table) for node in wanted}
-        if template.observed:  # the observer puts in what it knows (run/own.py); here is only what has noise
-            numbers = [name for name in template.order if self._draws(name, index)]
-        if linear:
-            candidate = linear[0].candidate
-            found = linear_rows(candidate, self.drawn.combined(linear, candidate.apply(inputs)), linear)
-        else:
-            found = self._noisy_rows(template, inputs, index, rows.size, numbers, guesses)
-        for name in numbers:
-            if name in found:
-                shown |= found[name].columns(name)
+        for name, figures in self._numbers(template, index, rows, numbers, table, guesses).items():
+            shown |= figures.columns(name)
         return shown
+
+    def _numbers(
+        self,
+        template: Template,
+        index: int,
+        rows: np.ndarray,
+        names: Sequence[str],
+        table: pa.Table,
+        guesses: Mapping[str, tuple[float, float]],
+    ) -> dict[str, RowFigures]:
+        linear = self._linear_draws(index)
+        self._check_noise(template, index, [name for name in names if name in template.order], linear)
+        if template.observed:  # the observer puts in what it knows (run/own.py); here is only what has noise
+            names = [name for name in template.order if self._draws(name, index)]
+        if linear:
+            found = self._linear_rows(linear, rows, table)
+        else:
+            inputs = {node: self._column(node, rows, table) for node in template.inputs}
+            found = self._noisy_rows(template, inputs, index, rows.size, names, guesses)
+        return {name: found[name] for name in names if name in found}
+
+    def _linear_rows(self, draws: Sequence[LinearDraw], rows: np.ndarray, table: pa.Table) -> dict[str, RowFigures]:
+        candidate = draws[0].candidate
+        inputs = {node: self._column(node, rows, table) for node in candidate.inputs}
+        return linear_rows(candidate, self.drawn.combined(draws, candidate.apply(inputs)), draws)
 
     def _check_noise(self, template: Template, index: int, names: Sequence[str], linear: Sequence[LinearDraw]) -> None:
         """A second time, beside plan/derive.py: no value that private data reaches is shown without noise."""
@@ -331,6 +339,22 @@ class View:
         shown = [name for name in names if name in template.order]
         values = {name: np.broadcast_to(read[name], (size,)) for name in shown}
         return template_rows(template, values, free, laws, inputs, guesses)
+
+
+def _side_by_side(read: Iterable[_Noisy]) -> tuple[np.ndarray, list[NoiseLaw]]:
+    """All noisy numbers in a row, each with the law of its noise."""
+    parts = list(read)
+    drawn = np.concatenate([one.read for one in parts] or [np.zeros(0)])
+    return drawn, [one.law for one in parts for _ in range(one.read.size)]
+
+
+def _within_reach(found: Figure, reach: Bounds, is_open: bool) -> Figure:
+    """The figure as it was found, where its formula has an end and every part of it is known to have one."""
+    if reach.bounded and not is_open:
+        return found
+    # A denominator may be 0, or a mean be anything in its range: what is known is where the parts may be.
+    low, high = (reach.low, reach.high) if reach.bounded else (-math.inf, math.inf)
+    return Figure(found.value, (high - low) / 2, min(low, found.value), max(high, found.value))
 
 
 def _reach(template: Template, name: str, read: Mapping[str, _Noisy], facts: Mapping[str, np.ndarray]) -> Bounds:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -195,10 +196,15 @@ class Desk:
             raise InputError(f"Type the word {_WORD} to publish. Nothing was spent.")
         if not self.save(text):
             raise InputError(f"{self.study.name} was changed elsewhere. Save or reload it first. Nothing was spent.")
-        out = self.study.parent / f"{self.study.stem}-{datetime.now():%Y%m%d-%H%M%S}"
         with self._alone():
             remember_ledger(self.ledger)
-            return self._run(self.study, out, rehearsal=False, grant=grant)
+            return self._run(self.study, self._free_folder(), rehearsal=False, grant=grant)
+
+    def _free_folder(self) -> Path:
+        """Beside the study, named by the moment; two releases of one second get two folders."""
+        first = self.study.parent / f"{self.study.stem}-{datetime.now():%Y%m%d-%H%M%S}"
+        later = (first.with_name(f"{first.name}-{number}") for number in count(2))
+        return next(path for path in chain((first,), later) if not path.exists())
 
     def _run(self, study: Path, out: Path, *, rehearsal: bool, grant: bool = False) -> str:
         from sfumato.evidence import verify

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.evidence.explain import explain
-from sfumato.evidence.odds import odds_of, stated_point
+from sfumato.evidence.odds import bound_words, odds_of
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, Variable, show
@@ -84,7 +84,7 @@ def form_of(spec: Spec) -> dict[str, Any]:
         "promises": [
             {"name": show(one.name), "epsilon": f"{point[0]:g}", "delta": f"{point[1]:g}"}
             for one in spec.requirements
-            if (point := stated_point(one.guarantee))
+            if (point := one.guarantee.stated)
         ],
         "kinds": _ASKED,
         "variables": list(dict.fromkeys(variables)),
@@ -102,7 +102,7 @@ def _key(planned: Planned) -> str:
 
 
 def _promise(promise: Promise) -> dict[str, Any]:
-    epsilon, delta = stated_point(promise.asked)
+    epsilon, delta = promise.asked.stated
     odds = odds_of(promise.asked, promise.kept)
     return {
         "observer": promise.observers[0],
@@ -112,7 +112,7 @@ def _promise(promise: Promise) -> dict[str, Any]:
         "delta": f"{delta:g}" if delta else "",
         "unit": odds.unit,
         "factor": odds.factor,
-        "bound": odds.bound,
+        "bound": bound_words(odds),
         "shown": odds.shown,
         "large": epsilon > 10,
     }

@@ -22,29 +22,28 @@ from sfumato.card import Card, Shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.errors import InputError, PlanError, StudyError
 from sfumato.lang.load import examine
-from sfumato.lang.problem import nearest
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import Compound, ListTerm, Term, show
+from sfumato.lang.term import Compound, ListTerm, show
+from sfumato.study.call import StudyCall, known_form
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
-from sfumato.study.data import column_names, file_name
-from sfumato.study.forms import FORMS, BuilderMethod, builder_method
+from sfumato.study.data import file_name
+from sfumato.study.forms import FORMS, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
     Asked,
     Parts,
     column_lines,
     dependence_text,
-    domain_of,
     fairness_lines,
     fresh,
     listing,
     metric_text,
     number_of,
-    number_text,
     parts_of,
     publications_of,
     said_of,
     said_text,
+    table_lines,
     unsaid_place,
 )
 
@@ -115,44 +114,21 @@ class Study(Shown):
         word that there are none. Unsaid it is taken as that word; study and plan say so, and where a cell would go.
         Nothing fails because of a cell; of those that should not be there the run tells you, and you alone.
         """
-        mark = here(f".table({name!r})")
-        parts = self._parts
-        if name in parts.tables:
-            raise refused(mark, f"there is a table {name!r} already.")
-        if not columns:
-            raise refused(mark, "no column is declared: columns={'age': Interval(0, 110)}.")
-        if missing not in (None, "skip", "never"):
-            raise refused(mark, f"missing={missing!r} is not known; write missing='skip' or missing='never'.")
-        if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
-            raise refused(mark, "rows_per_person must be a whole number of at least 1.")
-        if twice := [column for column in columns if column in parts.columns]:
-            raise refused(mark, f"{twice[0]!r} is a column of another table already; one name stands for one variable.")
-        declared = self._declared(mark, columns)
-        if person is None and rows_per_person != 1:
-            raise refused(mark, "rows_per_person needs to know whose a row is: person='column'.")
-        if person is None and parts.tables:
-            raise refused(mark, "rows of a second table must say whose they are: person='column'.")
-        self._check_names(mark, data, [*([person] if person is not None else []), *columns])
-        source, who = show(Compound(name)), show(parts.person)
+        call, parts = self._call(f".table({name!r})"), self._parts
+        call.check_table(name, columns, rows_per_person, missing)
+        declared = call.declared(columns)
+        call.check_rows(person, rows_per_person, data, columns)
         lines = [] if parts.tables else self._heading()
-        lines += [
-            f"source({source}, {show(Compound(file_name(name, data)))}).",
-        ]
-        if person is None:
-            lines.append(f"each_row({source}, {who}).")
-        else:
-            lines += [
-                f"column({source}, {show(Compound(person))}, {who}).",
-                f"rows_per_person({source}, {rows_per_person}).",
-            ]
+        lines += table_lines(parts, name, data, person, rows_per_person)
+        source, who = show(Compound(name)), show(parts.person)
         for column in declared:
-            lines += column_lines(source, who, column, missing, mark)
+            lines += column_lines(source, who, column, missing, call.mark)
         if not parts.tables:
             # The ledger knows the people by this name: that of their first table.
             lines.append(f"dataset({source}, domain(P, {who})).")
             lines += [f"adjacency({source}, add_remove)."] if self.hide_presence else []
         return self._with(
-            mark,
+            call.mark,
             lines,
             columns={**parts.columns, **{one.name: one for one in declared}},
             tables={**parts.tables, name: data},
@@ -168,17 +144,17 @@ class Study(Shown):
         With `low` and `high` what lies outside is put at the nearer end; without them the formula must be bounded by
         its columns' own ranges.
         """
-        mark = here(f".derive({name!r})")
+        call = self._call(f".derive({name!r})")
         if name in self._parts.columns:
-            raise refused(mark, f"there is a column {name!r} already.")
+            raise refused(call.mark, f"there is a column {name!r} already.")
         if (low is None) != (high is None):
-            raise refused(mark, "give both ends of the range, low and high, or none.")
-        expression, read = self._read(mark, lambda: formula_of(formula, self._parts.columns))
+            raise refused(call.mark, "give both ends of the range, low and high, or none.")
+        expression, read = call.read(lambda: formula_of(formula, self._parts.columns))
         if not read:
-            raise refused(mark, f"{formula!r} reads no column.")
+            raise refused(call.mark, f"{formula!r} reads no column.")
         domain = None
         if low is not None and high is not None:
-            domain = self._read(mark, lambda: Interval(low, high))
+            domain = call.read(lambda: Interval(low, high))
             expression = Compound("clip", (expression, number_of(low), number_of(high)))
         made = DeclaredColumn(name, fresh(name, self._parts.taken), domain)
         parents = show(ListTerm(tuple(column.variable for column in read)))
@@ -188,7 +164,7 @@ class Study(Shown):
             f"depends({variable}, {parents}, {show(expression)}).",
         ]
         taken = self._parts.taken | {made.functor, listing(made)}
-        return self._with(mark, lines, columns={**self._parts.columns, name: made}, taken=taken)
+        return self._with(call.mark, lines, columns={**self._parts.columns, name: made}, taken=taken)
 
     # ── who may learn how much ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,37 +188,29 @@ class Study(Shown):
         e^M; `longest` is the length of a series, where it is known. `decided_by` says who answers for it: the report
         and the page for a lawyer name them.
         """
-        mark = here(f".promise({reader!r})")
-        parts = self._parts
+        call, parts = self._call(f".promise({reader!r})"), self._parts
         if not parts.tables:
-            raise refused(mark, "say first whose rows are protected: .table(name, data, person=column, columns={…}).")
+            told = "say first whose rows are protected: .table(name, data, person=column, columns={…})."
+            raise refused(call.mark, told)
         if reader in parts.promises:
-            raise refused(mark, f"there is a promise towards {reader!r} already.")
-        if sum(given is not None for given in (epsilon, mu, rho)) != 1:
-            raise refused(mark, "give exactly one of epsilon, mu and rho: how much may be learned about one person.")
-        if delta and epsilon is None:
-            raise refused(mark, "delta goes together with epsilon.")
-        if epsilon is None and (households, memory) != (None, None):
-            raise refused(mark, "households= and memory= go together with epsilon.")
+            raise refused(call.mark, f"there is a promise towards {reader!r} already.")
+        call.check_amount(epsilon, delta, mu, rho, (households, memory) != (None, None))
         people = show(Compound(parts.people))
-        tied = self._read(mark, lambda: dependence_text(people, households, memory, longest))
-        metric = self._read(mark, lambda: metric_text(epsilon, delta, mu, rho, bool(tied)))
+        tied = call.read(lambda: dependence_text(people, households, memory, longest))
+        metric = call.read(lambda: metric_text(epsilon, delta, mu, rho, bool(tied)))
         name = Compound("promise", (Compound(reader),))
-        known = [line for line, _ in parts.lines if line.startswith("correlated(")]
-        if tied and known and known != [tied]:
-            raise refused(mark, f"who depends on whom is said already: {known[0]} It is one for all readers.")
-        lines = [*([tied] if tied and not known else []), f"privacy_requirement({show(name)}, {people}, {metric})."]
+        lines = [*call.new_dependence(tied), f"privacy_requirement({show(name)}, {people}, {metric})."]
         lines += [f"decided_by({show(name)}, {said_text(decided_by)})."] if decided_by else []
-        return self._with(mark, lines, promises={**parts.promises, reader: name})
+        return self._with(call.mark, lines, promises={**parts.promises, reader: name})
 
     def together(self, *readers: str) -> Study:
         """These readers may put together what they see; the plan then holds against all of them at once."""
-        mark = here(f".together({', '.join(map(repr, readers))})")
+        call = self._call(f".together({', '.join(map(repr, readers))})")
         for reader in readers:
-            self._promise(mark, reader)
+            call.promise(reader)
         if len(set(readers)) < 2:
-            raise refused(mark, "it takes two readers to put something together.")
-        return self._with(mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
+            raise refused(call.mark, "it takes two readers to put something together.")
+        return self._with(call.mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
 
     def fair(
         self, name: str, *, between: str, gap: float, on: str, confidence: float, measure: str = "demographic_parity"
@@ -252,12 +220,13 @@ class Study(Shown):
         `measure` is "demographic_parity", "equal_opportunity" or "equalized_odds"; `on` is "population" or "rows" (the
         people it is measured on). The plan tells the price, and so does what is published.
         """
-        mark = here(f".fair({name!r})")
+        call = self._call(f".fair({name!r})")
         if name not in self._parts.questions:
-            raise refused(mark, f"no classifier called {name!r} was asked for: .classifier(…, name={name!r}) first.")
-        group = show(self._read(mark, lambda: self._find(between)).variable)
-        lines = self._read(mark, lambda: fairness_lines(name, group, measure, gap, on, confidence))
-        return self._with(mark, lines)
+            told = f"no classifier called {name!r} was asked for: .classifier(…, name={name!r}) first."
+            raise refused(call.mark, told)
+        group = show(call.columns([between])[0].variable)
+        lines = call.read(lambda: fairness_lines(name, group, measure, gap, on, confidence))
+        return self._with(call.mark, lines)
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -282,49 +251,32 @@ class Study(Shown):
         takes); `weight` how much its error counts beside the others'; `whole` rounds its numbers; `name` the key of the
         answer.
         """
-        if method not in FORMS:
-            close = nearest(method, FORMS)
-            raise refused(
-                here(f".ask({method!r})"),
-                f"{method!r} is no question{f'; did you mean {close!r}?' if close else '.'} "
-                f"There are {', '.join(FORMS)}.",
-            )
-        form = FORMS[method]
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        mark = here(f".{method}({', '.join(map(repr, names))})")
-        if options.keys() - {option.name for option in form.options}:
-            unknown = min(options.keys() - {option.name for option in form.options})
-            raise refused(mark, f"{unknown} is no part of this question.")
-        groups = (by,) if isinstance(by, str) else tuple(by)
-        if (groups and not form.grouped) or (where and not form.chosen):
-            raise refused(mark, f"{'by=' if groups else 'where='} is no part of this question.")
-        asked = Asked(form, self._subject(mark, form, names), self._groups(mark, groups), where, options)
+        form = known_form(method)
+        names, groups, readers = _several(columns), _several(by), _several(to)
+        call = self._call(f".{method}({', '.join(map(repr, names))})")
+        call.check_form(form, options, groups, where)
+        asked = Asked(form, call.subject(form, names), call.groups(groups), where, options)
         wishes = {"weight": weight, "within": within, "whole": True if whole else None}
-        return self._asked(mark, asked, name or asked.name, (to,) if isinstance(to, str) else tuple(to), wishes)
+        return self._asked(call, asked, name or asked.name, readers, wishes)
 
     def _asked(
-        self, mark: Mark, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
+        self, call: StudyCall, asked: Asked, name: str, readers: tuple[str, ...], wishes: Mapping[str, float | None]
     ) -> Study:
         parts = self._parts
         if not readers:
-            raise refused(mark, "say who sees it: to='public'.")
-        promises = [self._promise(mark, reader) for reader in readers]
+            raise refused(call.mark, "say who sees it: to='public'.")
+        promises = [call.promise(reader) for reader in readers]
         known = parts.questions.get(name)
         atom = known.atom if known is not None else fresh(name, parts.taken)
-        written = self._read(mark, lambda: asked.written(atom, self._find, parts.columns, parts.person))
+        written = call.read(lambda: asked.written(atom, call.find, parts.columns, parts.person))
         if name in parts.questions and known != written:
-            raise refused(mark, f"another question is called {name!r} already; give this one a name of its own: name=.")
-        lines = [line for column in written.listed for line in self._levels(column)]
-        lines += [f"{written.clause}{written.body}."] if written.clause and known is None else []
-        lines += [f"publish({show(Compound(name))}, {written.shown}, {show(one)}){written.body}." for one in promises]
-        for word, value in wishes.items():
-            if value is not None:
-                if known is not None:
-                    raise refused(mark, f"{name!r} is asked for already; {word}= belongs to the first of the calls.")
-                told = "" if value is True else f", {self._read(mark, lambda v=value: number_text(v))}"
-                lines.append(f"{word}({show(Compound(name))}{told}).")
+            told = f"another question is called {name!r} already; give this one a name of its own: name=."
+            raise refused(call.mark, told)
+        lines = self._levels(written.listed)
+        lines += written.lines(name, promises, new=known is None)
+        lines += call.wishes(name, {word: value for word, value in wishes.items() if value is not None})
         return self._with(
-            mark,
+            call.mark,
             lines,
             questions={**parts.questions, name: written},
             grouped=parts.grouped | {column.name for column in written.listed},
@@ -349,8 +301,7 @@ class Study(Shown):
         if errors or spec is None:
             raise StudyError(f"The study has {len(errors)} error(s). Nothing was run and nothing was spent.", errors)
         told = {one.topic: one.text for one in spec.about}
-        first = text.lstrip().splitlines()[0] if text.strip() else ""
-        title = told.get("title") or (first.lstrip("% ").strip() if first.startswith("%") else "")
+        title = told.get("title") or _first_remark(text)
         hidden = any(one.adjacency.relation == "add-remove" for one in spec.datasets)
         purpose = told.get("purpose", "")
         return cls(title or "study", hide_presence=hidden, purpose=purpose, _parts=parts_of(spec, text))
@@ -431,7 +382,7 @@ class Study(Shown):
     def _card(self) -> Card:
         parts = self._parts
         facts = {f"table {name}": file for name, file in parts.files.items()}
-        facts |= {"columns": ", ".join(said_of(column) for column in parts.columns.values())} if parts.columns else {}
+        facts |= {"columns": ", ".join(map(said_of, parts.columns.values()))} if parts.columns else {}
         missing = [
             sentence
             for present, sentence in (
@@ -458,6 +409,9 @@ class Study(Shown):
         parts = dataclasses.replace(self._parts, lines=(*self._parts.lines, *more), **frozen)
         return dataclasses.replace(self, _parts=parts)
 
+    def _call(self, call: str) -> StudyCall:
+        return StudyCall(self._parts, here(call))
+
     def _heading(self) -> list[str]:
         told = {"title": self.title, "purpose": self.purpose}
         return [f"about({topic}, {said_text(text)})." for topic, text in told.items() if text.strip()]
@@ -466,77 +420,21 @@ class Study(Shown):
         lines = self._parts.lines
         return lines[line - 1][1] if 0 < line <= len(lines) else None
 
-    def _read(self, mark: Mark, reading: Callable[[], Any]) -> Any:
-        """What a reader of arguments says is wrong, at the caller's line."""
-        try:
-            return reading()
-        except StudyError:
-            raise
-        except (InputError, TypeError, ValueError) as error:
-            sentence = str(error)
-            raise refused(mark, sentence if sentence.endswith((".", "?")) else f"{sentence}.") from None
+    def _levels(self, columns: Iterable[DeclaredColumn]) -> list[str]:
+        lines = []
+        for column in columns:
+            if column.name not in self._parts.grouped and isinstance(column.domain, Categories):
+                lines += [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
+        return lines
 
-    def _find(self, name: str) -> DeclaredColumn:
-        if name in self._parts.columns:
-            return self._parts.columns[name]
-        close = nearest(str(name), self._parts.columns)
-        known = f"did you mean {close!r}?" if close else f"it has {', '.join(self._parts.columns) or 'none'}."
-        raise InputError(f"{name!r} is not a column of this study; {known}")
 
-    def _promise(self, mark: Mark, reader: str) -> Term:
-        if reader in self._parts.promises:
-            return self._parts.promises[reader]
-        close = nearest(str(reader), self._parts.promises)
-        hint = f"; did you mean {close!r}?" if close else "."
-        raise refused(
-            mark, f"there is no promise towards {reader!r}{hint} Write .promise({reader!r}, epsilon=…) first."
-        )
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
-    def _declared(self, mark: Mark, columns: Mapping[str, Any]) -> list[DeclaredColumn]:
-        taken, found = set(self._parts.taken), []
-        for name, given in columns.items():
-            domain = self._read(mark, lambda d=given, n=name: domain_of(n, d))
-            found.append(DeclaredColumn(name, fresh(name, taken), domain))
-            taken |= {found[-1].functor, listing(found[-1])}
-        return found
 
-    def _check_names(self, mark: Mark, data: Any, wanted: Sequence[str]) -> None:
-        known = self._read(mark, lambda: column_names(data))
-        for name in wanted:
-            if known is not None and name not in known:
-                close = nearest(name, known)
-                raise refused(mark, f"the table has no column {name!r}{f'; did you mean {close!r}?' if close else '.'}")
-
-    def _subject(self, mark: Mark, form: BuilderMethod, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
-        if form.subject == "nothing" and names:
-            raise refused(mark, "it needs no column; give groups with by= and a condition with where=.")
-        if form.subject in ("number", "any") and len(names) != 1:
-            raise refused(mark, "it is about one column; ask once for each.")
-        if form.subject in ("numbers", "columns") and not names:
-            raise refused(mark, "say which columns it is about.")
-        found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
-        if len(set(names)) < len(names):
-            raise refused(mark, "a column is named twice.")
-        for column in found if form.subject in ("number", "numbers") else ():
-            if not column.holds_numbers:
-                raise refused(
-                    mark, f"{column.name} has categories and no numbers; ask for a .histogram({column.name!r})."
-                )
-        return found
-
-    def _groups(self, mark: Mark, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
-        found = tuple(self._read(mark, lambda n=name: self._find(n)) for name in names)
-        for column in found:
-            if not isinstance(column.domain, Categories):
-                raise refused(
-                    mark, f"by={column.name!r} needs categories: groups must be known before anybody is counted."
-                )
-        return found
-
-    def _levels(self, column: DeclaredColumn) -> list[str]:
-        if column.name in self._parts.grouped or not isinstance(column.domain, Categories):
-            return []
-        return [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
+def _first_remark(text: str) -> str:
+    first = text.lstrip().splitlines()[0] if text.strip() else ""
+    return first.lstrip("% ").strip() if first.startswith("%") else ""
 
 
 def _places(columns: Iterable[DeclaredColumn]) -> dict[str, str]:

@@ -69,23 +69,31 @@ def as_table(data: Any) -> Any:
     return data
 
 
+def _as_declared(declared: Mapping[str, Any]) -> dict[str, Any]:
+    missing = [name for name, data in declared.items() if data is None]
+    if missing:
+        raise DataError(f"The rows of {', '.join(missing)} are not known: run(data). Nothing was spent.")
+    return {name: as_table(data) for name, data in declared.items()}
+
+
+def _from_folder(declared: Mapping[str, Any], files: Mapping[str, str], folder: Path) -> dict[str, Any] | Path:
+    if all(data is None for data in declared.values()):
+        return folder
+    return {
+        name: _in_folder(folder, files[name]) if data is None or is_path(data) else as_table(data)
+        for name, data in declared.items()
+    }
+
+
 def data_of_run(declared: Mapping[str, Any], files: Mapping[str, str], given: Any) -> dict[str, Any] | Path:
     """A table for every name: what the run is given, otherwise what the study was declared with.
 
     A folder for a study that was read from text is given back: the study's own sources say what lies in it.
     """
     if given is None:
-        missing = [name for name, data in declared.items() if data is None]
-        if missing:
-            raise DataError(f"The rows of {', '.join(missing)} are not known: run(data). Nothing was spent.")
-        return {name: as_table(data) for name, data in declared.items()}
+        return _as_declared(declared)
     if is_path(given) and Path(given).is_dir():
-        if all(data is None for data in declared.values()):
-            return Path(given)
-        return {
-            name: _in_folder(Path(given), files[name]) if data is None or is_path(data) else as_table(data)
-            for name, data in declared.items()
-        }
+        return _from_folder(declared, files, Path(given))
     if isinstance(given, Mapping) and set(given) >= set(declared):
         return {name: as_table(given[name]) for name in declared}
     if len(declared) == 1:

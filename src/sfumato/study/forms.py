@@ -8,6 +8,7 @@ Not here: the methods (study/builder.py), what a question means (questions/).
 from __future__ import annotations
 
 import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -114,15 +115,13 @@ class Questioned(BuilderMethod):
     @classmethod
     def of(cls, kind: type[Question]) -> Questioned:
         written = kind.form
-        places = [place for usage in written.usages for place in usage]
+        places = list(itertools.chain.from_iterable(written.usages))
         subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
         subject: Subject = subjects[0] if subjects else "nothing"
-        options = dict.fromkeys(_OPTIONS[place] for place in places if place in _OPTIONS)
-        if subject == "columns":
-            options.setdefault(_OPTIONS["edges"])
-        help_text = written.help[:1].upper() + written.help[1:] + "."
-        grouped = any("groups" in usage for usage in written.usages)
-        table = subject == "columns" and not grouped
+        wanted = [*places, "edges"] if subject == "columns" else places
+        options = dict.fromkeys(_OPTIONS[place] for place in wanted if place in _OPTIONS)
+        help_text = f"{written.help[:1].upper()}{written.help[1:]}."
+        table = subject == "columns" and "groups" not in places
         alone = table and (kind.only_drawn or "whole" in places)
         return cls(method_of(written), help_text, subject, tuple(options), written, table and not alone, alone)
 
@@ -155,22 +154,21 @@ class Questioned(BuilderMethod):
         return f"{self.written.functor}({', '.join(texts)})"
 
     def _text(self, place: Place, asking: Asking, edges: Mapping[str, str], one_axis: bool) -> str:
-        names = [show(column.variable) for column in asking.columns]
         match place:
             case "name":
                 return asking.atom
             case "goal":
                 return asking.goal
             case "value":
-                return names[0]
+                return show(asking.columns[0].variable)
             case "values":
-                return f"[{', '.join(names)}]"
+                return _variables(asking.columns)
             case "cells":
                 return _cells(asking.columns, {} if one_axis else edges)
             case "edges":
                 return edges[asking.columns[0].name]
             case "groups":
-                return f"by([{', '.join(show(column.variable) for column in asking.groups)}])"
+                return f"by({_variables(asking.groups)})"
             case "numbers":
                 return _numbers(asking.options["numbers"], "a list of numbers is needed")
         return show(Number(_whole(asking.options[_OPTIONS[place].name])))
@@ -193,22 +191,26 @@ def _all_edges(asking: Asking) -> dict[str, str]:
     """The edges of every column of numbers that is sorted into cells; ten equal parts where none are given."""
     if "edges" not in asking.options:
         return {}
-    given = asking.options["edges"]
-    if given is not None and not isinstance(given, Mapping):
-        numbers = [column for column in asking.columns if not _is_listed(column)]
-        if len(numbers) != 1:
-            what = "no column of numbers" if not numbers else f"several ({', '.join(one.name for one in numbers)})"
-            raise InputError(f"edges= are those of one column of numbers, and there is {what}; edges={{'name': […]}}")
-        given = {numbers[0].name: given}
+    numbers = [column for column in asking.columns if not _is_listed(column)]
+    given = _edges_by_name(asking.options["edges"], numbers)
     known = {column.name for column in asking.columns}
-    for name in given or {}:
+    for name in given:
         if name not in known or _is_listed(asking.find(name)):
             raise InputError(f"{name} has no numbers here, and needs no edges")
-    return {
-        column.name: _edges(column, (given or {}).get(column.name))
-        for column in asking.columns
-        if not _is_listed(column)
-    }
+    return {column.name: _edges(column, given.get(column.name)) for column in numbers}
+
+
+def _edges_by_name(given: Any, numbers: Sequence[DeclaredColumn]) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    if len(numbers) != 1:
+        what = "no column of numbers" if not numbers else f"several ({', '.join(one.name for one in numbers)})"
+        raise InputError(f"edges= are those of one column of numbers, and there is {what}; edges={{'name': […]}}")
+    return {numbers[0].name: given}
+
+
+def _variables(columns: Sequence[DeclaredColumn]) -> str:
+    return f"[{', '.join(show(column.variable) for column in columns)}]"
 
 
 def _is_listed(column: DeclaredColumn) -> bool:

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sfumato.core.calendar import number_of_day, number_of_time
 from sfumato.core.domain import Categories, Interval, Scalar
@@ -140,28 +141,35 @@ class _Reading:
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Term:
         if isinstance(op, ast.In | ast.NotIn):
-            if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
-                raise self._no(right, "is no list of values")
-            found = _joined(";", [self._comparison(left, ast.Eq(), item) for item in right.elts])
-            return Compound("\\+", (found,)) if isinstance(op, ast.NotIn) else found
+            return self._membership(left, op, right)
         if type(op) not in _COMPARED:
             raise self._no(left, "is compared in a way that is not known; use < <= > >= == != in")
         operator = _COMPARED[type(op)]
         if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
             left, right, operator = right, left, _SWAPPED[operator]
         column = self._column(left) if isinstance(left, ast.Name) else None
-        if column is not None and isinstance(column.domain, Categories):
-            return Compound(operator, (column.variable, self._level(column, column.domain, operator, right)))
-        unit = column.domain.calendar if column is not None and isinstance(column.domain, Interval) else ""
-        if unit and isinstance(right, ast.Constant) and isinstance(right.value, str):
-            return Compound(operator, (self._number(left), self._moment(right, unit)))
-        return Compound(operator, (self._number(left), self._number(right)))
+        domain = column.domain if column is not None else None
+        if column is not None and isinstance(domain, Categories):
+            return Compound(operator, (column.variable, self._level(column, domain, operator, right)))
+        unit = domain.calendar if isinstance(domain, Interval) else ""
+        return Compound(operator, (self._number(left), self._amount(right, unit)))
+
+    def _amount(self, node: ast.expr, unit: str) -> Term:
+        if unit and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self._moment(node, unit)
+        return self._number(node)
 
     def _moment(self, node: ast.Constant, unit: str) -> Term:
         number = number_of_day(node.value) if unit == "date" else number_of_time(node.value)
         if number is None:
             raise self._no(node, f"is no {unit}; write '2020-01-31' or '08:30'")
         return Number(int(number))
+
+    def _membership(self, left: ast.expr, op: ast.In | ast.NotIn, right: ast.expr) -> Term:
+        if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
+            raise self._no(right, "is no list of values")
+        found = _joined(";", [self._comparison(left, ast.Eq(), item) for item in right.elts])
+        return Compound("\\+", (found,)) if isinstance(op, ast.NotIn) else found
 
     def _level(self, column: DeclaredColumn, domain: Categories, operator: str, node: ast.expr) -> Term:
         if operator not in ("=", "\\=") and domain.scalar != "int":
@@ -172,15 +180,9 @@ class _Reading:
             raise self._no(node, f"is no category of {column.name}") from None
         if isinstance(value, bool) and set(domain.values) <= {"false", "true"}:
             value = str(value).lower()
-        known = [one for one in domain.values if one == value and type(one) is type(value)]
         if domain.scalar == "int" and operator not in ("=", "\\="):
             return self._number(node)
-        if not known:
-            listed = ", ".join(map(repr, domain.values[:8]))
-            close = nearest(str(value), [str(one) for one in domain.values])
-            hint = f" Did you mean {close!r}?" if close else ""
-            raise InputError(f"{column.name} has no category {value!r}; it has {listed}.{hint}")
-        return constant_of(known[0])
+        return constant_of(_category(column, domain, value))
 
     def _number(self, node: ast.expr) -> Term:
         match node:
@@ -225,3 +227,13 @@ def _joined(functor: str, parts: list[Term]) -> Term:
     for part in reversed(before):
         found = Compound(functor, (part, found))
     return found
+
+
+def _category(column: DeclaredColumn, domain: Categories, value: Any) -> Any:
+    known = [one for one in domain.values if one == value and type(one) is type(value)]
+    if not known:
+        listed = ", ".join(map(repr, domain.values[:8]))
+        close = nearest(str(value), [str(one) for one in domain.values])
+        hint = f" Did you mean {close!r}?" if close else ""
+        raise InputError(f"{column.name} has no category {value!r}; it has {listed}.{hint}")
+    return known[0]

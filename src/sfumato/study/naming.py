@@ -36,13 +36,14 @@ def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dic
     def named(variable: str) -> str:
         return names.get(f"{variable.partition('(')[0]}/1", variable)
 
+    def shown(label: Mapping[str, str]) -> dict[str, Any]:
+        # An empty cell says that a number is about all values of that variable.
+        return {named(key): cell(key, value) for key, value in label.items() if value != ""}
+
     def cell(key: str, value: str) -> Any:
         return cells[key].get(value, value) if key in cells else _number(named(value))
 
-    # An empty cell says that a number is about all values of that variable.
-    return [
-        {**group, **{named(key): cell(key, value) for key, value in label.items() if value != ""}} for label in labels
-    ]
+    return [group | shown(label) for label in labels]
 
 
 def _number(text: str) -> float | str:

@@ -16,6 +16,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.lang.term import show
+from sfumato.network.network import Network
 from sfumato.run.study_files import Published, Release
 from sfumato.study.naming import keys_of, table_of
 from sfumato.study.tidy import Tidy
@@ -61,23 +62,14 @@ class StudyRelease(Shown):
     def _tidied(self, one: Published) -> Any:
         network = self.planned.plan.network
         assert network is not None  # it was run
-        if one.values.column_names[:2] != ["node", "part"]:
-            named = {show(column.atom): column.name for column in network.spec.columns}
-            return one.values.rename_columns([named.get(name, name) for name in one.values.column_names])
-        keys, seen = keys_of(network), {}
         named = {show(column.atom): column.name for column in network.spec.columns}
-        drawn = {node.name for node in network.aggregates if node.question.only_drawn}
+        if one.values.column_names[:2] != ["node", "part"]:
+            return one.values.rename_columns([named.get(name, name) for name in one.values.column_names])
         about = [name for name in one.values.column_names if name not in ("node", "part", *_NUMBERS)]
-        rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-        for row in one.values.to_pylist():
-            place = seen[row["node"]] = seen.get(row["node"], -1) + 1
-            known = keys.get(row["node"])
-            if row["node"] in drawn:  # what it is about was found in the data
-                key: Mapping[str, Any] = {str(named.get(name, name)): row[name] for name in about}
-            else:
-                key = known[place] if known is not None else {"node": row["node"]}
-            rows.append((key, {name: row[name] for name in (*_moments(about), *_NUMBERS)}))
-        return table_of(rows)
+        listed = one.values.to_pylist()
+        numbers = [{name: row[name] for name in (*_moments(about), *_NUMBERS)} for row in listed]
+        keys = _keys(network, listed, {name: str(named.get(name, name)) for name in about})
+        return table_of(list(zip(keys, numbers, strict=True)))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter([(one.name, one.observer) for one in self.release.published])
@@ -134,3 +126,15 @@ def _moments(columns: Sequence[str]) -> list[str]:
     return [
         name for name in columns if name.split("_")[0] in ("date", "time") and f"{name.split('_')[0]}_low" in columns
     ]
+
+
+def _keys(network: Network, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """What each number is about: its place among its question's own, or what was found in the data."""
+    known = {name: iter(keys) for name, keys in keys_of(network).items()}
+    drawn = {node.name for node in network.aggregates if node.question.only_drawn}
+    for row in rows:
+        node = row["node"]
+        if node in drawn:
+            yield {shown: row[name] for name, shown in about.items()}
+        else:
+            yield next(known[node]) if node in known else {"node": node}

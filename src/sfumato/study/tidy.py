@@ -86,12 +86,9 @@ class Tidy(Shown):
         head = list(self.columns)
         shown = [list(row.values()) for row in rows]
         if {"low", "high"} <= set(head) and rows:
-            ends = [end for row in rows for end in (row["low"], row["high"]) if end is not None and math.isfinite(end)]
-            start, end = (min(ends), max(ends)) if ends else (0.0, 0.0)
-            words = [f"between {row['low']:.4g} and {row['high']:.4g}" for row in rows]
             head.append("95 % interval")
-            for row, cells, said in zip(rows, shown, words, strict=True):
-                cells.append(Haze.between(row["low"], row["high"], start, end, said) or "unbounded")
+            for cells, interval in zip(shown, _intervals([(row["low"], row["high"]) for row in rows]), strict=True):
+                cells.append(interval)
         return Card(self.title, head=head, rows=shown, notes=[self.note] if self.note else [])
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -125,3 +122,13 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
     return "" if value is None else str(value)
+
+
+def _intervals(ends: Sequence[tuple[Any, Any]]) -> list[Haze | str]:
+    """A haze for each interval, all on one scale; a word where an end is open."""
+    finite = [end for pair in ends for end in pair if end is not None and math.isfinite(end)]
+    start, end = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    words = [f"between {low:.4g} and {high:.4g}" for low, high in ends]
+    return [
+        Haze.between(low, high, start, end, said) or "unbounded" for (low, high), said in zip(ends, words, strict=True)
+    ]

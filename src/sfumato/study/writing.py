@@ -24,6 +24,7 @@ from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
+from sfumato.study.data import file_name
 from sfumato.study.forms import Asking, BuilderMethod, Option
 from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
 
@@ -37,7 +38,7 @@ __all__ += [
     "parts_of",
     "publications_of",
 ]
-__all__ += ["said_of", "said_text", "unsaid_place"]
+__all__ += ["said_of", "said_text", "table_lines", "unsaid_place"]
 
 PEOPLE = "people"
 PERSON = Compound("person", (Variable("P"),))
@@ -52,6 +53,11 @@ class Written:
     shown: str
     body: str
     listed: tuple[DeclaredColumn, ...]
+
+    def lines(self, name: str, promises: Sequence[Term], *, new: bool) -> list[str]:
+        """What states the question, unless that was done before, and publishes it under each promise."""
+        stated = [f"{self.clause}{self.body}."] if self.clause and new else []
+        return stated + [f"publish({show(Compound(name))}, {self.shown}, {show(one)}){self.body}." for one in promises]
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,13 @@ class Asked:
         """The clauses. Groups that the language does not take as one question become one question each."""
         apart = () if self.form.by_itself else self.groups
         letters = [Variable(f"G{place}") for place in range(1, len(apart) + 1)]
+        pairs = list(zip(apart, letters, strict=True))
         goal = [person, *([condition_of(self.where, known)] if self.where else [])]
-        goal += [Compound("=", (column.variable, letter)) for column, letter in zip(apart, letters, strict=True)]
-        body = ", ".join(f"{listing(column)}({show(letter)})" for column, letter in zip(apart, letters, strict=True))
+        goal += [Compound("=", (column.variable, letter)) for column, letter in pairs]
+        body = ", ".join(f"{listing(column)}({show(letter)})" for column, letter in pairs)
         asking = Asking(
             show(Compound(atom, tuple(letters))),
-            show(goal[0]) if len(goal) == 1 else f"({', '.join(show(part, 999) for part in goal)})",
+            _goal_text(goal),
             self.columns,
             self.groups if self.form.by_itself else (),
             {option.name: self._given(option) for option in self.form.options},
@@ -133,6 +140,10 @@ def fresh(name: str, taken: Collection[str]) -> str:
     while found in taken:
         found, number = f"{base}{number}", number + 1
     return found
+
+
+def _goal_text(goal: Sequence[Term]) -> str:
+    return show(goal[0]) if len(goal) == 1 else f"({', '.join(show(part, 999) for part in goal)})"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -192,17 +203,22 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         domain = AnyText()
     elif isinstance(given, Interval | Categories):
         domain = given
-    elif isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, (int, float)) for end in given):
-        domain = Interval(*given)
-    elif isinstance(given, tuple) and len(given) == 2 and all(number_of_day(end) is not None for end in given):
-        domain = Dates(*given)
     elif isinstance(given, list | tuple):
-        domain = Categories(tuple(given))
+        domain = _range_of(given) or Categories(tuple(given))
     else:
         raise InputError(f"{name}: a domain is Interval(low, high), Categories([…]) or str, not {type(given).__name__}")
     if isinstance(domain, Categories) and domain.scalar == "bool":
         return Categories(tuple("true" if value else "false" for value in domain.values))
     return domain
+
+
+def _range_of(given: Sequence[Any]) -> Interval | None:
+    """(low, high) as numbers or days; None for anything else."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        return None
+    if all(isinstance(end, (int, float)) for end in given):
+        return Interval(*given)
+    return Dates(*given) if all(number_of_day(end) is not None for end in given) else None
 
 
 def moment_text(number: float, unit: str) -> str:
@@ -221,6 +237,27 @@ def unsaid_place(column: DeclaredColumn) -> str | None:
     return None
 
 
+def _ends_text(domain: Interval) -> str:
+    if domain.share is not None:
+        return f"private({number_text(domain.share)})"
+    if domain.calendar:
+        return f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}"
+    return f"{number_text(domain.low)}, {number_text(domain.high)}"
+
+
+def table_lines(parts: Parts, name: str, data: Any, person: str | None, rows_per_person: int) -> list[str]:
+    """The lines of a study that declare a table and whose its rows are."""
+    source, who = show(Compound(name)), show(parts.person)
+    lines = [f"source({source}, {show(Compound(file_name(name, data)))})."]
+    if person is None:
+        return [*lines, f"each_row({source}, {who})."]
+    return [
+        *lines,
+        f"column({source}, {show(Compound(person))}, {who}).",
+        f"rows_per_person({source}, {rows_per_person}).",
+    ]
+
+
 def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | None, mark: Mark) -> list[str]:
     """The lines of a study that declare one column."""
     variable, domain = show(column.variable), column.domain
@@ -228,21 +265,13 @@ def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | N
     stands: Scalar | float | None = None
     if isinstance(domain, AnyText):
         bounds = "text"
-    elif isinstance(domain, Interval) and domain.share is not None:
-        bounds, stands = f"private({number_text(domain.share)})", domain.null
-    elif isinstance(domain, Interval) and domain.calendar:
-        bounds, stands = (
-            f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}",
-            domain.null,
-        )
     elif isinstance(domain, Interval):
-        bounds = f"{number_text(domain.low)}, {number_text(domain.high)}"
-        stands = domain.null
+        bounds, stands = _ends_text(domain), domain.null
     else:
-        bounds = show(ListTerm(tuple(constant_of(value) for value in domain.values)))
+        bounds = show(ListTerm(tuple(map(constant_of, domain.values))))
         bounds = f"fold({bounds})" if domain.fold else bounds
         stands = domain.null if domain.null is not None else domain.unknown
-        if domain.null is not None and domain.unknown is not None and domain.null != domain.unknown:
+        if None not in (domain.null, domain.unknown) and domain.null != domain.unknown:
             raise refused(mark, f"{column.name}: in a study one category stands for absent and unlisted cells alike.")
     rule = show(constant_of(stands)) if stands is not None else missing or "never"
     return [
@@ -255,15 +284,8 @@ def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | N
 
 def parts_of(spec: Spec, text: str) -> Parts:
     """What later calls may name of a study that was written as text."""
-    random = spec.random_predicates
-    columns = {}
-    for one in spec.columns:
-        if f"{one.atom.functor}/{len(one.atom.arguments)}" in random and len(one.atom.arguments) == 1:
-            domain = next((r.domain for r in spec.ranges if r.atom_pattern.functor == one.atom.functor), None)
-            columns[one.name] = DeclaredColumn(one.name, one.atom.functor, domain)
-    dataset = spec.datasets[0] if spec.datasets else None
-    people = dataset.name if dataset else PEOPLE
-    person = substitute(goals(dataset.goal)[0], {dataset.variable: Variable("P")}) if dataset else PERSON
+    columns = _columns_of(spec)
+    people, person = _people_of(spec)
     return Parts(
         lines=tuple((line, None) for line in text.removesuffix("\n").split("\n")),
         columns=MappingProxyType(columns),
@@ -276,6 +298,22 @@ def parts_of(spec: Spec, text: str) -> Parts:
         people=people,
         person=person,
     )
+
+
+def _people_of(spec: Spec) -> tuple[str, Term]:
+    if not spec.datasets:
+        return PEOPLE, PERSON
+    dataset = spec.datasets[0]
+    return dataset.name, substitute(goals(dataset.goal)[0], {dataset.variable: Variable("P")})
+
+
+def _columns_of(spec: Spec) -> dict[str, DeclaredColumn]:
+    columns = {}
+    for name, atom in ((one.name, one.atom) for one in spec.columns):
+        if len(atom.arguments) == 1 and indicator(atom) in spec.random_predicates:
+            domain = next((one.domain for one in spec.ranges if one.atom_pattern.functor == atom.functor), None)
+            columns[name] = DeclaredColumn(name, atom.functor, domain)
+    return columns
 
 
 def publications_of(text: str) -> list[tuple[str, str]]:

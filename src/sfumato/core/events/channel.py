@@ -179,20 +179,24 @@ def _delta(weights: Weights, at: float) -> float:
 
 
 def _checked(weights: Any) -> Weights:
+    rows = _rectangle(weights)
+    if len(rows) * len(rows[0]) > _MOST_CELLS:
+        raise PrivacyParameterError(f"Channels of more than {_MOST_CELLS} weights are not read.")
+    if not all(type(weight) is int and 0 <= weight <= _LARGEST for row in rows for weight in row):
+        raise PrivacyParameterError("Every weight must be a whole number from 0 to 2^128.")
+    totals = set(map(sum, rows))
+    if len(totals) != 1 or totals == {0}:
+        raise PrivacyParameterError("All rows of weights must have the same sum, greater than 0.")
+    if not all(map(any, zip(*rows, strict=True))):
+        raise PrivacyParameterError("An output without any weight cannot occur: leave its column out.")
+    return rows
+
+
+def _rectangle(weights: Any) -> tuple[tuple[Any, ...], ...]:
     try:
         rows = tuple(tuple(row) for row in weights)
     except TypeError:
         rows = ()
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
         raise PrivacyParameterError("weights must be rows of whole numbers, all of the same length.")
-    if len(rows) * len(rows[0]) > _MOST_CELLS:
-        raise PrivacyParameterError(f"Channels of more than {_MOST_CELLS} weights are not read.")
-    for row in rows:
-        if not all(type(weight) is int and 0 <= weight <= _LARGEST for weight in row):
-            raise PrivacyParameterError("Every weight must be a whole number from 0 to 2^128.")
-    totals = {sum(row) for row in rows}
-    if len(totals) != 1 or totals == {0}:
-        raise PrivacyParameterError("All rows of weights must have the same sum, greater than 0.")
-    if any(not any(column) for column in zip(*rows, strict=True)):
-        raise PrivacyParameterError("An output without any weight cannot occur: leave its column out.")
     return rows

@@ -8,7 +8,6 @@ Proof: docs/proofs/fairness.md
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -60,9 +59,13 @@ class DisjointEvent(Event):
             from sfumato.core.records import event_from_dict
 
             one = event_from_dict(one)
-        if isinstance(one, Repeated):
-            return Repeated(dataclasses.replace(one.event, adjacency=self.adjacency), one.count)
-        return dataclasses.replace(one, adjacency=self.adjacency)
+        stated = (one.event if isinstance(one, Repeated) else one).adjacency
+        if stated != self.adjacency:
+            raise PrivacyParameterError(
+                f"An act of a portion is stated {stated}, and the promise {self.adjacency}: what the one costs says "
+                "nothing of the other. State both alike. Nothing was spent."
+            )
+        return one
 
     def guarantee(self) -> PureDP | ApproxDP:
         if self.delta > 0:

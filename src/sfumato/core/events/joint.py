@@ -91,6 +91,9 @@ class JointObjectiveEvent(Event):
             positive(getattr(self, name), name)
         for name in ("mask", "at", "delta"):
             at_least_zero(getattr(self, name), name)
+        self._check_delta()
+
+    def _check_delta(self) -> None:
         if not self.is_gaussian:
             if self.mask or self.at or self.delta:
                 raise PrivacyParameterError("Without Gaussian noise there is no mask and no delta in a joint training.")

@@ -43,8 +43,8 @@ __all__ = [
 _CELLS = 256
 #: Where the grid ends, in standard deviations; what lies beyond counts as infinite loss.
 _END = 13.0
-#: What the Fourier transforms may cost δ.
-_ARITHMETIC = 1e-13
+#: What the Fourier transforms may cost δ: at all, and for each run.
+_ARITHMETIC, _EACH_RUN = 1e-13, 1e-15
 
 
 class LossGrid(NamedTuple):
@@ -99,7 +99,7 @@ def _several(mu: float, count: int) -> LossGrid:
     length = fft.next_fast_len(count * (one.masses.size - 1) + 1, real=True)
     total = np.asarray(fft.irfft(np.asarray(fft.rfft(one.masses, length)) ** count, length))
     kept, lost = np.maximum(total[:cells], 0.0), float(np.maximum(total[cells:], 0.0).sum())
-    return LossGrid(0.0, one.width, kept, count * one.infinite + lost + _ARITHMETIC)
+    return LossGrid(0.0, one.width, kept, count * (one.infinite + _EACH_RUN) + lost + _ARITHMETIC)
 
 
 def masked_delta(mu: float, shift: float, mask: float, epsilon: float) -> float:

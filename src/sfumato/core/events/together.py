@@ -90,6 +90,9 @@ class TogetherEvent(Event):
             raise PrivacyParameterError("Too few or too many sums are priced together.")
         for one in self.sums:
             _check_sum(*one)
+        self._check_sets()
+
+    def _check_sets(self) -> None:
         known = set(range(len(self.sums)))
         plain = all(type(place) is int for one in self.sets for place in one)
         if not plain or {place for one in self.sets for place in one} != known:

@@ -4,7 +4,8 @@ In:   the connection (environment or sources.toml beside the data, never the stu
 Out:  their rows, read in one read-only transaction of isolation level repeatable read.
 
 Whole numbers, floating-point numbers and truth values come as they are; decimal numbers as text that is meant as a
-number, everything else as text. So no value, such as an infinite date, can make the reading fail. The database must
+number, everything else as text, days and moments as ISO 8601 writes them, in UTC. So no value, such as an infinite
+date, can make the reading fail. The database must
 store its text as UTF-8: in other encodings one person's letters could decide whether a run fails. A view is read as the
 server computes it; it should be a total function of its rows.
 """
@@ -51,6 +52,8 @@ _WORDS = {
     "terminating connection": "57P01",
     "closed the connection": "08006",
 }
+#: How text is made of days and moments: as ISO 8601 writes them, whatever the server's or the role's own habit is.
+_HABITS = {"DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601", "bytea_output": "hex"}
 _AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
 _COLUMNS = """
 SELECT a.attname::text, format_type(a.atttypid, NULL)::text
@@ -98,6 +101,8 @@ class PostgreSQL(Store):
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK}'")
                 cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
+                for name, value in _HABITS.items():
+                    cursor.execute(f"SET LOCAL {name} = '{value}'")
                 server = self._server(cursor)
                 return {name: self._rows(cursor, server, name) for name in names}
         except (Error, pa.ArrowException, OSError) as error:

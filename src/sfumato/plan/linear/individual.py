@@ -159,7 +159,7 @@ def _coefficients(
             for leaf, value in known[parent][0].items():
                 total[leaf] = total.get(leaf, 0.0) + factor * value
         known[name] = (total, constant)
-    inputs = tuple(name for name in template.order if name not in template.formulas)
+    inputs = template.inputs
     matrix = np.array([[known[output][0].get(name, 0.0) for name in inputs] for output in outputs])
     return inputs, matrix, [known[output][1] for output in outputs]
 

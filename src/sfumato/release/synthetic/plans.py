@@ -99,23 +99,31 @@ def forecasts(
 
     `deviation` says what standard error a count has for a share of μ².
     """
-    spread = [typical_share(size) for size in sizes] if shares is None else shares
-    others = [column for column in range(len(sizes)) if column != label]
+    spread = list(map(typical_share, sizes)) if shares is None else shares
+    others = _others(len(sizes), label)
     candidates = [pair for pair in pairs_within(sizes) if label not in pair]
     each = deviation(0.35 / max(1, len(others) - 1))
     noise = [_variation(np.outer(spread[a], spread[b]), each, rows) for a, b in candidates]
-    typical = float(np.mean(noise)) if noise else 0.0
+    typical = float(np.mean(noise or [0.0]))
     drowned = [_drowned(sizes[a] * sizes[b], each, rows) for a, b in candidates]
-    first = [deviation(share) for share in _first_shares(sizes, label)]
+    first = list(map(deviation, _first_shares(sizes, label)))
+    beside = 1 if label is None else math.sqrt(sizes[label])
     found = []
     for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
-        spoiled = [error / math.sqrt(plan.first) for error in first]
-        beside = 1 if label is None else math.sqrt(sizes[label])
-        one = [_variation(spread[at], error * beside, rows) for at, error in zip(others, spoiled, strict=True)]
-        two = min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
-        lost = np.mean(one) > 0.2 or (plan.name != "pairs" and np.mean(drowned) > 0.5)
-        found.append(Forecast(plan, float(np.mean(one)), two, not lost))
+        spoiled = [error / math.sqrt(plan.first) * beside for error in first]
+        one = [_variation(spread[at], error, rows) for at, error in zip(others, spoiled, strict=True)]
+        found.append(_forecast(plan, float(np.mean(one)), typical, drowned))
     return tuple(found)
+
+
+def _others(columns: int, label: int | None) -> list[int]:
+    return [column for column in range(columns) if column != label]
+
+
+def _forecast(plan: RowPlan, one: float, typical: float, drowned: Sequence[bool]) -> Forecast:
+    two = min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
+    lost = one > 0.2 or (plan.name != "pairs" and np.mean(drowned) > 0.5)
+    return Forecast(plan, one, two, not lost)
 
 
 def best_plan(found: Sequence[Forecast], wished: str | None = None) -> Forecast:

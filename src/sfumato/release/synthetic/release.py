@@ -12,7 +12,6 @@ the counts and on scores that say which. Everything after it is post-processing:
 from __future__ import annotations
 
 import dataclasses
-import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.calendar_columns import calendar_kind
+from sfumato.core.cell import name_of
 from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.events.event import Event
@@ -168,6 +168,14 @@ class SyntheticRelease:
                 "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
             )
         _ = self.promise
+        self._check_rows()
+        levels = levels_of(self.schema, self.edges, self.absent, kinds)
+        self._label_place()
+        impossible_cells(self.schema, levels)
+        self._workload([column.size for column in levels])
+        return levels
+
+    def _check_rows(self) -> None:
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
             raise PrivacyParameterError("rows must be a whole number of at least 1. Nothing was spent.")
         if not (isinstance(self.rows_per_person, int) and self.rows_per_person >= 1):
@@ -176,11 +184,6 @@ class SyntheticRelease:
             raise SchemaError("rows_per_person needs people, the column that says whose a row is. Nothing was spent.")
         if self.people in self.schema.columns:
             raise SchemaError(f"{self.people} names people: leave it out of the schema. Nothing was spent.")
-        levels = levels_of(self.schema, self.edges, self.absent, kinds)
-        self._label_place()
-        impossible_cells(self.schema, levels)
-        self._workload([column.size for column in levels])
-        return levels
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
@@ -402,7 +405,7 @@ def _people(table: Any, people: str) -> list[str | None]:
     if column is None:
         raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
     listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
-    return [None if one is None or (isinstance(one, float) and math.isnan(one)) else str(one) for one in listed]
+    return [name_of(one) for one in listed]
 
 
 def _decoded(levels: Sequence[Levels], codes: np.ndarray, seed: int) -> pa.Table:

@@ -44,9 +44,14 @@ def chosen_pairs(
     gain = {scope: score - sampling_floor(expected[scope]) for scope, score in scores.items()}
     cost = {scope: 0.5 * math.sqrt(2 / math.pi) * noise * _cells(sizes, scope) for scope in scores}
     worth = [scope for scope in scores if gain[scope] > 2 * error and gain[scope] > cost[scope] and scope not in held]
+    return _greedily(sorted(worth, key=lambda one: (cost[one] - gain[one], one)), sizes, held, choice)
+
+
+def _greedily(wanted: Sequence[Scope], sizes: Sequence[int], held: Sequence[Scope], choice: PairChoice) -> list[Scope]:
+    """As many of the wanted, first ones first, as make a forest (if it must be one) and fit into the cells."""
     group = list(range(len(sizes)))
     chosen: list[Scope] = []
-    for scope in sorted(worth, key=lambda one: (cost[one] - gain[one], one)):
+    for scope in wanted:
         if len(chosen) >= choice.most:
             break
         ends = [_root(group, column) for column in scope]

@@ -70,6 +70,13 @@ def sampling_floor(expected: Numbers) -> float:
     return float(np.sum(np.sqrt(2 / np.pi * held) * (1 - np.exp(-2 * held))))
 
 
+def _label_counts(turned: Sequence[tuple[CountTable, Numbers]]) -> Numbers:
+    """Counts of the label by all tables that hold it, each as far as its noise lets one believe it."""
+    weights = [1 / (table.deviation**2 * len(counts)) for table, counts in turned]
+    sums = sum(weight * counts.sum(axis=0) for weight, (_, counts) in zip(weights, turned, strict=True))
+    return np.asarray(sums) / math.fsum(weights)
+
+
 @dataclass(frozen=True, eq=False)
 class StartModel:
     """Counts of the label, and of every other column for each value of the label (one row each for none)."""
@@ -85,19 +92,21 @@ class StartModel:
         if label is None:
             alone = {table.scope[0]: on_simplex(table.counts, total)[:, None] for table in tables}
             return cls(None, np.array([total]), alone, total)
+        return cls._beside_label(tables, label, total)
+
+    @classmethod
+    def _beside_label(cls, tables: Sequence[CountTable], label: int, total: float) -> StartModel:
         turned = [(table, _beside(table, label)) for table in tables if label in table.scope]
-        weights = [1 / (table.deviation**2 * len(counts)) for table, counts in turned]
-        sums = sum(weight * counts.sum(axis=0) for weight, (_, counts) in zip(weights, turned, strict=True))
-        of_label = on_simplex(np.asarray(sums) / math.fsum(weights), total)
-        beside: dict[int, Numbers] = {}
-        for table in tables:
-            if label not in table.scope:
-                beside[table.scope[0]] = np.outer(on_simplex(table.counts, total), of_label / max(total, 1e-9))
+        of_label = on_simplex(_label_counts(turned), total)
+        beside: dict[int, Numbers] = {
+            table.scope[0]: np.outer(on_simplex(table.counts, total), of_label / max(total, 1e-9))
+            for table in tables
+            if label not in table.scope
+        }
         for table, counts in turned:
             for column in (one for one in table.scope if one != label):
-                beside[column] = np.stack(
-                    [on_simplex(counts[:, level], of_label[level]) for level in range(len(of_label))], axis=1
-                )
+                levels = [on_simplex(counts[:, level], held) for level, held in enumerate(of_label)]
+                beside[column] = np.stack(levels, axis=1)
         return cls(label, of_label, beside, total)
 
     def expected(self, scope: Scope) -> Numbers:

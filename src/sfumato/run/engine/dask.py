@@ -26,7 +26,7 @@ from typing import Any, final
 
 from sfumato.core.waits import within
 from sfumato.errors import InputError, SfumatoError
-from sfumato.run.engine.engine import Engine, Function, Task, Total, guarded
+from sfumato.run.engine.engine import Engine, Function, Task, guarded
 
 __all__ = ["DaskEngine"]
 
@@ -130,7 +130,7 @@ class DaskEngine(Engine):
                 return
         raise self._stalled(len(open_places), len(tasks))
 
-    def total(self, function: Callable[[Task], Total], tasks: Sequence[Task]) -> Total:
+    def sum(self, function: Callable[[Task], Any], tasks: Sequence[Task]) -> Any:
         for _again in (False, True):
             level = self._started(function, tasks)
             started = list(level)
@@ -160,9 +160,9 @@ class DaskEngine(Engine):
             raise self._stalled(len(names) - len(answers), len(names))
         return answers
 
-    def kept(self, frame: Any) -> list[Any]:
-        futures = self.client.compute(list(frame.to_delayed()))
-        done = sum(1 for _ in self._finished(futures))
+    def keep(self, parts: Sequence[Any]) -> list[Any]:
+        futures = self.client.compute(list(parts))
+        done = len(list(self._finished(futures)))
         if done < len(futures):
             self._drop(futures)
             raise self._stalled(len(futures) - done, len(futures))
@@ -203,7 +203,7 @@ class DaskEngine(Engine):
     def _at_work(self) -> int:
         """How many workers have a task in hand; 0 where the scheduler does not answer either."""
         try:
-            return sum(1 for tasks in self._asked(self.client.processing).values() if tasks)
+            return len([tasks for tasks in self._asked(self.client.processing).values() if tasks])
         except SfumatoError:
             return 0
 
@@ -244,7 +244,7 @@ class DaskEngine(Engine):
         raise SfumatoError(f"{said} {_RESUME}")
 
 
-def _added(totals: Sequence[Total]) -> Total:
+def _added(totals: Sequence[Any]) -> Any:
     result = totals[0]
     for total in totals[1:]:
         result = result.plus(total)

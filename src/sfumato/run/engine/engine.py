@@ -1,11 +1,13 @@
 """Who does the work: this process, or the workers of a Dask cluster.
 
 In:   a function and a list of tasks that do not depend on each other.
-Out:  `map`: what each task returns, as it comes; `total`: the sum of what they return, the same for every grouping.
-Not here: Dask itself (run/engine/dask.py), what the tasks do (run/partition_release.py, run/engine/fit.py).
+Out:  `map`: what each task returns, as it comes; `sum`: the sum of what they return, the same for every grouping;
+      `keep`: parts that later tasks take, computed once and left where they are.
+Not here: Dask itself (run/engine/dask.py), what the tasks do (run/partition_release.py, run/engine/fit.py), whether an
+engine keeps its word (run/engine/conformance.py).
 
-These two shapes suffice for every release and every fit. A function may run twice for the same task, on another worker,
-at the same time: it must give the same answer and leave the same files each time. It draws no noise of its own.
+These three calls suffice for every study, release and fit. A function may run twice for the same task, on another
+worker, at the same time: it must give the same answer and leave the same files each time. It draws no noise of its own.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ import numpy as np
 
 from sfumato.errors import InputError, SfumatoError
 
-__all__ = ["Engine", "LocalEngine", "Total", "guarded", "open_engine"]
+__all__ = ["Engine", "LocalEngine", "Total", "computed", "guarded", "open_engine"]
 
 Task = Any
 Function = Callable[[Task], Any]
 
 
 class Engine(ABC):
-    """Runs independent tasks. Abstract; final classes are LocalEngine and DaskEngine."""
+    """Runs independent tasks: three calls, held to their word by `check_engine` (run/engine/conformance.py). Abstract.
+
+    Final classes are LocalEngine and DaskEngine.
+    """
 
     name: str
 
@@ -36,16 +41,16 @@ class Engine(ABC):
         """(position, result) of every task, in whatever order they end. The first error ends it."""
 
     @abstractmethod
-    def total(self, function: Callable[[Task], Total], tasks: Sequence[Task]) -> Total:
-        """The sum of the results; `tasks` must not be empty."""
+    def sum(self, function: Callable[[Task], Any], tasks: Sequence[Task]) -> Any:
+        """The sum, by their `plus`, of the results; `tasks` must not be empty."""
 
     @abstractmethod
+    def keep(self, parts: Sequence[Any]) -> list[Any]:
+        """Parts that are promised and not computed yet (`dask.delayed`), computed once; what a tuple of tasks takes."""
+
     def everywhere(self, function: Callable[[], Any]) -> list[Any]:
-        """What the function returns in each process that would work."""
-
-    @abstractmethod
-    def kept(self, frame: Any) -> list[Any]:
-        """The partitions of a Dask dataframe, computed once, as tasks can take them."""
+        """What the function returns in each process that would work, where the engine knows them; else in one."""
+        return [answer for _, answer in self.map(_Called(function), [None])]
 
     def close(self) -> None:  # noqa: B027  (most engines start nothing)
         """Let go of what this engine started."""
@@ -72,18 +77,34 @@ class LocalEngine(Engine):
         for position, task in enumerate(tasks):
             yield position, guard(task)
 
-    def total(self, function: Callable[[Task], Total], tasks: Sequence[Task]) -> Total:
+    def sum(self, function: Callable[[Task], Any], tasks: Sequence[Task]) -> Any:
         result = None
         for _, part in self.map(function, tasks):
             result = part if result is None else result.plus(part)
         assert result is not None
         return result
 
-    def everywhere(self, function: Callable[[], Any]) -> list[Any]:
-        return [function()]
+    def keep(self, parts: Sequence[Any]) -> list[Any]:
+        return computed(parts)
 
-    def kept(self, frame: Any) -> list[Any]:
-        return [part.compute(scheduler="synchronous") for part in frame.to_delayed()]
+
+def computed(parts: Sequence[Any]) -> list[Any]:
+    """Promised parts, computed in this process, what they share once."""
+    if not parts:
+        return []
+    from dask.base import compute
+
+    return list(compute(*parts, scheduler="synchronous"))
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A function of nothing as one of a task."""
+
+    function: Callable[[], Any]
+
+    def __call__(self, task: Task) -> Any:
+        return self.function()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Train an estimator on a table of many files, or on a Dask dataframe, on any engine.
 
 In:   an unfitted estimator, a Parquet folder, address or Dask dataframe, the name of its label, an engine.
-Out:  the same estimator, fitted: each step of the training is one sum over all rows.
+Out:  the same estimator, fitted: where sums suffice, each step of the training is one sum over all rows; for others the
+      workers read the rows, which are gathered in the order of the table, and the fit is made here.
 Not here: the training (learn/stream.py), the engines (run/engine/engine.py).
 
 Which worker sums which rows does not show in the result: sums carry their rounding errors. Workers draw no noise; it is
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,9 +22,9 @@ import pyarrow as pa
 
 from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
-from sfumato.errors import DataError, SchemaError
+from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.learn.fitting import LedgerLike
-from sfumato.learn.stream import fit_by_sums, streamed_classes
+from sfumato.learn.stream import fit_by_sums, streamed_classes, sums_suffice
 from sfumato.learn.stream_sums import BatchReader, Statistic
 from sfumato.run.engine.engine import Engine, Total, open_engine
 from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
@@ -33,12 +35,14 @@ Estimator = TypeVar("Estimator")
 
 #: A scheduler takes about a millisecond for each task of each pass; workers lose nothing by longer ones.
 _MOST_TASKS = 4096
+#: Numbers that are gathered for an estimator that needs its rows in memory: 4 GB of them.
+_MOST_GATHERED = 1 << 29
 
 
 def fit_table(
     estimator: Estimator,
     source: Any,
-    label: str,
+    label: str | None,
     *,
     columns: Sequence[str] | None = None,
     engine: str | Engine = "local",
@@ -50,6 +54,8 @@ def fit_table(
     """Fit `estimator` on the table at `source`, whose column `label` is the target; costs what its `fit` costs.
 
     Features are the schema's columns, or `columns`, or all columns but the label. Classifiers must declare `classes`.
+    `label` is None for what learns without one. Estimators that are not fitted by sums need the rows in this process's
+    memory: workers read them, and they are trained here.
     With a `ledger` the cost is reserved there for `dataset` before anything is drawn, and committed at the end.
 
     >>> import tempfile
@@ -69,14 +75,60 @@ def fit_table(
     try:
         table = _opened(source, crew)
         names = _feature_names(table, label, schema, columns)
-        reader = BatchReader(names, label, schema, classes)
         made = layout or PartLayout(PartLayout.for_columns(len(names) + 1).block_rows, 2)
         parts = table.payloads(made)
         tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
+        if label is None or not sums_suffice(estimator):
+            _check_fits(estimator)
+            x, y = _gathered(table, names, label, crew, tasks)
+            return estimator.fit(x, y, ledger=ledger, dataset=dataset)  # type: ignore[attr-defined]
+        reader = BatchReader(names, label, schema, classes)
         return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks), ledger=ledger, dataset=dataset)
     finally:
         if crew is not engine:
             crew.close()
+
+
+def _check_fits(estimator: Any) -> None:
+    """Refuse what is trained on more than rows and a label, or not at all."""
+    known = signature(estimator.fit).parameters.values() if callable(getattr(estimator, "fit", None)) else None
+    if known is None:
+        raise InputError(f"A {type(estimator).__name__} has no fit: pass an estimator. Nothing was spent.")
+    more = [one.name for one in known if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    if more:
+        raise InputError(
+            f"{type(estimator).__name__} is fitted with {', '.join(more)} beside its rows: read the table and call its "
+            "own fit. Nothing was spent."
+        )
+
+
+@dataclass(frozen=True)
+class _ReadParts:
+    """The task of a worker: some columns of some parts."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, parts: Sequence[Any]) -> pa.Table:
+        return pa.concat_tables([block for part in parts for block in _blocks(part, list(self.columns))])
+
+
+def _gathered(
+    table: _Files | _Frame, names: tuple[str, ...], label: str | None, crew: Engine, tasks: Sequence[tuple[Any, ...]]
+) -> tuple[Any, Any]:
+    """Features and label of every row, in the order of the table."""
+    columns = names if label is None else (*names, label)
+    if table.rows == 0:
+        raise DataError("The table has no rows. Nothing was spent.")
+    if table.rows * len(columns) > _MOST_GATHERED:
+        raise DataError(
+            f"This estimator needs its rows in memory, and {table.rows} rows of {len(columns)} columns are too many: "
+            "choose fewer columns, or one that is fitted by sums (PrivateLogisticRegression, PrivateSVC, "
+            "PrivateLinearRegression, KernelMeanClassifier). Nothing was spent."
+        )
+    found = dict(crew.map(_ReadParts(columns), tasks))
+    rows = pa.concat_tables([found[place] for place in range(len(tasks))]).to_pandas()
+    table.check_unchanged()
+    return rows[list(names)], None if label is None else rows[label].to_numpy()
 
 
 @dataclass(frozen=True)
@@ -129,7 +181,7 @@ class _TablePasses:
         return self._reader.columns
 
     def total(self, statistic: Statistic) -> list[np.ndarray]:
-        return self._crew.total(_SumParts(self._reader, statistic), self._tasks).values
+        return self._crew.sum(_SumParts(self._reader, statistic), self._tasks).values
 
     def check_unchanged(self) -> None:
         self._table.check_unchanged()
@@ -151,8 +203,8 @@ class _Frame:
 
     def __init__(self, frame: Any, crew: Engine) -> None:
         self.column_names = [str(name) for name in frame.columns]
-        self._parts = crew.kept(frame)
-        lengths = crew.total(_count, [(part,) for part in self._parts])
+        self._parts = crew.keep(list(frame.to_delayed()))
+        lengths = crew.sum(_count, [(part,) for part in self._parts])
         self.rows = int(lengths.values[0])
 
     def payloads(self, layout: PartLayout) -> list[Any]:
@@ -177,7 +229,9 @@ def _opened(source: Any, crew: Engine) -> _Files | _Frame:
     )
 
 
-def _feature_names(table: _Files | _Frame, label: str, schema: Any, columns: Iterable[str] | None) -> tuple[str, ...]:
+def _feature_names(
+    table: _Files | _Frame, label: str | None, schema: Any, columns: Iterable[str] | None
+) -> tuple[str, ...]:
     if schema is not None:
         wanted = list(schema.columns)
         if label in wanted:
@@ -186,7 +240,7 @@ def _feature_names(table: _Files | _Frame, label: str, schema: Any, columns: Ite
             )
     else:
         wanted = [name for name in table.column_names if name != label] if columns is None else list(columns)
-    for name in (label, *wanted):
+    for name in wanted if label is None else (label, *wanted):
         if name not in table.column_names:
             raise SchemaError(
                 f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.core.curator import told_to
 from sfumato.errors import DataError
-from sfumato.lang import load
-from sfumato.lang.spec import Forgotten, Spec
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
@@ -62,7 +60,7 @@ def evaluate_on(
         tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(spec.text, spec.step, spec.forgotten, dict(tables), shares, dict(row_keys or {}), sums_only)
+        work = _Share(_sent(network), dict(tables), shares, dict(row_keys or {}), sums_only)
         found = dict(crew.map(work, list(range(shares))))
     finally:
         if crew is not engine:
@@ -70,42 +68,27 @@ def evaluate_on(
     return _together(network, [found[place] for place in range(shares)])
 
 
+def _sent(network: Network) -> Network:
+    """The network as it travels: without what it has worked out of itself on the way, some of which cannot."""
+    return replace(network, spec=replace(network.spec))
+
+
 @dataclass(frozen=True)
 class _Share:
-    """One share of the individuals, evaluated. Made of plain values, so that any worker can be sent it."""
+    """One share of the individuals, evaluated. The study was read where the run began, and nobody reads it again."""
 
-    study: str
-    step: int | None
-    forgotten: tuple[Forgotten, ...]
+    network: Network
     tables: dict[str, Any]
     shares: int
     row_keys: dict[str, bytes]
     sums_only: bool
 
     def __call__(self, place: int) -> Values:
-        network = self._network()
-        spec = network.spec
+        spec = self.network.spec
         mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
         with told_to(set()):  # the curator is told once, of all shares together
             kept = without_forgotten(spec, mine) if spec.forgotten else mine
-            return network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
-
-    def _network(self) -> Network:
-        """The study's network, made once in each process; public facts are part of it, and are read again."""
-        if _read(self.study, self.step).public_tables:
-            spec = replace(_read(self.study, self.step), forgotten=self.forgotten)
-            return Network.from_spec(spec, self.tables)
-        return _network_of(self.study, self.step, self.forgotten)
-
-
-@lru_cache(maxsize=4)
-def _read(study: str, step: int | None) -> Spec:
-    return load(study, step)
-
-
-@lru_cache(maxsize=4)
-def _network_of(study: str, step: int | None, forgotten: tuple[Forgotten, ...]) -> Network:
-    return Network.from_spec(replace(_read(study, step), forgotten=forgotten))
+            return self.network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
 
 
 def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
@@ -114,7 +97,7 @@ def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
     owners = [column.name for column in spec.columns if column.table == name and indicator(column.atom) in people]
     if not owners or name in spec.public_tables:
         return table
-    with TableRoom({name: table}, [name]) as room:
+    with TableRoom({name: table}, [name], naming={name: owners}) as room:
         room.types(name, owners)
         identity = f"{sql_name(owners[0])}::VARCHAR"
         return room.selected(name, f"hash({identity}) % {shares} = {place}")

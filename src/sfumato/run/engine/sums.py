@@ -57,7 +57,7 @@ def batch_sums(
     parts = table.groups_as_parts(layout or PartLayout.for_columns(len(columns)))
     crew = open_engine(engine)
     try:
-        total = crew.total(_SumBatches(tuple(columns), statistic), grouped(parts, partitions))
+        total = crew.sum(_SumBatches(tuple(columns), statistic), grouped(parts, partitions))
     finally:
         if crew is not engine:
             crew.close()
