@@ -29,10 +29,16 @@ def written_out(clauses: Iterable[Clause]) -> tuple[tuple[Clause, ...], list[Pro
         if wrong:
             problems.append(_problem(clause, wrong))
         else:
-            found += [
-                Clause(head, body, head.position or clause.position, clause.text) for head, body in _lines(clause)
-            ]
+            found += [_clause(clause, head, body) for head, body in _lines(clause)]
     return tuple(found), problems
+
+
+def _clause(clause: Clause, head: Compound, body: Term | None) -> Clause:
+    """A line that stands in the table's, at its own place and with the text of that place alone."""
+    place = head.position or clause.position
+    lines = clause.text.splitlines()
+    own = place.line - clause.position.line
+    return Clause(head, body, place, lines[own].strip() if 0 < own < len(lines) else clause.text)
 
 
 def _wrong(clause: Clause) -> str:

@@ -53,7 +53,7 @@ def starter_study(
     used = [c for c in columns if c is not identity and (c.kind in ("number", "category", "unknown") or _is_day(c))]
     left = [column for column in columns if column is not identity and column not in used]
     names = functors([column.name for column in used])
-    source = show(Compound(table))
+    source, guessed = show(Compound(table)), person is None and identity is not None
     lines = [
         f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
         "% Replace every fill_in(…). Until then `sfumato check` names each of them and nothing can be planned.",
@@ -62,14 +62,13 @@ def starter_study(
         "% --- where the data are, who a row is about, and what everybody may know about each column",
         "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
         "% in the table belongs to somebody. What lies outside is clipped.",
+        *(["% Who a row is about was guessed from a column's name."] if guessed else []),
         *_table_lines(source, file, _who(identity, each_row), used, names),
         *(f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left),
     ]
     if each_row:
         lines.append("% Every row is another person, by your word.")
     else:
-        guess = "" if person is not None or identity is None else "% guessed from its name: who a row is about"
-        lines += [guess] if guess else []
         lines.append(f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly")
     lines += [
         "",
