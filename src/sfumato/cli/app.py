@@ -222,6 +222,7 @@ def run(
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
     from sfumato.cli.published import show_release
+    from sfumato.cli.stages import staged
     from sfumato.cli.study import read_sizes
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
@@ -242,7 +243,7 @@ def run(
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
         remember_ledger(book)  # before anything is reserved in it: whoever is stopped later has still charged it
-    with console.status("planning") as status:  # on a terminal; elsewhere it is silent
+    with staged(console) as stage:  # on a terminal; elsewhere it is silent
         made, release = run_study(
             study,
             data,
@@ -257,7 +258,7 @@ def run(
             forgotten=forgotten,
             engine=engine,
             tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
-            stage=status.update,
+            stage=stage,
             holds=_holds,
         )
     show_release(made, release, console)
