@@ -248,11 +248,11 @@ def _depending(total: Guarantee, groups: int | None, memory: float | None, longe
         raise PrivacyParameterError("Give one of --groups and --memory. Nothing changed.")
     if not isinstance(total, PureDP | ApproxDP):
         raise PrivacyParameterError("--groups and --memory go together with --epsilon. Nothing changed.")
-    delta = total.delta_ if isinstance(total, ApproxDP) else 0.0
+    point = total.stated
     if groups is not None:
-        return Pufferfish(total.eps, delta, Groups(groups))
+        return Pufferfish(*point, Groups(groups))
     assert memory is not None
-    return Pufferfish(total.eps, delta, Chains.best(memory, total.eps, delta, longest))
+    return Pufferfish(*point, Chains.best(memory, *point, longest))
 
 
 def _console() -> Console:

@@ -49,7 +49,7 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
         return moved
     units = int(grant.units)
     each = grant.for_one()
-    delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
+    delta = each.stated[1]
     epsilon = cost.epsilon(delta)
     if not 0 < epsilon < math.inf:
         return None
@@ -59,7 +59,7 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
 
 def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     """A grant like `grant` whose window has room for `found`."""
-    delta = max(found.delta_ if isinstance(found, ApproxDP) else 0.0, grant.delta_)
+    delta = max(found.stated[1], grant.delta_)  # charges against a window are pairs
     epsilon = max(found.epsilon(delta) + grant.dependence.flat, grant.eps) * (1 + 1e-12)
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
 
