@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 
+import pyarrow as pa
+from pyarrow import parquet
 from rich.console import Console
 from typer.testing import CliRunner
 
+from sfumato import Study
 from sfumato.cli.app import app
 from sfumato.cli.study import watched
 from sfumato.errors import PlanError
@@ -70,3 +74,30 @@ def test_a_shell_can_complete_commands():
         check=False,
     )
     assert "ledger" in done.stdout.split()
+
+
+def test_after_a_run_the_terminal_shows_what_was_drawn_and_no_prediction(tmp_path):
+    """Every number of the files, and nothing for 1,000 people whom nobody spoke of."""
+    more = "histogram(h, x(P), person(P), [10, 20, 30]). publish(table, h, openness(public)).\n"
+    (tmp_path / "study.pl").write_text(STUDY + more)
+    parquet.write_table(pa.table({"id": range(300), "x": [float(n % 90) for n in range(300)]}), tmp_path / "t.parquet")
+    words = ["run", str(tmp_path / "study.pl"), "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--grant"]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "160", "SFUMATO_STATE": str(tmp_path / "state")})
+    assert done.exit_code == 0, done.output
+    drawn = [
+        row for file in (tmp_path / "out" / "results").glob("*.public.json") for row in json.loads(file.read_text())
+    ]
+    assert len(drawn) == 5
+    for row in drawn:
+        assert " ".join(f"{row[name]:,.6g}" for name in ("value", "low", "high")) in " ".join(done.output.split())
+    assert "1,000" not in done.output
+    assert "1000" not in done.output
+
+
+def test_a_plan_in_python_says_first_for_how_many_people_it_is():
+    frame = {"id": [1, 2], "x": [1.0, 2.0]}
+    study = Study("T").table("t", frame, person="id", columns={"x": (0, 9)}, missing="never")
+    study = study.promise("public", epsilon=1).mean("x", to="public")
+    assert str(study.plan()).startswith("for 1,000 people (assumed; .plan(size=N) tells it)\n")
+    assert str(study.plan(size=70_000)).startswith("for 70,000 people\n")
+    assert "for 1,000 people (assumed" in study.plan()._repr_html_()

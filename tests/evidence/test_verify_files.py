@@ -71,6 +71,7 @@ def of_partitions(folder):
 def of_coordinate(folder):
     agreed, *others = small_round(centres=3, length=2, absences=0)
     found, _ = gather(agreed, *others)
+    (folder / "out").mkdir()
     centre_commands._write(found, agreed, folder / "out")
 
 

@@ -601,6 +601,10 @@ class _Study:
         """Everybody is in each bin with a probability."""
         assert one.tail is not None
         edges = sorted({self.number(0.2, 0.9) for _ in range(int(self.chance.integers(1, 4)))})
+        # An edge beyond the range would make no bin: somebody is on both sides of each.
+        everybody = one.tail(0, -np.inf)
+        edges = [edge for edge in edges if ((above := one.tail(0, edge)) < everybody).any() and (above > 0).any()]
+        edges = edges or [float(one.values.mean())]
         self.say(f"histogram({name}, {one.text}, {goal.text}, [{', '.join(map(str, edges))}]).")
         reached = [one.tail(0, max(edge, goal.cut)) * goal.holds for edge in (-np.inf, *edges)]
         reached = [*(float(self._counted(share, goal.text, one.text).sum()) for share in reached), 0.0]

@@ -135,7 +135,7 @@ def test_settling_asks_first_and_frees_nothing(tmp_path):
     words = ("ledger", "settle", "people", "--unit", "patient", "--ledger", tmp_path / "l.db")
     _, said = command(*words)
     assert "mean age" in said
-    assert "Add --yes" in said
+    assert "--yes" in said
     assert actions(tmp_path) == ["grant", "reserve"]
     _, said = command(*words, "--yes")
     assert "spent 0.4-DP, left 0.6-DP" in said
@@ -150,7 +150,7 @@ def test_a_refusal_names_the_command_that_works(folder, metric):
     (folder / "out").rename(folder / "first")
     result, said = command(*run_words(folder))
     assert isinstance(result.exception, OverspendError)
-    (grant,) = re.findall(r"`(sfumato ledger grant .*?)`", said)
+    (grant,) = re.findall(r"`(sfumato ledger raise .*?)`", said)
     assert command(*shlex.split(grant)[1:])[0].exit_code == 0
     assert command(*run_words(folder))[0].exit_code == 0
 

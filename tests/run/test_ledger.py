@@ -63,7 +63,7 @@ def test_overspend_says_everything(ledger):
         "median of income: asks for 0.5-DP but survey has 0.3-DP left in ledger.db",
         "replacing one record",
         "Nothing was run and nothing was spent.",
-        "sfumato ledger grant survey",
+        "sfumato ledger raise survey",
     ):
         assert words in str(error)
     assert [record.action for record in ledger.history()] == ["grant", "reserve"]

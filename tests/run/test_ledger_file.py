@@ -261,7 +261,7 @@ def test_something_else_is_not_a_ledger(path, kind):
 
 
 def test_a_missing_folder_or_file_says_what_to_do(tmp_path):
-    with pytest.raises(LedgerError, match=r"does not exist.*Make the folder"):
+    with pytest.raises(LedgerError, match=r"does not exist.*Make it with `mkdir -p "):
         Ledger(tmp_path / "nowhere" / "ledger.db")
     with pytest.raises(LedgerError, match="sfumato ledger grant"):
         Ledger(tmp_path / "ledger.db", create=False)

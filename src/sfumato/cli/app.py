@@ -221,7 +221,8 @@ def run(
     ] = "local",
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
-    from sfumato.cli.study import read_sizes, show_plan
+    from sfumato.cli.published import show_release
+    from sfumato.cli.study import read_sizes
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.ledger.ledger import Ledger
@@ -259,7 +260,7 @@ def run(
             stage=status.update,
             holds=_holds,
         )
-    show_plan(made, console)
+    show_release(made, release, console)
     note = " (a dry run: not for publication, nothing charged)" if dry_run else ""
     console.print(f"{len(release.published)} publication(s) in {out}{note}", markup=False)
     assert made.network is not None  # it was planned just now

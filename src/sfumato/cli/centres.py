@@ -225,7 +225,7 @@ def _join_study(
 def _centre_stopped(study: Path, ledger: Path) -> str:
     """What a centre that leaves a round should know: its own ledger says whether its part had left the house."""
     from sfumato.lang.load import load
-    from sfumato.ledger.grants import settle_command
+    from sfumato.ledger.commands import settle_command
 
     settle = " and ".join(f"`{settle_command(one.name, one.adjacency.unit, ledger)}`" for one in load(study).datasets)
     return (

@@ -9,7 +9,6 @@ Not here: what the numbers mean (ledger/ledger.py), how errors are printed (cli/
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -50,6 +49,8 @@ class _Relation(StrEnum):
 @ledger_app.command()
 def show(dataset: DatasetName = None, ledger: LedgerPath = DEFAULT_LEDGER) -> None:
     """Granted, spent and left, for every dataset or one."""
+    from sfumato.core import PureDP
+    from sfumato.ledger.commands import grant_command
     from sfumato.ledger.ledger import Ledger
 
     book = Ledger(ledger, create=False)
@@ -57,7 +58,8 @@ def show(dataset: DatasetName = None, ledger: LedgerPath = DEFAULT_LEDGER) -> No
         book.history(dataset)  # an unknown name is refused with the nearest known one
     balances = [book.balance(name, unit) for name, unit in book.datasets() if dataset in (None, name)]
     if not balances:
-        _console().print(Text(f"Nothing is granted in {ledger} yet: sfumato ledger grant DATASET --epsilon E"))
+        example = grant_command("people", PureDP(1.0), ledger)
+        _console().print(Text(f"Nothing is granted in {ledger} yet. For example: {example}"), soft_wrap=True)
         return
     _console().print(_balance_table(balances, ledger))
 
@@ -70,6 +72,7 @@ def grant(
     delta: Annotated[float | None, typer.Option(help="δ, together with --epsilon.")] = None,
     mu: Annotated[float | None, typer.Option(help="Gaussian μ instead of ε.")] = None,
     rho: Annotated[float | None, typer.Option(help="Zero-concentrated ρ instead of ε.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Rényi order, together with --epsilon.")] = None,
     groups: Annotated[int | None, typer.Option(help="So many at most depend on each other (households).")] = None,
     memory: Annotated[float | None, typer.Option(help="Series whose steps have at most this memory.")] = None,
     longest: Annotated[int | None, typer.Option(help="The length of a series, together with --memory.")] = None,
@@ -82,20 +85,25 @@ def grant(
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Set what may be spent on a dataset in all; granting again replaces the total."""
-    from sfumato.core import Adjacency
+    from sfumato.core import Adjacency, PureDP
+    from sfumato.ledger.commands import grant_command
     from sfumato.ledger.ledger import Ledger
 
-    total = _depending(_total(epsilon, delta, mu, rho), groups, memory, longest)
-    book = Ledger(ledger)
-    others = [known for name, known in book.datasets() if name == dataset and known != (unit or "record")]
-    if others and unit is None:
-        raise LedgerError(
-            f"{dataset} already has a budget with the unit {' and '.join(others)} in {ledger}. To replace it, add "
-            f"--unit {shlex.quote(others[0])}; for a second budget beside it, which pays for other promises, "
-            "--unit record. Nothing changed."
-        )
     who = unit or "record"
-    book.grant(dataset, total, adjacency=Adjacency(who, relation.value), note=note, beside=beside)
+    protected = Adjacency(who, relation.value)
+    example = grant_command(dataset, PureDP(1.0), ledger, protected)
+    total = _depending(_total(epsilon, delta, mu, rho, alpha, example), groups, memory, longest, example)
+    book = Ledger(ledger)
+    others = [known for name, known in book.datasets() if name == dataset and known != who]
+    if others and unit is None:
+        held = book.balance(dataset, others[0]).granted
+        instead = grant_command(dataset, book.least(dataset, others[0], total), ledger, held.adjacency)
+        raise LedgerError(
+            f"{dataset} already has a budget with the unit {' and '.join(others)} in {ledger}. To replace it: "
+            f"`{instead}`. For a second budget beside it, which pays for other promises: "
+            f"`{grant_command(dataset, total, ledger, protected)}`. Nothing changed."
+        )
+    book.grant(dataset, total, adjacency=protected, note=note, beside=beside)
     if others:
         _console().print(Text(f"{dataset} also has a budget with the unit {' and '.join(others)}; it stays as it is."))
     _console().print(Text(str(book.balance(dataset, who))))
@@ -109,6 +117,7 @@ def raise_grant(
     delta: Annotated[float | None, typer.Option(help="δ; as it is if left out.")] = None,
     mu: Annotated[float | None, typer.Option(help="Gaussian μ, for a budget stated so.")] = None,
     rho: Annotated[float | None, typer.Option(help="Zero-concentrated ρ, for a budget stated so.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Rényi order; as it is if left out.")] = None,
     unit: Annotated[str | None, typer.Option(help="Whose budget, where there are several.")] = None,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
     ledger: LedgerPath = DEFAULT_LEDGER,
@@ -117,31 +126,31 @@ def raise_grant(
 
     Example: sfumato ledger raise people --epsilon 2 --note "data board, 3 May"
     """
-    from sfumato.core import ApproxDP, Pufferfish
+    from sfumato.ledger.commands import doubled, grant_command, raise_command
     from sfumato.ledger.ledger import Ledger
 
     book = Ledger(ledger, create=False)
     book.history(dataset)  # an unknown name is refused with the nearest known one
-    units = [known for name, known in book.datasets() if name == dataset and unit in (None, known)]
-    if len(units) != 1:
-        known = [other for name, other in book.datasets() if name == dataset]
+    known = {other: book.balance(dataset, other).granted for name, other in book.datasets() if name == dataset}
+    if unit is None and len(known) == 1:
+        (unit,) = known
+    if unit is None or unit not in known:
+        ways = [f"`{raise_command(dataset, doubled(held), ledger, other)}`" for other, held in known.items()]
         raise LedgerError(
-            f"{dataset} has a budget with the unit {' and with the unit '.join(known)}. Say which with "
-            f"--unit {shlex.quote(known[0])}. Nothing changed."
+            f"{dataset} has a budget with the unit {' and with the unit '.join(known)}. Say which and how much, for "
+            f"example {' or '.join(ways)}. Nothing changed."
         )
-    granted = book.balance(dataset, units[0]).granted
-    if isinstance(granted, ApproxDP | Pufferfish) and epsilon is not None and delta is None:
-        delta = granted.delta_
-    total = _total(epsilon, delta, mu, rho).under(granted.adjacency)
-    if isinstance(granted, Pufferfish) and epsilon is not None:
-        total = Pufferfish(epsilon, delta or 0.0, granted.dependence, adjacency=granted.adjacency)
+    granted = known[unit]
+    example = raise_command(dataset, doubled(granted), ledger, unit)
+    total = _raised(granted, epsilon, delta, mu, rho, alpha, example)
     if type(total) is not type(granted) or total.implies(granted) is True or granted.implies(total) is not True:
+        instead = grant_command(dataset, book.least(dataset, unit, total), ledger, granted.adjacency)
         raise LedgerError(
-            f"{dataset} has {granted.describe()}, and {total.describe()} is no higher budget of that kind. Lowering or "
-            "changing it is a new decision: sfumato ledger grant. Nothing changed."
+            f"{dataset} has {granted.describe()}, and {total.describe()} is no higher budget of its kind. One that is: "
+            f"`{example}`. Lowering or changing it is a new decision: `{instead}`. Nothing changed."
         )
     book.grant(dataset, total, note=note)
-    _console().print(Text(str(book.balance(dataset, units[0]))))
+    _console().print(Text(str(book.balance(dataset, unit))))
 
 
 @ledger_app.command()
@@ -181,6 +190,7 @@ def settle(
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
     """Record the open reservations of runs that ended early as spent. Nothing is ever given back here."""
+    from sfumato.ledger.commands import settle_command
     from sfumato.ledger.ledger import Ledger
 
     book, console = Ledger(ledger, create=False), _console()
@@ -193,7 +203,8 @@ def settle(
         console.print(Text(f"{reservation}, {when}{f', for {purpose}' if purpose else ''}"), soft_wrap=True)
     question = "Their noise may have been drawn. End the runs that made them first. Record them as spent for good?"
     if not (yes or (sys.stdin.isatty() and console.is_terminal and typer.confirm(question, default=False))):
-        console.print(Text("Nothing changed. Add --yes to record them as spent for good."))
+        command = settle_command(dataset, unit, ledger)
+        console.print(Text(f"Nothing changed. To record them as spent for good: {command}"), soft_wrap=True)
         return
     for reservation, _ in waiting:
         book.commit(reservation)
@@ -223,31 +234,66 @@ def granting(flag: bool, console: Console) -> bool | Callable[[str], bool]:
     return lambda question: typer.confirm(question, default=False)
 
 
-def _total(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Guarantee:
-    from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+def _raised(
+    granted: Guarantee,
+    epsilon: float | None,
+    delta: float | None,
+    mu: float | None,
+    rho: float | None,
+    alpha: float | None,
+    example: str,
+) -> Guarantee:
+    """The total that is asked for, what is left out of it as it was granted."""
+    from sfumato.core import ApproxDP, Pufferfish, RenyiDP
+
+    if isinstance(granted, ApproxDP | Pufferfish) and epsilon is not None and delta is None:
+        delta = granted.delta_
+    if isinstance(granted, RenyiDP) and epsilon is not None and alpha is None:
+        alpha = granted.alpha
+    total = _total(epsilon, delta, mu, rho, alpha, example).under(granted.adjacency)
+    if isinstance(granted, Pufferfish) and epsilon is not None:
+        return Pufferfish(epsilon, delta or 0.0, granted.dependence, adjacency=granted.adjacency)
+    return total
+
+
+def _total(
+    epsilon: float | None, delta: float | None, mu: float | None, rho: float | None, alpha: float | None, example: str
+) -> Guarantee:
+    from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 
     if sum(value is not None for value in (epsilon, mu, rho)) != 1:
-        raise PrivacyParameterError("Give exactly one of --epsilon, --mu and --rho. Nothing changed.")
-    if delta is not None and epsilon is None:
-        raise PrivacyParameterError("--delta goes together with --epsilon. Nothing changed.")
+        raise _wrong("Give exactly one of --epsilon, --mu and --rho", example)
+    if (delta is not None or alpha is not None) and epsilon is None:
+        raise _wrong("--delta and --alpha go together with --epsilon", example)
+    if delta and alpha is not None:
+        raise _wrong("Give one of --delta and --alpha", example)
     if mu is not None:
         return GaussianDP(mu)
     if rho is not None:
         return ZCDP(rho)
     assert epsilon is not None
+    if alpha is not None:
+        return RenyiDP(alpha, epsilon)
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
 
 
-def _depending(total: Guarantee, groups: int | None, memory: float | None, longest: int | None) -> Guarantee:
+def _wrong(rule: str, example: str) -> PrivacyParameterError:
+    return PrivacyParameterError(f"{rule}, for example `{example}`. Nothing changed.")
+
+
+def _depending(
+    total: Guarantee, groups: int | None, memory: float | None, longest: int | None, example: str
+) -> Guarantee:
     """The same amount as a promise to people who depend on each other, where that is said."""
     from sfumato.core import ApproxDP, Chains, Groups, Pufferfish, PureDP
 
     if groups is None and memory is None:
         return total
     if groups is not None and memory is not None:
-        raise PrivacyParameterError("Give one of --groups and --memory. Nothing changed.")
+        raise _wrong("Give one of --groups and --memory", f"{example} --groups {groups}")
     if not isinstance(total, PureDP | ApproxDP):
-        raise PrivacyParameterError("--groups and --memory go together with --epsilon. Nothing changed.")
+        also = f"--groups {groups}" if groups is not None else f"--memory {memory}"
+        raise _wrong("--groups and --memory go together with --epsilon", f"{example} {also}")
     point = total.stated
     if groups is not None:
         return Pufferfish(*point, Groups(groups))

@@ -139,7 +139,7 @@ def release(
 
 def _kept(dataset: str, promise: Guarantee, ledger: Path) -> str:
     """Of parts that are drawn one by one: each has its own stream, so that going on draws nothing twice."""
-    from sfumato.ledger.grants import settle_command
+    from sfumato.ledger.commands import settle_command
 
     unit = promise.adjacency.unit if promise.adjacency else "record"
     return (

@@ -1,23 +1,24 @@
-"""How much must be granted for a cost, and the command that grants it.
+"""How much must be granted for a cost, and what to do where a grant does not hold it.
 
 In:   what is counted in an account, what is asked for beside it.
-Out:  the least grant of the same kind that holds both; complete commands for messages.
-Not here: whether it fits (ledger/balance.py), whether a person agrees (run/accounts.py).
+Out:  the least grant of the same kind, or of another, that holds both; ways out in sentences.
+Not here: whether it fits (ledger/balance.py), commands (ledger/commands.py), whether a person agrees (run/accounts.py).
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from sfumato.core import ZCDP, Adjacency, ApproxDP, Chains, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
+from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, compose
 from sfumato.errors import LedgerError
-from sfumato.ledger.balance import Charge, Cost, fits, recharged, total
+from sfumato.ledger.balance import GRANTABLE, Charge, Cost, fits, recharged, total
+from sfumato.ledger.commands import grant_command, raise_command, show_command
 from sfumato.ledger.windows import check_one_class, raised_window
 
-__all__ = ["class_way_out", "grant_command", "raised", "settle_command", "window_grant"]
+__all__ = ["class_way_out", "held_by", "more_way_out", "raised", "unknown_text", "window_grant"]
 
 #: What is granted beyond the sum, so that rounding never refuses the last release.
 _UP = 1 + 1e-9
@@ -47,28 +48,71 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     return found.under(granted.adjacency) if granted.adjacency else found
 
 
-def grant_command(dataset: str, total: Guarantee | None, ledger: Path, who: Adjacency | None = None) -> str:
-    """The complete command that grants `total`; without one the amount is left open.
+def held_by(acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guarantee, wanted: Guarantee) -> Guarantee:
+    """`wanted`, or the least grant of its kind that holds what is counted under the old one; `old` where none does."""
+    wanted = wanted.under(old.adjacency)
+    weighed = recharged(acts, charges, old, wanted)
+    return wanted if fits(weighed, wanted) else raised(weighed, wanted) or old
 
-    >>> grant_command("people", PureDP(0.5, adjacency=Adjacency("patient", "replace-one")), Path("/data/l.db"))
-    'sfumato ledger grant people --epsilon 0.5 --unit patient --relation replace-one --ledger /data/l.db'
-    """
-    match total:
-        case ApproxDP(eps=eps, delta_=delta):
-            amount = f"--epsilon {eps!r} --delta {delta!r}"
-        case Pufferfish(eps=eps, delta_=delta):
-            amount = f"--epsilon {eps!r} --delta {delta!r} {_depending(total)}"
-        case GaussianDP(mu=mu):
-            amount = f"--mu {mu!r}"
-        case ZCDP(rho=rho):
-            amount = f"--rho {rho!r}"
-        case PureDP(eps=eps) | RenyiDP(eps=eps):
-            amount = f"--epsilon {eps!r}"
-        case _:
-            amount = "--epsilon E"
-    who = who or (total.adjacency if total else None)
-    unit = f" --unit {shlex.quote(who.unit)} --relation {who.relation}" if who else ""
-    return f"sfumato ledger grant {shlex.quote(dataset)} {amount}{unit} --ledger {shlex.quote(str(ledger.resolve()))}"
+
+def more_way_out(
+    dataset: str, acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], granted: Guarantee, ledger: Path
+) -> str:
+    """What to do where a cost does not fit: `acts` and `charges` are all that is counted, and the cost."""
+    assert granted.adjacency is not None
+    enough = raised(charges, granted)
+    if enough is not None:
+        return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, enough, granted, ledger)}`."
+    # Never out of a class of dependences: what was promised to families would no longer be counted for them.
+    others = () if isinstance(granted, Pufferfish) else (ApproxDP(_epsilon(granted), 1e-6), GaussianDP(0.01))
+    for other in others:
+        wanted = other.under(granted.adjacency)
+        enough = raised(recharged(acts, charges, granted, wanted), wanted)
+        if enough is not None and fits(recharged(acts, charges, granted, enough), enough):
+            return (
+                "No grant of this kind holds it. Ask for less, or grant in another currency, which weighs anew what is "
+                f"counted already: `{grant_command(dataset, enough, ledger)}`."
+            )
+    return "No grant holds it. Ask for something with a finite cost."
+
+
+def _raise(dataset: str, enough: Guarantee, granted: Guarantee, ledger: Path) -> str:
+    assert granted.adjacency is not None
+    same = isinstance(enough, type(granted)) and getattr(enough, "dependence", 0) == getattr(granted, "dependence", 0)
+    if not same:  # a pure budget that needs a δ
+        return grant_command(dataset, enough, ledger, granted.adjacency)
+    return raise_command(dataset, enough, ledger, granted.adjacency.unit)
+
+
+def _epsilon(granted: Guarantee) -> float:
+    return granted.eps if isinstance(granted, PureDP | ApproxDP) else 0.01
+
+
+def _first(items: Sequence[Cost]) -> Guarantee:
+    """What a first grant for this cost may be; without a cost ε = 1, as an example."""
+    cost = compose(items) if items else PureDP(1.0)
+    if isinstance(cost, GRANTABLE) and not (isinstance(cost, Pufferfish) and cost.dependence.single):
+        return cost
+    epsilon = cost.epsilon(1e-6)
+    return ApproxDP(epsilon * _UP, 1e-6, adjacency=cost.adjacency) if math.isfinite(epsilon) else PureDP(1.0)
+
+
+def unknown_text(
+    dataset: str, unit: str, accounts: Sequence[tuple[str, str]], items: Sequence[Cost], ledger: Path
+) -> str:
+    """That nothing was granted: the nearest account there is, and a first grant, for this cost where there is one."""
+    units = [granted for name, granted in accounts if name == dataset]
+    close = difflib.get_close_matches(str(dataset), [name for name, _ in accounts], n=1)
+    hint = f" Did you mean {close[0]!r}? `{show_command(close[0], ledger)}`" if close else ""
+    if units:
+        hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
+    total = _first(items)
+    who = total.adjacency or Adjacency(unit, REPLACE_ONE.relation)
+    command = grant_command(str(dataset), total, ledger, who)
+    return (
+        f"Nothing was ever granted for {dataset!r} (unit: {unit}) in {ledger.name}.{hint} Nothing was run and nothing "
+        f"was spent. Grant a budget first{'' if items else ', for example'}: `{command}`."
+    )
 
 
 def class_way_out(
@@ -107,26 +151,6 @@ def window_grant(promises: Sequence[Guarantee], acts: Sequence[Sequence[Cost]]) 
     if found is None or not isinstance(found, Pufferfish):
         raise LedgerError(
             f"What a grant for {first.dependence.words} must be for all of this is not known. Nothing was run and "
-            "nothing was spent. Grant an amount of your own with `sfumato ledger grant NAME --epsilon E --delta D "
-            f"{_depending(first)}`, and run without --grant; or publish to fewer observers or in fewer steps."
+            "nothing was spent. Publish to fewer observers or in fewer steps."
         )
     return found
-
-
-def _depending(total: Pufferfish) -> str:
-    known = total.dependence
-    if known.single:
-        return "(only with a run and --grant)"
-    if not isinstance(known, Chains):
-        return f"--groups {known.together}"
-    return f"--memory {known.memory!r}" + (f" --longest {known.longest}" if known.longest else "")
-
-
-def settle_command(dataset: str, unit: str, ledger: Path) -> str:
-    """The complete command that records open reservations as spent.
-
-    >>> settle_command("people", "patient", Path("/data/l.db"))
-    'sfumato ledger settle people --unit patient --ledger /data/l.db --yes'
-    """
-    words = ["sfumato", "ledger", "settle", dataset, "--unit", unit, "--ledger", str(ledger.resolve()), "--yes"]
-    return shlex.join(words)

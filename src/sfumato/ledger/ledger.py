@@ -15,10 +15,8 @@ Nothing in the ledger is a private value. Dataset names, purposes and notes are 
 
 from __future__ import annotations
 
-import difflib
 import os
 import secrets
-import shlex
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +61,8 @@ from sfumato.ledger.checks import (
     resumed,
     settled_text,
 )
-from sfumato.ledger.grants import class_way_out, grant_command, raised
+from sfumato.ledger.commands import grant_command, show_command
+from sfumato.ledger.grants import class_way_out, held_by, more_way_out, raised, unknown_text
 from sfumato.ledger.records import (
     Account,
     Balance,
@@ -155,7 +154,7 @@ class Ledger:
             account = self._books.accounts.get((name, who.unit))
             body: dict[str, Any] = {"total": guarantee.to_dict(), "note": checked_words(note, "note")}
             if beside is not None:
-                body["beside"] = self._other(name, who.unit, beside)
+                body["beside"] = self._other(name, guarantee, beside)
             if account:
                 body["charges"] = self._check_regrant(name, account, guarantee)
             return EntryDraft("grant", name, who.unit, None, body | self._marks(name, who.unit, sources))
@@ -277,11 +276,18 @@ class Ledger:
             return [(one.reservation, one.purpose) for one in standings if one.state == "reserved"]
 
     def needed_for(self, reservation: Reservation) -> Guarantee | None:
-        """The grant that would hold everything counted and the reservation's cost once more."""
+        """The grant that would hold everything counted and the reservation's cost once more; None if it does now."""
         with self._lock:
             self._catch_up()
             account = self._account(reservation.dataset, reservation.unit)
-            return raised([*account.charges(), reservation.charged], account.granted)
+            charges = [*account.charges(), reservation.charged]
+            return None if fits(charges, account.granted) else raised(charges, account.granted)
+
+    def least(self, dataset: str, unit: str, wanted: Guarantee) -> Guarantee:
+        """`wanted`, or the least grant of its kind that holds what is counted; the grant there is where none does."""
+        with self._lock:
+            self._catch_up()
+            return self._held(self._account(dataset, unit), wanted)
 
     def owners(self, sources: Iterable[str]) -> list[tuple[str, str]]:
         """(dataset, unit) of the accounts that any of these sources was charged to or granted for."""
@@ -364,7 +370,7 @@ class Ledger:
         self, dataset: str, items: Sequence[Cost], adjacency: Adjacency | None
     ) -> tuple[Account, Adjacency]:
         stated = adjacency or compose(items).adjacency
-        account = self._account(dataset, stated.unit if stated else self._only_unit(dataset))
+        account = self._account(dataset, stated.unit if stated else self._only_unit(dataset), items)
         granted = account.granted.adjacency or REPLACE_ONE
         if stated is not None and stated != granted:
             raise PrivacyParameterError(
@@ -373,10 +379,10 @@ class Ledger:
             )
         return account, granted
 
-    def _account(self, dataset: str, unit: str) -> Account:
+    def _account(self, dataset: str, unit: str, items: Sequence[Cost] = ()) -> Account:
         account = self._books.accounts.get((dataset, unit))
         if account is None:
-            raise self._unknown(dataset, unit)
+            raise self._unknown(dataset, unit, items)
         return account
 
     def _only_unit(self, dataset: str) -> str:
@@ -391,18 +397,8 @@ class Ledger:
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for name, _ in self._books.accounts))
 
-    def _unknown(self, dataset: str, unit: str = "record") -> UnknownDatasetError:
-        units = [granted for name, granted in self._books.accounts if name == dataset]
-        close = difflib.get_close_matches(str(dataset), self._names(), n=1)
-        if units:
-            hint = f" It has a grant for the unit {', '.join(units)}."
-        else:
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-        command = f"sfumato ledger grant {shlex.quote(str(dataset))} --epsilon E --unit {shlex.quote(unit)}"
-        return UnknownDatasetError(
-            f"Nothing was ever granted for {dataset!r} (unit: {unit}) in {self.path.name}.{hint} Nothing was run and "
-            f"nothing was spent. Grant a budget first: `{command}`."
-        )
+    def _unknown(self, dataset: str, unit: str = "record", items: Sequence[Cost] = ()) -> UnknownDatasetError:
+        return UnknownDatasetError(unknown_text(dataset, unit, list(self._books.accounts), items, self.path))
 
     def _charged(
         self, dataset: str, items: Sequence[Cost], account: Account, purpose: str, promised: Guarantee | None
@@ -421,13 +417,12 @@ class Ledger:
             return charged
         left = remaining(counted, granted)
         requested, left_over = amount_text(cost), left_text(left)
-        command = grant_command(dataset, raised([*counted, charged], granted), self.path, granted.adjacency)
         waiting = len(account.counted("reserved"))
         still = f" {waiting} reservation(s) of unfinished runs are counted." if waiting else ""
         raise OverspendError(
             f"{purpose or 'The run'}: asks for {requested} but {dataset} has {left_over} left in {self.path.name} "
-            f"(under {granted.adjacency}).{still} Nothing was run and nothing was spent. Lower ε, drop a publication, "
-            f"or raise the grant with `{command}`.",
+            f"(under {granted.adjacency}).{still} Nothing was run and nothing was spent. "
+            f"{more_way_out(dataset, acts, [*counted, charged], granted, self.path)}",
             requested=requested,
             remaining=left_over,
             difference=missing_text(items, charged, left, granted),
@@ -442,27 +437,28 @@ class Ledger:
         if names and dataset not in names:
             raise LedgerError(
                 f"This data has its budget under the name {names[0]!r} in {self.path}: a budget belongs to the data, "
-                f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}, and raise its "
-                f"grant with `sfumato ledger grant {shlex.quote(names[0])} … --ledger {shlex.quote(str(self.path))}`."
+                f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}; what is left of "
+                f"it tells `{show_command(names[0], self.path)}`."
             )
         for other in self._books.neighbours(sources):
             if not any(self._books.are_beside(one, other) for one in (*owners, (dataset, unit))):
                 raise LedgerError(
-                    f"This data has an account by another column ({other[0]}, unit: {other[1]}) in {self.path}, and "
-                    "nobody decided that both may be spent. Nothing was run or spent. Publish by the first column."
+                    f"This data has an account by another column (`{show_command(other[0], self.path)}`), and nobody "
+                    "decided that both may be spent. Nothing was run and nothing was spent. Publish by the first one."
                 )
         fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
         secret = self._books.secret or fresh["secret"]
         known = {*sources, *map(data_of, sources)}
         return {**fresh, "marks": sorted({mark_of(secret, one) for one in known})}
 
-    def _other(self, dataset: str, unit: str, beside: str) -> str:
+    def _other(self, dataset: str, total: Guarantee, beside: str) -> str:
         if beside not in self._names():
             raise self._unknown(beside)
+        unit = (total.adjacency or REPLACE_ONE).unit
         if all(account == (dataset, unit) for account in self._books.accounts if account[0] == beside):
             raise LedgerError(
-                f"{dataset} (unit: {unit}) cannot be granted beside itself: name the other account of the same data. "
-                "Nothing changed."
+                f"{dataset} (unit: {unit}) cannot be granted beside itself: name the other account of the same data "
+                f"or leave it out, `{grant_command(dataset, total, self.path)}`. Nothing changed."
             )
         return beside
 
@@ -470,9 +466,10 @@ class Ledger:
         """What is counted, in the currency of the new grant; LedgerError if it does not fit."""
         counted = account.counted()
         if counted and granted.adjacency != account.granted.adjacency:
+            again = grant_command(dataset, self._held(account, granted), self.path)
             raise LedgerError(
                 f"{dataset} is accounted under {account.granted.adjacency}; what is spent cannot be carried over to "
-                f"{granted.adjacency}. Nothing changed. Grant under {account.granted.adjacency}."
+                f"{granted.adjacency}. Nothing changed. Grant under {account.granted.adjacency}: `{again}`."
             )
         charges = recharged([one.items for one in counted], account.charges(), account.granted, granted)
         if not fits(charges, granted):
@@ -481,9 +478,13 @@ class Ledger:
             raise LedgerError(
                 f"{dataset} cannot be granted {amount_text(granted)}: {spent} is spent or "
                 f"reserved already (under {granted.adjacency}) and does not fit. Nothing changed; the grant stays "
-                f"{amount_text(account.granted)}. Grant at least what is counted, or release open reservations."
+                f"{amount_text(account.granted)}. Grant at least what is counted: "
+                f"`{grant_command(dataset, self._held(account, granted), self.path)}`."
             )
         return {one.reservation.id: charge_record(new) for one, new in zip(counted, charges, strict=True)}
+
+    def _held(self, account: Account, wanted: Guarantee) -> Guarantee:
+        return held_by([one.items for one in account.counted()], account.charges(), account.granted, wanted)
 
 
 def _together(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,7 +30,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from sfumato.core import PureDP
 from sfumato.errors import LedgerCorruptError, LedgerError, LedgerLockedError
+from sfumato.ledger.commands import grant_command, show_command
 
 __all__ = ["EntryDraft", "EntryStore", "Head", "LedgerEntry"]
 
@@ -212,13 +215,15 @@ class EntryStore:
         """Make the whole file under another name and link it into place: the path never holds half a ledger."""
         if not allowed:
             raise LedgerError(
-                f"There is no ledger at {self.path}. Make one with `sfumato ledger grant DATASET --epsilon E "
-                f"--ledger {self.path}`, or name another file with --ledger or SFUMATO_LEDGER. Nothing was spent."
+                f"There is no ledger at {self.path}. A first grant makes one, for example "
+                f"`{grant_command('people', PureDP(1.0), self.path)}`; or name another file with --ledger or "
+                "SFUMATO_LEDGER. Nothing was spent."
             )
         if not os.path.isdir(self.path.parent):
+            make = shlex.join(["mkdir", "-p", str(self.path.parent.resolve())])
             raise LedgerError(
-                f"The folder {self.path.parent} does not exist, so no ledger can be made there. "
-                "Make the folder or choose another path. Nothing was spent."
+                f"The folder {self.path.parent} does not exist, so no ledger can be made there. Make it with `{make}`, "
+                "or choose another path. Nothing was spent."
             )
         try:
             handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".new", dir=self.path.parent)
@@ -294,7 +299,7 @@ class EntryStore:
         if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             raise LedgerError(
                 f"The disk refused to read or write {self.path} ({error}). Whatever was acknowledged stays counted. "
-                "Make room or repair the disk, then look at `sfumato ledger show` before running again."
+                f"Make room or repair the disk, then look at `{show_command(None, self.path)}` before running again."
             ) from error
         raise LedgerCorruptError(
             f"{self.path} is not an intact ledger: {error}. Nothing was spent. {_RESTORE}"

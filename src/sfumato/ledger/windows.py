@@ -59,8 +59,11 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
 
 def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     """A grant like `grant` whose window has room for `found`."""
-    delta = max(found.stated[1], grant.delta_)  # charges against a window are pairs
-    epsilon = max(found.epsilon(delta) + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    # As charges are compared: a δ of the grant makes no ε of theirs smaller.
+    pair = isinstance(found, PureDP | ApproxDP)
+    epsilon, delta = found.stated if pair else (found.epsilon(grant.delta_), grant.delta_)
+    epsilon = max(epsilon + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    delta = max(delta, grant.delta_)
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
 
 
@@ -95,8 +98,8 @@ def check_same_class(
     if grant.dependence.laws != promised.dependence.laws:
         raise LedgerError(
             f"{dataset} is accounted for {grant.dependence.words}; this promise is for {promised.dependence.words}. "
-            "Who depends on whom is fixed by the first grant: what was published before was weighed for it. State the "
-            "same in correlated(…), or grant anew with `sfumato ledger grant`. Nothing was run and nothing was spent."
+            "What was published before was weighed for the first. Nothing was run and nothing was spent. State the "
+            f"same in correlated(…). {way_out(promised)}"
         )
 
 

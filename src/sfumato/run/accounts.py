@@ -32,7 +32,8 @@ from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee
 from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, UnknownDatasetError
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
-from sfumato.ledger.grants import grant_command, window_grant
+from sfumato.ledger.commands import grant_command, show_command
+from sfumato.ledger.grants import window_grant
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import data_of
 from sfumato.ledger.windows import check_one_class
@@ -238,11 +239,17 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     allowed = grant(f"{question} Grant exactly that?") if callable(grant) else grant
     if not allowed:
         raise UnknownDatasetError(
-            f"{question} A first grant is a person's decision. Nothing was run and nothing was spent. Decide with "
-            f"`{grant_command(dataset, total, ledger.path)}`, or run the same command with --grant (from Python: "
-            "grant=True) to grant exactly what it needs."
+            f"{question} A first grant is a person's decision. Nothing was run and nothing was spent. "
+            f"{_decide(dataset, total, ledger)} to grant exactly what it needs."
         )
     ledger.grant(dataset, total, note="granted with its first release", sources=sources)
+
+
+def _decide(dataset: str, total: Guarantee, ledger: Ledger) -> str:
+    again = "un the same command with --grant (from Python: grant=True)"
+    if isinstance(total, Pufferfish) and total.dependence.single:  # its law is known to the study alone
+        return f"R{again}"
+    return f"Decide with `{grant_command(dataset, total, ledger.path)}`, or r{again}"
 
 
 def _check_neighbours(
@@ -256,16 +263,16 @@ def _check_neighbours(
         if any(ledger.are_beside(own, neighbour) for own in paying):
             continue
         (dataset, unit), (name, _) = paying[0], neighbour
-        command = f"{grant_command(dataset, total, ledger.path)} --beside {shlex.quote(name)}"
-        decide = (
-            "give the dataset a name of its own and run again, which tells the command that lets both be spent."
-            if dataset == name
-            else f"decide that both may be spent, and by how much: `{command}`"
-        )
+        decide = "give the dataset a name of its own and run again, which tells the command that lets both be spent"
+        if isinstance(total, Pufferfish) and total.dependence.single:  # its law is known to the study alone
+            decide = "use other data"
+        elif dataset != name:
+            command = f"{grant_command(dataset, total, ledger.path)} --beside {shlex.quote(name)}"
+            decide = f"decide that both may be spent, and by how much: `{command}`"
         raise LedgerError(
             f"This data has an account already, which counts its people by another column ({ledger.balance(*neighbour)}"
             f"). What {dataset!r} (unit: {unit}) would spend comes on top of that for everybody in the data. Nothing "
-            f"was run and nothing was spent. Publish by the first column, or {decide}"
+            f"was run and nothing was spent. Publish by the first column, or {decide}."
         )
 
 
@@ -284,8 +291,8 @@ def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
         if owners:
             raise UnknownDatasetError(
                 f"This data has its budget in {path} under the name {owners[0][0]!r}, and none in "
-                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Use it: --ledger "
-                f"{shlex.quote(str(path))}"
+                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Run the same command with --ledger "
+                f"{shlex.quote(str(path.resolve()))}. What is left there tells `{show_command(owners[0][0], path)}`."
             )
 
 

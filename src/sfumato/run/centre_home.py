@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from sfumato.centres.card import Card, new_card
 from sfumato.centres.round import Round
 from sfumato.centres.study_round import StudyRound
-from sfumato.errors import InputError, RefusedError
+from sfumato.errors import InputError, OtherRoundError, RefusedError
 from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.derive import derive
@@ -180,7 +180,7 @@ class RoundFolder:
         assert plan.network is not None
         false = next((one for one in derive(plan, plan.network) if not one.ok), None)
         if false is not None:
-            raise RefusedError(
+            raise OtherRoundError(
                 f"{self.folder}: the plan does not follow from the study ({false.field}: {false.sentence}) Ask the "
                 "coordinator for `sfumato coordinate init` again. Nothing was read and nothing was spent."
             )
@@ -188,7 +188,7 @@ class RoundFolder:
         stated, found = self.round.description(), own.description()
         changed = [name for name, value in stated.items() if found[name] != value]
         if changed:
-            raise RefusedError(
+            raise OtherRoundError(
                 f"{self.folder}: the round is not what its study asks for (it differs in {', '.join(changed)}): it was "
                 "made by another version, or changed. Ask the coordinator for `sfumato coordinate init` again. Nothing "
                 "was read and nothing was spent."

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sfumato.errors import UnfinishedError
-from sfumato.ledger.grants import grant_command, settle_command
+from sfumato.ledger.commands import raise_command, settle_command
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 
@@ -59,14 +59,19 @@ class Payment:
 def _drawn(ledger: Ledger, reservations: Sequence[Reservation]) -> str:
     book = ledger.path.resolve()
     kept = "; ".join(f"{one.cost} of {one.dataset}" for one in reservations)
-    grants = [
-        f"`{grant_command(one.dataset, ledger.needed_for(one), book, one.cost.adjacency)}`" for one in reservations
+    raises = [
+        f"`{raise_command(one.dataset, total, book, one.unit)}`"
+        for one in reservations
+        if (total := ledger.needed_for(one)) is not None
     ]
+    again = (
+        f"To run again, raise the grant by as much: {' and '.join(raises)}." if raises else "The grant holds it again."
+    )
     settle = [f"`{settle_command(one.dataset, one.unit, book)}`" for one in reservations]
     return (
         "Interrupted after drawing had begun. Nothing was published and there is nothing to resume, but noise may have "
-        f"been drawn and seen, so this stays reserved in {book}: {kept}. To run again, raise the grant by as much: "
-        f"{' and '.join(grants)}. To record it as spent: {' and '.join(settle)}."
+        f"been drawn and seen, so this stays reserved in {book}: {kept}. {again} To record it as spent: "
+        f"{' and '.join(settle)}."
     )
 
 

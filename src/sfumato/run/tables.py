@@ -24,6 +24,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
+from sfumato.ledger.commands import grant_command
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.release.table import RECORD, PreparedTable
@@ -170,7 +171,8 @@ def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee, bound: Sequence
     if own not in units:
         raise UnknownDatasetError(
             f"{dataset} has a grant for {' and '.join(units)}, and none that lets a label be published as it is. Give "
-            f"the label an ε, or grant it: sfumato ledger grant {dataset} --unit {own!r} … Nothing was drawn or spent."
+            f"the label an ε, or grant it: `{grant_command(dataset, needed(guarantee), ledger.path)}`. Nothing was "
+            "drawn or spent."
         )
     touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
     return [Adjacency(unit, "replace-one") for unit in touched]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.card import Card, Shown, cell
 from sfumato.plan.about import weak_promises
+from sfumato.plan.make import ASSUMED_SIZE
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.run.aims import Aimed, aims_of, planned_with
 from sfumato.study.caller import in_callers_words
@@ -54,6 +55,15 @@ class StudyPlan(Shown):
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted, such as the number of people, or that no cell is absent."""
         return (*(in_callers_words(one) for one in self.plan.assumptions), *self.study.unsaid)
+
+    @property
+    def people(self) -> str:
+        """For how many people the errors are: as you said, or assumed.
+
+        Errors of means and shares are in proportion to one over this number: read them beside it.
+        """
+        known = f"{self.size:,.15g} people" if self.size is not None else ""
+        return f"for {known}" if known else f"for {ASSUMED_SIZE:,.15g} people (assumed; .plan(size=N) tells it)"
 
     def compare(self, *, epsilon: Sequence[float], reader: str | None = None) -> Tidy:
         """The errors a reader would get at other ε, the other readers' promises left as they are.
@@ -191,15 +201,15 @@ class StudyPlan(Shown):
             for row in self.lines.rows()
         ]
         head = ["publication", "reader", "about", "95 % within", "standard error"]
-        kind = "a plan; no data were read, nothing was spent"
+        kind = f"a plan {self.people}; no data were read, nothing was spent"
         notes = [*(one.sentence for one in self._aimed), *weak_promises(self.plan), *self._told, *self.assumptions]
         return Card(self.study.title, kept, head, rows, notes, kind, self.study.to_text())
 
     def __str__(self) -> str:
         kept = [f"promise to {' and '.join(one.observers)}: {one.asked}" for one in self.plan.promises]
-        assumed = [f"assumed: {one}" for one in self.assumptions]
+        assumed = [f"assumed: {one}" for one in self.assumptions if "size=N" not in one]
         aims = (one.sentence for one in self._aimed)
-        return "\n".join([str(self.lines), *kept, *aims, *weak_promises(self.plan), *self._told, *assumed])
+        return "\n".join([self.people, str(self.lines), *kept, *aims, *weak_promises(self.plan), *self._told, *assumed])
 
     __repr__ = __str__
 
