@@ -7,28 +7,37 @@ end. The nightly run has few and long tests: there each is handed out by itself.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from xdist.scheduler import LoadFileScheduling
 
+_TESTS = Path(__file__).parent
+_ON_A_CLUSTER = re.compile(r"^def test\w*\([^)]*\b(engine|cluster)\b|getfixturevalue\(\"cluster\"\)", re.MULTILINE)
 #: Files whose tests use the same worker processes (tests/run/conftest.py).
-CLUSTER = (
-    "tests/run/test_engine_fit.py",
-    "tests/run/test_engine_release.py",
-    "tests/run/test_engine_obfuscated.py",
-    "tests/run/test_engine_study.py",
-    "tests/run/test_marginals.py",
-    "tests/run/test_synthesize.py",
+CLUSTER = tuple(
+    f"tests/run/{path.name}"
+    for path in sorted((_TESTS / "run").glob("test_*.py"))
+    if _ON_A_CLUSTER.search(path.read_text(encoding="utf-8"))
 )
 #: Files whose tests look at the parsed source (tests/source.py).
 SOURCE = ("tests/test_architecture.py", "tests/test_words.py")
 _TOGETHER = {name: files[0] for files in (CLUSTER, SOURCE) for name in files}
-#: Files of eight seconds and more, the longest first. Another order costs seconds at the end of a run, no more.
+#: Files of five seconds and more, the longest first. Another order costs seconds at the end of a run, no more.
 LONG = (
     *CLUSTER,
     "tests/laws/test_truth.py",
-    "tests/test_readme.py",
-    "tests/test_docs.py",
     "tests/laws/test_coverage.py",
+    "tests/laws/test_questions.py",
+    "tests/laws/test_one_cell.py",
+    "tests/run/test_publish.py",
     "tests/laws/test_every_mechanism.py",
+    "tests/learn/test_equilibrium.py",
+    "tests/papers/test_park.py",
+    "tests/test_cli.py",
+    "tests/study/test_builder.py",
+    "tests/test_past_holes.py",
+    "tests/test_readme.py",
 )
 _PLACES = {name: place for place, name in enumerate(LONG)}
 

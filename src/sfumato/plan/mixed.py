@@ -235,7 +235,7 @@ class Mixing:
         numbers = [self.share(o, STATISTICS) for o in observers if STATISTICS in self.portions.get(o, {})]
         drawn = bool(shown.draw_events(self.dataset, observers))
         if drawn and numbers:
-            epsilon, delta = map(max, zip(*(point.stated for point in numbers), strict=True))
+            epsilon, delta = (max(found) for found in zip(*(point.stated for point in numbers), strict=True))
             parts.append(ApproxDP(epsilon, delta) if delta > 0 else PureDP(epsilon))
         return parts
 
