@@ -51,8 +51,18 @@ def states(tmp_path_factory):
     return lambda: parent / str(next(numbers))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def module_state(states):
+    """What the fixtures of a module charge is known to that module, and not to the user who runs the tests."""
+    folder = states()
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_STATE", str(folder))
+        yield
+
+
 @pytest.fixture(autouse=True)
-def own_state(states, monkeypatch):
+def own_state(states, module_state, monkeypatch):
     folder = states()
     folder.mkdir()
     monkeypatch.setenv("SFUMATO_STATE", str(folder))
