@@ -18,6 +18,7 @@
     ├── CentreError                a computation of several institutions that cannot go on
     │   ├── MessageError             a message that is not what the protocol asks for
     │   ├── RefusedError             a centre does not take part in this round
+    │   │   └── OtherRoundError      … because it is not the one it agreed to
     │   └── RoundFailedError         a round that ended without a result
     ├── UnfinishedError            a run ended before its results were in their place
     └── UnprovedError              asked to certify something without a proof
@@ -46,6 +47,7 @@ __all__ = [
     "LedgerError",
     "LedgerLockedError",
     "MessageError",
+    "OtherRoundError",
     "OverspendError",
     "PlanError",
     "PrivacyParameterError",
@@ -153,6 +155,10 @@ class MessageError(CentreError):
 
 class RefusedError(CentreError):
     """A centre does not take part: what it is asked for is not what it agreed to. Nothing left the centre."""
+
+
+class OtherRoundError(RefusedError):
+    """What the coordinator offers is not what the centre agreed to, or not what the study asks for."""
 
 
 class RoundFailedError(CentreError):

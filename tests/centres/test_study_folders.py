@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sfumato.centres import network
 from sfumato.centres.card import Card, client_tls, server_tls
 from sfumato.cli.app import app
-from sfumato.errors import InputError, LedgerError, RefusedError, RoundFailedError, SfumatoError
+from sfumato.core import Adjacency, PureDP
+from sfumato.errors import InputError, LedgerError, PlanError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
@@ -32,6 +35,12 @@ from sfumato.run.over_centres import study_round
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("east", "north", "south", "west")
+
+
+@pytest.fixture(autouse=True)
+def one_second(monkeypatch):
+    """A person needs half a minute to think again, a test does not."""
+    monkeypatch.setattr(network, "_SECOND_CHANCE", 1.0)
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def play(here, names=NAMES, join_seconds=60.0, **options):
     def join(name):
         home, data = Home.open(here / name, name), here / "tables" / name
         shared = RoundFolder.read(here / "round")
-        return join_study(
+        return joined(
             shared, home, data, at=f"127.0.0.1:{port}", verify=lambda one: verify(one).ok,
             **{"grant": True, **options.get(name, {})},
         )  # fmt: skip
@@ -101,11 +110,102 @@ def test_who_refuses_is_told_with_the_reason_and_the_others_go_on(here):
     found, said = play(here, west={"grant": False})
     assert isinstance(found["west"], LedgerError)
     assert "--grant" in str(found["west"])
-    assert "west refused: no budget was granted yet" in said
+    assert "west refused: no budget was granted yet; it may come again within 1 s" in said
     assert json.loads((here / "published" / "run.json").read_text())["centres"]["absent"] == {
         "west": "refused: no budget was granted yet"
     }
     assert last_action(here, "north") == "commit"
+
+
+def test_who_was_refused_may_come_again_within_the_round(here, monkeypatch):
+    """The first time without a grant: all others wait for it, and it is in the sum of the same round."""
+    monkeypatch.setattr(network, "_SECOND_CHANCE", 60.0)
+    tried = []
+
+    def join_twice(*given, **options):
+        if given[1].name == "west" and not tried:
+            tried.append(True)
+            with pytest.raises(LedgerError):
+                join_study(*given, **{**options, "grant": False})
+        return join_study(*given, **options)
+
+    monkeypatch.setitem(globals(), "joined", join_twice)
+    found, said = play(here)
+    assert any(text.startswith("west refused: no budget was granted yet; it may come again") for text in said)
+    assert len(json.loads((here / "published" / "run.json").read_text())["centres"]["included"]) == 4
+    assert found["west"]["average"].equals(found["north"]["average"])
+    assert last_action(here, "west") == "commit"
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "reason"),
+    [
+        ("tables", "its tables are missing or not"),
+        ("columns", "its tables are missing or not"),
+        ("plan", "the round is not what it agreed to"),
+        ("budget", "its budget does not allow it"),
+    ],
+)
+def test_the_coordinator_hears_the_right_reason(here, monkeypatch, spoilt, reason):
+    def join_spoilt(shared, home, data, **options):
+        if home.name == "west":
+            data, shared = spoil(here, spoilt, shared, data)
+        return join_study(shared, home, data, **options)
+
+    monkeypatch.setitem(globals(), "joined", join_spoilt)
+    found, said = play(here)
+    assert isinstance(found["west"], SfumatoError)
+    assert any(text.startswith("west refused:") and reason in text for text in said), said
+    assert json.loads((here / "published" / "run.json").read_text())["centres"]["included"] == [
+        "east",
+        "north",
+        "south",
+    ]
+
+
+def spoil(here, what, shared, data):
+    match what:
+        case "tables":
+            return here / "nowhere", shared
+        case "columns":
+            (data / "patients.csv").write_text("id,age\nw1,30\n")
+        case "plan":
+            copy = shutil.copytree(shared.folder, here / "other")
+            study = copy / "study.pl"
+            study.write_text(study.read_text().replace("dp(1, 0.000001)", "dp(3, 0.000001)"))
+            return data, dataclasses.replace(shared, folder=copy)
+        case "budget":
+            Ledger(here / "west" / "ledger.db").grant("everybody", PureDP(1e-3, adjacency=PATIENT))
+    return data, shared
+
+
+joined = join_study
+PATIENT = Adjacency("patient", "replace-one")
+
+
+STEPS = "step(1, publish(average)). step(2, publish(high)). step(2, publish(ages)).\n"
+
+
+def test_a_history_over_hospitals_is_one_account_at_each(here):
+    """Step 1, step 2, and step 1 again, which every ledger refuses: its grant was for both, and nothing is left."""
+    study = here / "study.pl"
+    study.write_text(re.sub(r"(mean|publish)\(.*bySex.*\n", "", study.read_text(), flags=re.IGNORECASE) + STEPS)
+    cards = [Home.open(here / name, name).card() for name in NAMES]
+    leader = Home.open(here / COORDINATOR, COORDINATOR).card()
+    found = {}
+    for step in (1, 2, 1):
+        for folder in ("round", "published"):
+            shutil.rmtree(here / folder, ignore_errors=True)
+        RoundFolder.make(study, cards, here / "round", leader, {}, step)
+        found, said = play(here)
+        if step == 2:
+            _, release = found[COORDINATOR]
+            assert {one.name for one in release.published} == {"high", "ages"}
+    assert all(isinstance(found[name], LedgerError) for name in NAMES)
+    assert any("refused: its ledger does not allow it" in text for text in said)
+    assert "was released already" in str(found["north"]) or "read again" in str(found["north"])
+    with pytest.raises(PlanError, match="--step N"):
+        RoundFolder.make(study, cards, here / "other", leader, {})
 
 
 def test_too_many_refusals_end_the_round_at_once(here):
@@ -210,8 +310,20 @@ def test_every_first_mistake_names_the_next_command(here):
     assert "north" in said("coordinate", "init", here / "study.pl", here / "west" / "west.card", "--out", here / "r",
                            "--home", here / COORDINATOR)  # fmt: skip
     assert "--centres" in said("run", here / "study.pl", "--out", here / "out")
+    assert "sfumato centre join" in said("run", here / "study.pl", "--centres", round_folder, "--out", here / "out",
+                                         "--grant")  # fmt: skip
+    assert "--step 2" in said("run", here / "study.pl", "--centres", round_folder, "--out", here / "out", "--at", 2)
     assert "sfumato coordinate init" in said("run", here / "study.pl", "--data", tables, "--out", here / "out",
                                              "--ledger", here / "l.db")  # fmt: skip
+
+
+def test_a_taken_address_names_the_way_out(here):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(InputError, match="--listen"):
+            coordinate_study(
+                RoundFolder.read(here / "round"), Home.open(here / COORDINATOR, COORDINATOR), None, listen=listen
+            )
 
 
 @pytest.mark.slow

@@ -112,16 +112,16 @@ def test_a_fact_that_is_false_is_found(monkeypatch):
     assert any(wrong(seed) for seed in range(20))
 
 
-def _whole(known: facts.Known | None) -> facts.Known | None:
-    return None if known is None else facts.Known(known.low, known.high, True)
+def _whole(known: facts.KnownColumn | None) -> facts.KnownColumn | None:
+    return None if known is None else facts.KnownColumn(known.low, known.high, True)
 
 
 def test_more_rows_than_floats_can_add_up_are_added_up_in_whole_numbers(monkeypatch):
-    monkeypatch.setattr(facts.Known, "most_rows", lambda self: 3)
+    monkeypatch.setattr(facts.KnownColumn, "most_rows", lambda self: 3)
     assert [seed for seed in range(6) if wrong(seed)] == []
 
 
 def test_ends_beyond_what_a_float_holds_are_not_known_to_be_whole():
-    assert not facts.Known(0.0, 2.0**60, True).adds_up(Grid.of(0.0, 2.0**60))
-    assert facts.Known(0.0, 1.0, False).inside(Grid.of(0.0, 1.0))
-    assert not facts.Known(0.0, 1.0 + np.spacing(1.0), False).inside(Grid.of(0.0, 1.0))
+    assert not facts.KnownColumn(0.0, 2.0**60, True).adds_up(Grid.of(0.0, 2.0**60))
+    assert facts.KnownColumn(0.0, 1.0, False).inside(Grid.of(0.0, 1.0))
+    assert not facts.KnownColumn(0.0, 1.0 + np.spacing(1.0), False).inside(Grid.of(0.0, 1.0))

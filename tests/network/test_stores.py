@@ -7,10 +7,12 @@ import os
 import pwd
 import random
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -393,6 +395,50 @@ def test_a_connection_that_is_cut_while_rows_flow_is_told_and_nothing_is_spent(f
     filled("ALTER TABLE many ADD COLUMN v float8;\n")
     run_plan(plan, tmp_path, ledger, grant=True)
     assert [name for name, _ in ledger.datasets()] == ["people"]
+
+
+@pytest.mark.slow
+def test_a_server_process_killed_while_rows_flow_is_told_and_the_retry_is_charged_once(filled, tmp_path, monkeypatch):
+    """kill -9 of the process that serves the connection: PostgreSQL ends all others and recovers by itself."""
+    filled("DROP TABLE IF EXISTS many;\nCREATE TABLE many AS SELECT g::text AS id, g::float8 AS v, 'x' AS c, "
+           "repeat('y', 200) AS more FROM generate_series(1, 300000) g;\nCHECKPOINT;\n")  # fmt: skip
+    plan = make_plan(load("source(t, 'postgresql:many')." + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+
+    def killed(batches, schema):
+        def until_killed():
+            for place, batch in enumerate(batches):
+                if place == 1:
+                    for pid in _backends(os.environ["SFUMATO_POSTGRESQL"]):
+                        os.kill(pid, signal.SIGKILL)
+                yield batch
+
+        return gathered(until_killed(), schema)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sfumato.network.stores.postgresql.gathered", killed)
+        with pytest.raises(DataError, match=r"could not be read.*[Nn]othing was spent"):
+            run_plan(plan, tmp_path, ledger, grant=True)
+    assert not ledger.datasets()
+    end = time.monotonic() + 60
+    while True:
+        try:
+            run_plan(plan, tmp_path, ledger, grant=True)
+            break
+        except DataError:  # it still recovers
+            assert time.monotonic() < end
+            time.sleep(0.2)
+    assert [record.action for record in ledger.history("people")] == ["grant", "reserve", "commit"]
+
+
+def _backends(address: str) -> list[int]:
+    """The processes that serve other connections than this one."""
+    from adbc_driver_postgresql import dbapi
+
+    query = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    with closing(dbapi.connect(address)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        return [pid for (pid,) in cursor.fetchall()]
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv folder", "duckdb", "sqlite"])

@@ -1,4 +1,4 @@
-"""Follows two recipes of docs/architecture.md in a process of its own, and prints what it met as JSON."""
+"""Follows two recipes of docs/architecture.md, a question and an engine, in a process of its own; tells it as JSON."""
 
 from __future__ import annotations
 

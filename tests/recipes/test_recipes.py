@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.centres.small_rounds import granted_accounts, last_action, small_round
 from tests.laws.question_rows import EXAMPLES
+from tests.laws.test_conductor import KEYS, NAMES, round_of
 from tests.laws.test_questions import wrong_moves
 from tests.recipes.questions.total import TwofoldTotal
+from tests.recipes.transports.letters import Desk, conduct
 
 HERE = Path(__file__).parent
 #: The fixture's one line of the law table.
@@ -19,7 +23,11 @@ ROW = {TwofoldTotal: [TwofoldTotal(values=("x(P)",), ranges=((-1.0, 3.0),), rows
 
 
 def followed(folder: Path, *engines: str) -> dict:
-    command = [sys.executable, "-m", "tests.recipes.follow", str(folder), *engines]
+    return told_by("tests.recipes.follow", str(folder), *engines)
+
+
+def told_by(module: str, *words: str) -> dict:
+    command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1], check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -53,3 +61,48 @@ def test_the_law_table_takes_its_one_line():
     ((kind, examples),) = ROW.items()
     assert kind not in EXAMPLES
     assert all(wrong_moves(one) == [] for one in examples)
+
+
+def test_a_mechanism_is_a_class_an_event_a_note_and_two_lines():
+    """Every law of mechanisms holds for it; without its row, without its rule, or turning too seldom it is found."""
+    found = told_by("tests.recipes.follow_mechanism")
+    assert found["discovered"]
+    assert found["failures"] == []
+    assert "has no row" in found["without a row"]
+    assert "test_certificate_verifies" in found["without a rule"]
+    assert found["a twin that turns less often than it says"]
+
+
+@pytest.mark.parametrize("silent", [None, "keys", "parcels", "signatures"])
+def test_a_transport_is_one_file(tmp_path, silent):
+    """Letters in a folder: the sum is exactly that of whoever sent its own, and whoever fell silent before is named."""
+    agreed = round_of(masked=True, absences=1)
+    cells = {name: np.array([3**place, -place, 7]) for place, name in enumerate(NAMES)}
+    desks = [Desk(tmp_path, agreed, name, KEYS[name], cells[name]) for name in NAMES]
+
+    def come_by():
+        for desk in desks:
+            letter = tmp_path / f"to {desk.name}"
+            asked = json.loads(letter.read_text())["head"]["kind"] if letter.exists() else None
+            if desk.name != "south" or asked != silent:
+                desk.look()
+            letter.unlink(missing_ok=True)
+
+    found = conduct(agreed, tmp_path, come_by)
+    there = [name for name in NAMES if name != "south" or silent in (None, "signatures")]
+    assert sorted(found.included) == sorted(there)
+    assert found.values.tolist() == sum(cells[name] for name in there).tolist()
+    assert ("south" in found.absent) == (silent is not None)
+
+
+def test_a_transport_carries_refusals_and_charges(tmp_path):
+    """A centre without a budget says so over the letters; the others pay once."""
+    agreed, keys, cells = small_round(5, 40)
+    poor, *others = agreed.places
+    opens = granted_accounts(tmp_path, agreed, names=others)
+    desks = [Desk(tmp_path, agreed, name, keys[name], cells[name], opens(name)) for name in agreed.places]
+    found = conduct(agreed.fresh(), tmp_path, lambda: [desk.look() for desk in desks])
+    assert sorted(found.included) == sorted(others)
+    assert "no budget was granted yet" in found.absent[poor]
+    assert [desk.settled for desk in desks] == ["", *["commit"] * 4]
+    assert {last_action(tmp_path, name) for name in others} == {"commit"}

@@ -79,7 +79,7 @@ def quotes_a_value(value: int) -> int:
 
 @dataclass(frozen=True)
 class DiesOnce:
-    """Any task, whose process is killed after the work of the first attempt at each."""
+    """Any task, whose process is killed after the work, once: a machine starts another worker in seconds."""
 
     task: Any
     marks: str
@@ -87,8 +87,27 @@ class DiesOnce:
     def __call__(self, parts: Any) -> Any:
         result = self.task(parts)
         try:
-            (Path(self.marks) / f"death-{parts[0].number}").touch(exist_ok=False)
+            (Path(self.marks) / "death").touch(exist_ok=False)
         except FileExistsError:
             return result
         os.kill(os.getpid(), signal.SIGKILL)
         return None
+
+
+@dataclass(frozen=True)
+class WaitsToBeKilled:
+    """Any task; says that it began, and rests until whoever it belongs to is gone."""
+
+    task: Any
+    marks: str
+
+    def __call__(self, parts: Any) -> Any:
+        (Path(self.marks) / f"began-{_number(parts)}").touch()
+        time.sleep(120)
+        return self.task(parts)
+
+
+def _number(task: Any) -> int:
+    """Which of several tasks it is: a share's place, a part, some parts."""
+    first = task[0] if isinstance(task, tuple | list) else task
+    return first if isinstance(first, int) else first.number

@@ -15,6 +15,7 @@ from sfumato.errors import SchemaError
 from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.plan.make import make_plan
+from sfumato.run.engine import study as engine_study
 from sfumato.run.engine.study import _sent, evaluate_on
 from sfumato.run.study import run_plan
 
@@ -84,6 +85,36 @@ def test_the_network_of_every_example_travels(study):
         pytest.skip("it is made of its public tables")
     assert network.nodes
     assert pickle.loads(pickle.dumps(_sent(network))) == network
+
+
+@pytest.mark.parametrize("kind", ["everybody once", "some twice", "nobody's rows", "texts", "out of order"])
+@pytest.mark.parametrize("shares", [2, 3, 9])
+def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, shares, monkeypatch):
+    """Whole files where every identifier occurs once; by person where somebody may be in two of them."""
+    ids = np.arange(300)
+    if kind == "some twice":
+        ids = np.where(ids == 299, 0, ids)
+    if kind == "out of order":
+        ids = ids[::-1]
+    listed = [f"p{one}" if kind == "texts" else int(one) for one in ids]
+    if kind == "nobody's rows":
+        listed[::50] = [None] * 6
+    rows = pa.table({"id": listed, "age": ids / 3.0, "bmi": 20 + ids / 30.0})
+    for place, (start, size) in enumerate([(0, 120), (120, 0), (120, 30), (150, 150)]):
+        parquet.write_table(rows.slice(start, size), tmp_path / f"{place}.parquet")
+    dealt = []
+    deal = engine_study._dealt_out
+    monkeypatch.setattr(engine_study, "_dealt_out", lambda *given: dealt.append(deal(*given)) or dealt[-1])
+    found = evaluate_on("local", plan.network, {"patients": tmp_path}, shares)
+    assert same(plan.network.evaluate({"patients": tmp_path}), found)
+    by_files = all(isinstance(share["patients"], tuple) for share in dealt[0])
+    assert by_files == (shares < 4 and kind in ("everybody once", "texts", "out of order"))
+
+
+def test_a_person_column_that_is_not_there_is_refused_by_name(plan, tmp_path):
+    parquet.write_table(pa.table({"age": [1.0], "bmi": [1.0]}), tmp_path / "t.parquet")
+    with pytest.raises(SchemaError, match=r"no column id.*Nothing was spent"):
+        evaluate_on("local", plan.network, {"patients": tmp_path / "t.parquet"}, 2)
 
 
 def test_sums_alone_are_the_same_on_every_engine(plan, tables, engine):

@@ -23,13 +23,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
 from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, refusal_of
+from sfumato.centres.node import Offer, Purse, Seat, Verify, can_be_mended, declined, refusal_of
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, largest_body, message_frame, read_frame, read_message, write_frame
 from sfumato.errors import CentreError, InputError, MessageError, RefusedError, RoundFailedError, SfumatoError
 
-__all__ = ["Coordination", "coordinate", "say_hello", "take_part"]
+__all__ = ["Coordination", "coordinate", "say_hello", "take_part", "turn_down"]
 
 _BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError)
 _LARGEST_OFFER = 1 << 26
@@ -37,9 +37,11 @@ _CHALLENGE_BYTES = 32
 #: How long a stranger may take to say who it is, and how long anything waits for one who is refused.
 _HELLO_SECONDS = 5.0
 _CONNECT_SECONDS = 30.0
+#: How long a refusal may take that is told out of courtesy.
+_TOLD_SECONDS = 1.5
 _MOST_STRANGERS = 256
-#: Where so many refused that there can be no sum, how long one of them may still come back.
-_SECOND_THOUGHTS = 3.0
+#: How long a centre that refused may come back before the round goes on, or ends, without it.
+_SECOND_CHANCE = 30.0
 Tell = Callable[[str], None]
 #: A centre may try again while a connection that it lost still looks alive.
 _MOST_GUESTS = 4
@@ -60,6 +62,7 @@ class Coordination:
         #: Connections of centres that were offered the round and have not answered.
         self._guests: dict[asyncio.StreamWriter, str] = {}
         self._complete = asyncio.Event()
+        self._last_chance = 0.0
         self._visits: set[asyncio.Task[None]] = set()
         self._offer = Offer.of(agreed).to_bytes()
 
@@ -131,24 +134,29 @@ class Coordination:
         self._look_round()
 
     async def _let_go(self, name: str, message: Message, writer: asyncio.StreamWriter) -> None:
-        """A centre that was offered the round does not want it, and says why. It may come again for a moment."""
+        """A centre that was offered the round does not want it, and says why. It may come again for a while."""
         message.check(self.round.identity(name), self.round.hash, DECLINE)
-        self.conductor.decline(name, refusal_of(message))
-        self._tell(f"{name} {self.conductor.absent.get(name, 'came too late')}")
+        reason = refusal_of(message)
+        self.conductor.decline(name, reason)
+        chance = _SECOND_CHANCE if can_be_mended(reason) else 0.0
+        later = f"; it may come again within {chance:.0f} s" if chance and self.conductor.joining else ""
+        self._tell(f"{name} {self.conductor.absent.get(name, 'came too late')}{later}")
         writer.close()
-        await asyncio.sleep(_SECOND_THOUGHTS)
-        if self.conductor.is_settled:
-            self._complete.set()
+        self._last_chance = max(self._last_chance, asyncio.get_running_loop().time() + chance)
+        self._look_round()
 
     def _look_round(self) -> None:
-        """Nobody is waited for any longer once everybody is here."""
-        if self._everybody_is_here():
+        """Nobody is waited for any longer once everybody is here, or those who are not had their second chance."""
+        if len(self._members) == len(self.round.centres):
             self._complete.set()
+        elif self.conductor.is_settled:
+            left = self._last_chance - asyncio.get_running_loop().time()
+            if left > 0:
+                asyncio.get_running_loop().call_later(left, self._look_round)
+            else:
+                self._complete.set()
         elif self._late_seconds is not None and len(self._members) == self.round.quorum:
             asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
-
-    def _everybody_is_here(self) -> bool:
-        return not self.conductor.awaited and len(self._members) >= self.round.quorum
 
     async def conduct(self) -> Aggregate:
         """All steps; afterwards every centre that is still there knows the outcome."""
@@ -231,7 +239,13 @@ async def coordinate(
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
     here = coordination(agreed, join_seconds=join_seconds, late_seconds=late_seconds, tell=tell)
     handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
-    server = await asyncio.start_server(here.arrive, host, port, ssl=tls, limit=1 << 20, **handshake)
+    try:
+        server = await asyncio.start_server(here.arrive, host, port, ssl=tls, limit=1 << 20, **handshake)
+    except OSError as error:
+        raise InputError(
+            f"{host}:{port} cannot be listened on: another program has it, or it is no address of this machine. Say "
+            "another one with --listen HOST:PORT, and tell the centres (--at HOST:PORT). Nothing was run."
+        ) from error
     try:
         if ready is not None:
             await ready(*server.sockets[0].getsockname()[:2])
@@ -287,6 +301,21 @@ async def take_part(
     if outcome.values is None:
         raise RoundFailedError(outcome.reason, revealed=outcome.revealed)
     return outcome
+
+
+async def turn_down(
+    host: str, port: int, *, name: str, key: Ed25519PrivateKey, error: SfumatoError, tls: ssl.SSLContext | None = None
+) -> None:
+    """Tells the coordinator that this centre does not take part and the kind of reason; if it can be told."""
+    with suppress(*_BROKEN, EOFError, SfumatoError):
+        async with asyncio.timeout(_TOLD_SECONDS):
+            reader, writer = await _connect(host, port, tls, _TOLD_SECONDS)
+            try:
+                await say_hello(reader, writer, name, key)
+                offer = _offered(await read_frame(reader, _LARGEST_OFFER))
+                await write_frame(writer, *message_frame(declined(offer.round, name, key, error)))
+            finally:
+                await _close(writer)
 
 
 def _seat(

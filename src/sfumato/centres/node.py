@@ -26,8 +26,10 @@ from sfumato.centres.register import Register
 from sfumato.centres.round import Round
 from sfumato.core.certificate import Certificate
 from sfumato.errors import (
+    InputError,
     LedgerError,
     MessageError,
+    OtherRoundError,
     OverspendError,
     RefusedError,
     SfumatoError,
@@ -40,6 +42,7 @@ __all__ = [
     "Offer",
     "Purse",
     "Seat",
+    "can_be_mended",
     "check_agreement",
     "declined",
     "reason_of",
@@ -115,21 +118,21 @@ def check_agreement(offered: Round, approved: Round, certificates: Sequence[str]
     """
     if offered.description() != approved.description():
         changed = [name for name, value in offered.description().items() if approved.description()[name] != value]
-        raise RefusedError(
+        raise OtherRoundError(
             f"The coordinator offers a round that differs from the approved one in {', '.join(changed)}. Nothing left "
             "the centre and nothing was spent. Approve the new round first, if it is acceptable."
         )
     if not isinstance(offered.nonce, str) or len(offered.nonce) < 32:
-        raise RefusedError("The round has no fresh number: it could be a replay. Nothing left the centre.")
+        raise OtherRoundError("The round has no fresh number: it could be a replay. Nothing left the centre.")
     own = approved.certificates()
     try:
         given = [Certificate.from_json(text) for text in certificates]
     except SfumatoError as error:
-        raise RefusedError("The coordinator's certificates cannot be read. Nothing left the centre.") from error
+        raise OtherRoundError("The coordinator's certificates cannot be read. Nothing left the centre.") from error
     if [_claims(one) for one in given] != [_claims(one) for one in own]:
-        raise RefusedError("The certificates do not say what this round costs. Nothing left the centre.")
+        raise OtherRoundError("The certificates do not say what this round costs. Nothing left the centre.")
     if verify is not None and not all(verify(one) for one in given):
-        raise RefusedError("A certificate does not hold. Nothing left the centre and nothing was spent.")
+        raise OtherRoundError("A certificate does not hold. Nothing left the centre and nothing was spent.")
 
 
 def _claims(certificate: Certificate) -> tuple[object, ...]:
@@ -206,9 +209,13 @@ _REASONS: tuple[tuple[type[SfumatoError], str], ...] = (
     (UnknownDatasetError, "no budget was granted yet"),
     (OverspendError, "its budget does not allow it"),
     (LedgerError, "its ledger does not allow it"),
-    (RefusedError, "the round is not what it agreed to, or was answered before"),
+    (InputError, "its tables are missing or not what the study describes"),
+    (OtherRoundError, "the round is not what it agreed to"),
+    (RefusedError, "it may not take part, or has answered this round before"),
 )
 _OTHERWISE = "it could not take part"
+#: What somebody can decide or mend within a minute.
+_MENDED = frozenset({*(text for _, text in _REASONS[:4]), _OTHERWISE})
 
 
 def reason_of(error: SfumatoError) -> str:
@@ -226,6 +233,11 @@ def refusal_of(message: Message) -> str:
     known = {text for _, text in _REASONS}
     said = message.body.decode("utf-8", "replace")
     return said if said in known else _OTHERWISE
+
+
+def can_be_mended(reason: str) -> bool:
+    """Whether a centre that refused so may come again, with a grant or another folder."""
+    return reason in _MENDED
 
 
 def said_by(member: Participant, kind: Any, body: bytes) -> Message:

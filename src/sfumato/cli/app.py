@@ -231,7 +231,9 @@ def run(
 
     console = Console()
     if centres is not None:
-        run_over_centres(console, study, centres, out, home, listen, join_seconds)
+        others = {"--data": data, "--grant": grant, "--dry-run": dry_run, "--resume": resume, "--size": size}
+        others |= {"--inside": inside, "--forgotten": forgotten, "--engine": engine}
+        run_over_centres(console, study, centres, out, home, listen, join_seconds, at, others)
         return
     if data is None:
         raise InputError(

@@ -26,7 +26,7 @@ from sfumato.core.cell import text_of as cell_text
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
 
-__all__ = ["Plain", "plain_file", "plain_files", "plain_table", "text_of"]
+__all__ = ["Plain", "Portion", "plain_file", "plain_files", "plain_table", "text_of"]
 
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -50,6 +50,22 @@ class Plain:
     files: tuple[Path, ...] = ()
     #: What must not go away while this is read.
     held: Any = None
+    #: SQL that is true of the rows that are meant, in the columns as they are shown; "" for all of them.
+    only: str = ""
+    #: Columns that say whose a row is, whoever reads it.
+    naming: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Some rows of a table: those of which a condition of ours holds. They are read as they are needed, never held.
+
+    The condition may ask for the text of `naming` columns, which is the same for 7 and for 7.0.
+    """
+
+    table: Any
+    only: str
+    naming: tuple[str, ...] = ()
 
 
 def plain_file(path: Path) -> Plain:

@@ -22,7 +22,7 @@ import hashlib
 
 from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import FLOATS, TEXT, TableLayout, TableRoom, plain_type, whole_text
+from sfumato.network.tables import NUMBERS, TEXT, TableLayout, TableRoom, number_text, plain_type
 
 __all__ = ["PUBLIC_KEY", "RANK", "kept_rows"]
 
@@ -86,19 +86,22 @@ def _text(column: str) -> str:
 
 
 def _alike(room: TableRoom, table: str, names: list[str]) -> list[str]:
-    """The text of each column as it is hashed: that of 7 and of 7.0 is the same, whatever type the column has.
+    """Each column as it is hashed: a number by its value, a moment to the microsecond, whatever type the column has.
 
-    In pandas, and in files it writes, one person's absent cell or word changes the type of a column of numbers, and so
-    the text of everybody's cells: it must not change which of their rows are kept.
+    In pandas, and in files it writes, one person's absent cell or word changes the type of a column, and so the text of
+    everybody's cells: 7 becomes 7.0. It must not change which of their rows are kept.
     """
     found = []
     for name, kind in room.types(table, names).items():
-        if plain_type(kind) in FLOATS:
-            found.append(whole_text(name))
-        elif kind == TEXT:
-            found.append(f"regexp_replace({_text(name)}, '^(-?[0-9]{{1,16}})[.]0$', '\\1')")
+        text, plain = _text(name), plain_type(kind)
+        if plain in NUMBERS - {"BOOLEAN"}:
+            found.append(number_text(f"{sql_name(name)}::DOUBLE"))
+        elif plain in ("VARCHAR", TEXT):
+            number = f"TRY_CAST({text} AS DOUBLE)"
+            other = f"coalesce(TRY_CAST({text} AS TIMESTAMP)::VARCHAR, {text})"
+            found.append(f"CASE WHEN {number} IS NULL THEN {other} ELSE {number_text(number)} END")
         else:
-            found.append(_text(name))
+            found.append(text)
     return found
 
 

@@ -26,7 +26,7 @@ from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Sp
 from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.plain import Plain, plain_file, plain_table
+from sfumato.network.plain import Plain, Portion, plain_file, plain_files, plain_table
 from sfumato.network.stores.folder import read_folder
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
@@ -43,8 +43,8 @@ __all__ = [
     "TableRoom",
     "layout_of",
     "naming_columns",
+    "number_text",
     "plain_type",
-    "whole_text",
 ]
 
 Answer = TypeVar("Answer")
@@ -207,9 +207,11 @@ class TableRoom:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         view = f"SELECT {shown} FROM {source}"
         if decimals := self._decimals(name, view):
-            texts = ", ".join(f"{whole_text(column)} AS {sql_name(column)}" for column in decimals)
+            texts = ", ".join(f"{number_text(sql_name(column))} AS {sql_name(column)}" for column in decimals)
             view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
+        if only := self._plains[name].only:
+            view = f"SELECT * FROM ({view}) WHERE {only}"
         self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS {view}")
 
     def _decimals(self, name: str, view: str) -> list[str]:
@@ -218,10 +220,11 @@ class TableRoom:
         One absent cell makes such a column out of whole numbers, in pandas and in files it writes: the text of 7 would
         be 7.0, and everybody somebody else.
         """
-        if not self._naming.get(name):
+        naming = dict.fromkeys((*self._naming.get(name, ()), *self._plains[name].naming))
+        if not naming:
             return []
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
-        return [column for column in self._naming[name] if kinds.get(column) in FLOATS]
+        return [column for column in naming if kinds.get(column) in FLOATS]
 
     def _read_plainly(self) -> bool:
         """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
@@ -359,11 +362,10 @@ def _unreadable(failed: str) -> DataError:
     )
 
 
-def whole_text(column: str) -> str:
+def number_text(number: str) -> str:
     """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number."""
-    cell = sql_name(column)
-    whole = f"abs({cell}) < 9007199254740992 AND {cell} = trunc({cell})"
-    return f"(CASE WHEN {whole} THEN {cell}::BIGINT::VARCHAR ELSE {cell}::VARCHAR END)"
+    whole = f"abs({number}) < 9007199254740992 AND {number} = trunc({number})"
+    return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
@@ -405,6 +407,10 @@ def _checked_path(name: str, given: Any) -> Path:
 
 
 def _plain(name: str, given: Any) -> Plain:
+    if isinstance(given, Portion):
+        return replace(_plain(name, given.table), only=given.only, naming=given.naming)
+    if isinstance(given, tuple):  # some of the files of a folder
+        return plain_files([Path(path) for path in given])
     if isinstance(given, StoredRows):
         given = given.rows
     if isinstance(given, (str, Path)) and Path(given).is_dir():

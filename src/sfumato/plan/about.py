@@ -37,8 +37,8 @@ def about_of(spec: Spec) -> dict[str, Any]:
     used = _used(spec)
     columns = [one for one in spec.columns if indicator(one.atom) in used & spec.random_predicates]
     told["columns"] = [[one.table, one.name, _domain(spec, one), _absent(spec, one)] for one in columns]
-    private = [name for name in dict.fromkeys(one.table for one in columns) if name not in spec.public_tables]
-    told["rows"] = [[table, _rows(spec, table)] for table in private]
+    tables = dict.fromkeys(one.table for one in columns)
+    told["rows"] = [[table, _rows(spec, table)] for table in tables if table not in spec.public_tables]
     return told
 
 

@@ -71,12 +71,12 @@ def split_budget(
         if blocks
     }
     groups = [budget for budget in budgets if len(budget.observers) > 1]
-    if any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
-        feasible = _within_groups(shares, difficulty, totals, budgets)
-        best = _cone_program(feasible, difficulty, offsets, totals, budgets, degree)
-        candidates = [_shrink(one, budgets) for one in (best, feasible) if one is not None]
-        return min(candidates, key=lambda one: _loss(one, difficulty, offsets, degree))
-    return _shrink(shares, budgets)
+    if not any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
+        return _shrink(shares, budgets)
+    feasible = _within_groups(shares, difficulty, totals, budgets)
+    best = _cone_program(feasible, difficulty, offsets, totals, budgets, degree)
+    candidates = [_shrink(one, budgets) for one in (best, feasible) if one is not None]
+    return min(candidates, key=lambda one: _loss(one, difficulty, offsets, degree))
 
 
 def _offsets(difficulty: Difficulty, limits: Difficulty, power: int) -> dict[str, dict[str, float]]:
@@ -176,6 +176,27 @@ def _loss(shares: Shares, difficulty: Difficulty, offsets: Difficulty, power: in
     )
 
 
+#: Coefficients of some variables, and what their sum is at most.
+_Row = tuple[dict[int, float], float]
+
+
+def _solved(clarabel: Any, objective: np.ndarray, rows: Sequence[_Row], cones: Sequence[Any]) -> np.ndarray:
+    from scipy import sparse
+
+    size = len(objective)
+    matrix = sparse.lil_matrix((len(rows), size))
+    for number, (coefficients, _) in enumerate(rows):
+        for column, value in coefficients.items():
+            matrix[number, column] = value
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    bounds = np.array([bound for _, bound in rows])
+    solution = clarabel.DefaultSolver(
+        sparse.csc_matrix((size, size)), objective, matrix.tocsc(), bounds, cones, settings
+    ).solve()
+    return np.array(solution.x)
+
+
 def _cone_program(
     start: Shares,
     difficulty: Difficulty,
@@ -189,10 +210,7 @@ def _cone_program(
     Everything is measured in units of a feasible `start`, whose shares and costs are then 1: budgets and difficulties
     of very different size would otherwise leave the solver without digits. None where it finds no numbers at all.
     """
-    from scipy import sparse
-
     clarabel: Any = import_module("clarabel")  # without type hints; a tenth of a second, and seldom needed
-
     pairs = [(observer, name) for observer, blocks in start.items() for name in blocks]
     units = {(observer, name): start[observer][name] for observer, name in pairs}
     tops = [
@@ -202,7 +220,7 @@ def _cone_program(
     share = {pair: index for index, pair in enumerate(pairs)}
     cost = {pair: len(pairs) + index for index, pair in enumerate(pairs)}
     top = {pair: 2 * len(pairs) + index for index, pair in enumerate(tops)}
-    rows: list[tuple[dict[int, float], float]] = []  # coefficient·x ≤ bound
+    rows: list[_Row] = []
     for index, budget in enumerate(budgets):
         rows.append(({top[index, name]: 1.0 for name in _names(start, budget)}, 1.0))
         rows.extend(
@@ -226,20 +244,10 @@ def _cone_program(
         )
         cones.append(clarabel.PowerConeT(1 / (power + 1)))
         weights[observer, name] = difficulty[observer][name] / whole**power
-    matrix = sparse.lil_matrix((len(rows), size))
-    for number, (coefficients, _) in enumerate(rows):
-        for column, value in coefficients.items():
-            matrix[number, column] = value
     objective = np.zeros(size)
     for pair, column in cost.items():
         objective[column] = weights[pair] / max(weights.values())
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    bounds = np.array([bound for _, bound in rows])
-    solution = clarabel.DefaultSolver(
-        sparse.csc_matrix((size, size)), objective, matrix.tocsc(), bounds, cones, settings
-    ).solve()
-    values = np.array(solution.x)
+    values = _solved(clarabel, objective, rows, cones)
     found: Shares = {}
     for (observer, name), column in share.items():
         value = float(values[column]) * units[observer, name]

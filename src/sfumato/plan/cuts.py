@@ -95,7 +95,7 @@ def enumerate_cuts(
         for direction in (order, order[::-1]):
             found.setdefault(_without_redundant(current, direction, parents, raw, first))
         for node in sorted(current - raw):
-            moved = (current - {node}) | {parent for parent in parents.get(node, ()) if parent in touched}
+            moved = (current - {node}) | touched.intersection(parents.get(node, ()))
             if moved not in seen:
                 seen.add(moved)
                 ahead.append(moved)

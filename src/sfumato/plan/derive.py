@@ -80,22 +80,31 @@ def _publications(plan: Plan, network: Network, requests: Sequence[Request]) -> 
     stated = [(planned.name, planned.requirement, planned.observer) for planned in plan.publications]
     asked = [(request.name, show(request.requirement.name), request.observer) for request in requests]
     yield _found("publications", sorted(stated) == sorted(asked), "each of the study's, and no other")
-    everybody = {node.name for group in network.groups for node in group.nodes}
-    for request in requests:
-        nodes = set(request.nodes) & everybody if request.of_individuals else set(request.nodes)
+    for request in (request for request in requests if not request.is_act):
+        nodes = _nodes_of(request, network)
         for planned in plan.publications:
-            if not request.is_act and (planned.name, planned.observer) == (request.name, request.observer):
+            if (planned.name, planned.observer) == (request.name, request.observer):
                 shown = {seen.node for seen in planned.seen}
                 yield _found(f"{request.observer}: {request.name}", shown == nodes, "it shows what the study says")
 
 
+def _nodes_of(request: Request, network: Network) -> set[str]:
+    if not request.of_individuals:
+        return set(request.nodes)
+    return {node.name for group in network.groups for node in group.nodes}.intersection(request.nodes)
+
+
+def _owner_of(draw: AnyDraw, network: Network) -> str | None:
+    """The dataset whose individuals a draw is about, by the study."""
+    if draw.group is not None:
+        return network.groups[draw.group].dataset if 0 <= draw.group < len(network.groups) else None
+    sums = {node.name: node.dataset for node in network.aggregates}
+    return sums.get(draw.node) if isinstance(draw, Draw) else None
+
+
 def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Finding:
     """Whose a draw is, under which adjacency, and towards whom: what its cost is counted by."""
-    sums = {node.name: node.dataset for node in network.aggregates}
-    if draw.group is None:
-        owner = sums.get(draw.node) if isinstance(draw, Draw) else None
-    else:
-        owner = network.groups[draw.group].dataset if 0 <= draw.group < len(network.groups) else None
+    owner = _owner_of(draw, network)
     observers = {request.observer for request in requests if request.requirement.dataset == owner}
     fine = owner is not None and draw.dataset == owner and draw.adjacency == network.spec.dataset(owner).adjacency
     known = bool(draw.observers) and set(draw.observers) <= observers
@@ -134,14 +143,17 @@ def _promises(plan: Plan, network: Network, requests: Sequence[Request]) -> Iter
         yield _kept(plan, dataset, observers, guarantees, stated.get((dataset, observers)))
 
 
+def _is_promised(stated: Guarantee, asked: list[Guarantee], *, together: bool) -> bool:
+    """Whether what is stated is one of what is asked, or, of several observers together, keeps one."""
+    return stated in asked or (together and any(stated.implies(one) is True for one in asked))
+
+
 def _kept(
     plan: Plan, dataset: str, observers: tuple[str, ...], asked: list[Guarantee], stated: Promise | None
 ) -> Finding:
     """A group keeps the loosest of its members' promises; the plan says what is asked, and what its draws cost."""
     field = f"promise to {' and '.join(observers)}"
-    if stated is None or not any(
-        stated.asked == one or (len(observers) > 1 and stated.asked.implies(one) is True) for one in asked
-    ):
+    if stated is None or not _is_promised(stated.asked, asked, together=len(observers) > 1):
         return Finding(field, False, "The study asks for it, and the plan does not promise it.")
     events = plan.events(dataset, observers)
     cost = compose(events) if events else None
@@ -193,17 +205,28 @@ def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:
 def _observer(plan: Plan, network: Network, observer: str, requests: list[Request]) -> Iterator[Finding]:
     draws = [draw for draw in plan.draws if observer in draw.observers]
     yield from _sums(plan, draws, network, observer, requests)
-    asked = [request for request in requests if request.of_individuals]
+    yield from _individuals(draws, network, observer, [request for request in requests if request.of_individuals])
+
+
+def _individuals(draws: list[AnyDraw], network: Network, observer: str, asked: list[Request]) -> Iterator[Finding]:
     numbers = [name for request in asked if not request.sampled for name in request.nodes]
     answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
-    for index, group in enumerate(network.groups):
+    for index in range(len(network.groups)):
         own = [draw for draw in draws if draw.group == index]
-        template = template_of(network, group, numbers, observer) if numbers else None
-        if template is not None:
-            yield from _numbers(own, template, [n for n in numbers if n in template.order], observer)
-        elif any(not isinstance(draw, SampleDraw) for draw in own):
-            yield Finding(f"{observer}: group {index}", False, "It is drawn, and nothing of it is seen.")
-        yield from _answers([draw for draw in own if isinstance(draw, SampleDraw)], network, index, observer, answers)
+        sampled = [draw for draw in own if isinstance(draw, SampleDraw)]
+        yield from _of_group([draw for draw in own if draw not in sampled], network, index, observer, numbers)
+        yield from _answers(sampled, network, index, observer, answers)
+
+
+def _of_group(
+    draws: Sequence[AnyDraw], network: Network, index: int, observer: str, numbers: list[str]
+) -> Iterator[Finding]:
+    """The numbers that an observer sees of the individuals of one group."""
+    template = template_of(network, network.groups[index], numbers, observer) if numbers else None
+    if template is not None:
+        yield from _numbers(draws, template, [name for name in numbers if name in template.order], observer)
+    elif draws:
+        yield Finding(f"{observer}: group {index}", False, "It is drawn, and nothing of it is seen.")
 
 
 def _answers(
@@ -225,49 +248,50 @@ def _sums(
 ) -> Iterator[Finding]:
     """Noise on every sum that lies behind something seen and that somebody can move."""
     sums = {node.name: node for node in network.aggregates}
-    asked = [request for request in requests if request.of_sums]
-    behind = {
-        name: sums[name].dataset == request.requirement.dataset if name in sums else False
-        for request in asked
-        for name in sums_behind(request, network)
-    }
+    behind = _behind(network, sums, [request for request in requests if request.of_sums])
     drawn = [draw for draw in draws if draw.group is None and isinstance(draw, Draw)]
     for name, protected in behind.items():
-        if not protected:
+        if protected:
+            yield from _sum([draw for draw in drawn if draw.node == name], plan, sums[name], observer)
+        else:
             yield Finding(f"{observer}: {name}", False, "Its requirement protects nobody behind it.")
-            continue
-        question = asked_of(sums[name])
-        stated = plan.questions.get(name)
-        yield _found(f"{name}", stated == question, "the plan asks what the study asks")
-        own = [draw for draw in drawn if draw.node == name]
-        if question.is_public:
-            yield _found(f"{observer}: {name}", not own, "nobody can move it")
-        elif not own:
-            yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
-        for draw in own:
-            least = draw.kind.sensitivity(question.moves()) * ARITHMETIC
-            fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.drawn_size(draw.pure)
-            yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
         yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")
     yield from _families(drawn, sums, network, observer)
+
+
+def _behind(network: Network, sums: Mapping[str, AggregateNode], requests: list[Request]) -> dict[str, bool]:
+    """The sums behind what is seen, and whether the requirement protects the people in each."""
+    return {
+        name: name in sums and sums[name].dataset == request.requirement.dataset
+        for request in requests
+        for name in sums_behind(request, network)
+    }
+
+
+def _sum(draws: list[Draw], plan: Plan, node: AggregateNode, observer: str) -> Iterator[Finding]:
+    """Noise on one sum: as much as one individual can move it."""
+    name, question = node.name, asked_of(node)
+    yield _found(f"{name}", plan.questions.get(name) == question, "the plan asks what the study asks")
+    if question.is_public:
+        yield _found(f"{observer}: {name}", not draws, "nobody can move it")
+    elif not draws:
+        yield Finding(f"{observer}: {name}", False, "It is seen, and nothing is drawn for it.")
+    for draw in draws:
+        least = draw.kind.sensitivity(question.moves()) * ARITHMETIC
+        fine = _is_stated(draw.sensitivity, least) and draw.dimension == question.drawn_size(draw.pure)
+        yield _found(f"{observer}: {name}", fine, f"one individual moves it by at most {least:.6g}")
 
 
 def _families(
     drawn: list[Draw], sums: Mapping[str, AggregateNode], network: Network, observer: str
 ) -> Iterator[Finding]:
     """Of sums priced together: that nobody is part of more of them at once than the plan says."""
-    families: dict[str, dict[str, Draw]] = {}
-    for draw in drawn:
-        if draw.apart is not None:
-            families.setdefault(draw.apart.family, {})[draw.node] = draw
     people = {node.name: node for group in network.groups for node in group.nodes}
-    for name, own in families.items():
+    for name, own in _by_family(drawn).items():
         nodes = [sums[node] for node in own if node in sums]
-        alike = len({(node.dataset, node.row_table, node.question.rows) for node in nodes}) == 1
-        fine = alike and len(nodes) == len(own) and not network.spec.centres
-        fine = fine and all(_is_met(own[node.name], node) for node in nodes) and _is_reached(own, nodes, people)
-        fine = fine and _is_even(drawn, own)
+        fine = len(nodes) == len(own) and not network.spec.centres
+        fine = fine and _are_met(own, nodes) and _is_reached(own, nodes, people) and _is_even(drawn, own)
         yield _found(f"{observer}: {name}", fine, f"nobody is part of all of {', '.join(own)} at once")
 
 
@@ -277,6 +301,19 @@ def _is_even(drawn: Sequence[Draw], own: Mapping[str, Draw]) -> bool:
     return all(
         len(one) == len(levels[0]) and all(map(partial(math.isclose, rel_tol=_EVEN), one, levels[0])) for one in levels
     )
+
+
+def _by_family(drawn: list[Draw]) -> dict[str, dict[str, Draw]]:
+    families: dict[str, dict[str, Draw]] = {}
+    for draw in drawn:
+        if draw.apart is not None:
+            families.setdefault(draw.apart.family, {})[draw.node] = draw
+    return families
+
+
+def _are_met(own: Mapping[str, Draw], nodes: Sequence[AggregateNode]) -> bool:
+    alike = len({(node.dataset, node.row_table, node.question.rows) for node in nodes}) == 1
+    return alike and all(_is_met(own[node.name], node) for node in nodes)
 
 
 def _is_met(draw: Draw, node: AggregateNode) -> bool:
@@ -314,23 +351,31 @@ def _numbers(draws: Sequence[AnyDraw], template: Template, observed: list[str], 
         seen = set(observed) <= set(linear[0].candidate.outputs)
         yield _found(f"{observer}: {', '.join(observed)}", alone and seen, "noise lies on all that is seen")
         for draw in linear:
-            ranges = {name: (b.low, b.width) for name, b in template.bounds.items()}
-            stated = zip(draw.candidate.inputs, draw.candidate.low, draw.candidate.width, strict=True)
-            fine = all(name in ranges and ranges[name] == (low, width) for name, low, width in stated)
-            private = frozenset(template.private) <= set(draw.candidate.inputs)
-            yield _found(f"{observer}: {draw.node}", fine and private, "inputs and their ranges are the study's")
+            fine = _has_the_inputs(draw, template)
+            yield _found(f"{observer}: {draw.node}", fine, "inputs and their ranges are the study's")
         return
+    yield from _on_a_cut(draws, template, observed, observer)
+
+
+def _has_the_inputs(draw: LinearDraw, template: Template) -> bool:
+    ranges = {name: (bound.low, bound.width) for name, bound in template.bounds.items()}
+    stated = zip(draw.candidate.inputs, draw.candidate.low, draw.candidate.width, strict=True)
+    fine = all(name in ranges and ranges[name] == (low, width) for name, low, width in stated)
+    return fine and frozenset(template.private) <= set(draw.candidate.inputs)
+
+
+def _on_a_cut(draws: Sequence[AnyDraw], template: Template, observed: list[str], observer: str) -> Iterator[Finding]:
+    linear = any(isinstance(draw, LinearDraw) for draw in draws)
     cut = frozenset(draw.node for draw in draws if isinstance(draw, Draw))
     covered = not linear and is_cut(cut, template.parents, template.hidden, observed)
     yield _found(f"{observer}: {', '.join(observed)}", covered, "noise lies on every way from private data")
-    for draw in draws:
-        if isinstance(draw, Draw):
-            if draw.node not in template.order:
-                yield Finding(f"{observer}: {draw.node}", False, "It is drawn, and nothing of it is seen.")
-                continue
-            least = template.sensitivity(draw.node, cut)
-            fine = _is_stated(draw.sensitivity, least.value) and draw.dimension == 1
-            yield _found(f"{observer}: {draw.node}", fine, f"{least.value:.6g} by {least.rule}")
+    for draw in (draw for draw in draws if isinstance(draw, Draw)):
+        if draw.node not in template.order:
+            yield Finding(f"{observer}: {draw.node}", False, "It is drawn, and nothing of it is seen.")
+            continue
+        least = template.sensitivity(draw.node, cut)
+        fine = _is_stated(draw.sensitivity, least.value) and draw.dimension == 1
+        yield _found(f"{observer}: {draw.node}", fine, f"{least.value:.6g} by {least.rule}")
 
 
 def _found(what: str, fine: bool, finding: str) -> Finding:

@@ -27,17 +27,15 @@ FAIR = 1.2
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
     """By observer and block: the expected weighted squared error times the share, to the law's degree."""
     found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
-    for request in settling.requests:
-        if not request.of_sums:
-            continue
+    law = settling.law
+    for request in (request for request in settling.requests if request.of_sums):
+        own = found[request.observer]
         for name, influence in settling.reads_of(request).items():
             question = settling.questions[name]
             if question.is_public:
                 continue
-            law = settling.law
             block, price = settling.block_of(name)
             each = law.variance * law.sensitivity(question.moves()) ** 2 * price**law.degree
-            own = found[request.observer]
             own[block] = own.get(block, 0.0) + request.weight * influence * each
     for observer, parts in settling.individual_parts.items():
         if any(part.template.private for part in parts):

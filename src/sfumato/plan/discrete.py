@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -138,8 +138,8 @@ class SampleCandidate:
         )
 
 
-def sample_candidate(node: Node, template: Template, law: SampleLaw) -> SampleCandidate:
-    """Every state the node's inputs can be in, and the probabilities of its answers in each."""
+def _values_of_inputs(node: Node, template: Template) -> tuple[dict[str, tuple[Any, ...]], dict[str, float]]:
+    """The values that each input is taken at, and for numbers the step between them."""
     inputs = template.inputs
     numbers = [name for name in inputs if name not in template.levels]
     listed = math.prod(len(template.levels[name]) for name in inputs if name in template.levels)
@@ -155,6 +155,13 @@ def sample_candidate(node: Node, template: Template, law: SampleLaw) -> SampleCa
         else tuple(template.bounds[name].low + steps[name] * place for place in range(count))
         for name in inputs
     }
+    return values, steps
+
+
+def sample_candidate(node: Node, template: Template, law: SampleLaw) -> SampleCandidate:
+    """Every state the node's inputs can be in, and the probabilities of its answers in each."""
+    inputs = template.inputs
+    values, steps = _values_of_inputs(node, template)
     states = tuple(itertools.product(*(values[name] for name in inputs)))
     columns = {name: np.array([state[i] for state in states]) for i, name in enumerate(inputs)}
     if node.source is not None:
@@ -215,17 +222,24 @@ def sample_law(node: Node, inference: Inference) -> SampleLaw:
         levels = (0, 1) if drawn.kind == "bernoulli" else drawn.levels
         return SampleLaw(levels, tuple(inference.expected(level_probability(drawn, level)) for level in levels))
     answers = _grid(node, drawn, inference)
+    return SampleLaw(answers, tuple(inference.expected(Indicator(one)) for one in _nearest(node.name, answers)))
+
+
+def _nearest(name: str, answers: Sequence[float]) -> list[Condition]:
+    """For each answer when a number is nearest to it."""
     ends = [Constant((a + b) / 2) for a, b in itertools.pairwise(answers)]
-    value = Reference(node.name)
+    value = Reference(name)
     between = [Every((Comparison(">=", value, a), Comparison("<", value, b))) for a, b in itertools.pairwise(ends)]
-    bins: list[Condition] = [Comparison("<", value, ends[0]), *between, Comparison(">=", value, ends[-1])]
-    return SampleLaw(answers, tuple(inference.expected(Indicator(condition)) for condition in bins))
+    return [Comparison("<", value, ends[0]), *between, Comparison(">=", value, ends[-1])]
+
+
+def _counts(drawn: Expression) -> bool:
+    inner = drawn.arguments[0] if isinstance(drawn, Call) and drawn.function == "clip" else drawn
+    return isinstance(inner, Distribution) and inner.kind == "poisson"
 
 
 def _grid(node: Node, drawn: Expression, inference: Inference) -> tuple[float, ...]:
     """The values a drawn number is rounded to: evenly over where all but a millionth of its law lies."""
-    inner = drawn.arguments[0] if isinstance(drawn, Call) and drawn.function == "clip" else drawn
-    counts = isinstance(inner, Distribution) and inner.kind == "poisson"
     reach = node.support
     if not reach.bounded and isinstance(drawn, Distribution):
         reach = _nearly_all(drawn, [inference.support(part) for part in drawn.arguments])
@@ -234,7 +248,7 @@ def _grid(node: Node, drawn: Expression, inference: Inference) -> tuple[float, .
             f"sample({node.name}): its values have no bounds, so that no finite list of answers can be given. Declare "
             f"range({node.name}, Low, High) or clip its CPF. Nothing was planned and nothing was spent."
         )
-    if counts and float(reach.low).is_integer() and float(reach.high).is_integer():
+    if _counts(drawn) and float(reach.low).is_integer() and float(reach.high).is_integer():
         step = math.ceil((reach.high - reach.low) / (_MOST_ANSWERS - 1))
         return tuple(float(value) for value in np.arange(reach.low, reach.high + step, step))
     return tuple(np.linspace(reach.low, reach.high, _MOST_ANSWERS).tolist())

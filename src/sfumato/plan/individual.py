@@ -44,6 +44,29 @@ class CutCandidate:
         return math.fsum(math.sqrt(self.difficulty(node)) for node in self.cut) ** 2
 
 
+def _candidate(
+    template: Template, cut: frozenset[str], weights: Mapping[str, float], slopes: Mapping[str, Mapping[str, float]]
+) -> CutCandidate | None:
+    """The cut with what noise on each of its nodes does; None where a node has no finite sensitivity or influence."""
+    sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
+    if not all(math.isfinite(one.value) for one in sensitivity.values()):
+        return None
+    moving = [node for node in sensitivity if sensitivity[node].value > 0]
+    influence = {
+        node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in weights)
+        for node in moving
+    }
+    if any(map(math.isnan, influence.values())):
+        return None  # a root of a negative number, or a level with noise, which no lookup lists: nothing is shown
+    floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
+    return CutCandidate(
+        tuple(moving),
+        {node: sensitivity[node] for node in moving},
+        {node: max(value, floor) for node, value in influence.items()},
+        _strategy(frozenset(moving), template, frozenset(weights)),
+    )
+
+
 def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCandidate, ...]:
     """All cuts whose nodes have a finite sensitivity, the most promising first."""
     observed = tuple(weights)
@@ -52,25 +75,9 @@ def candidates(template: Template, weights: Mapping[str, float]) -> tuple[CutCan
     for cut in enumerate_cuts(template.parents, template.hidden, observed):
         if template.observed and _is_nested(template, cut):
             continue  # what is published are the noisy nodes themselves, each with its own error
-        sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
-        if not all(math.isfinite(one.value) for one in sensitivity.values()):
-            continue
-        moving = [node for node in sensitivity if sensitivity[node].value > 0]
-        influence = {
-            node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in observed)
-            for node in moving
-        }
-        if any(math.isnan(value) for value in influence.values()):
-            continue  # a root of a negative number, or a level with noise, which no lookup lists: nothing is shown
-        floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
-        found.append(
-            CutCandidate(
-                tuple(moving),
-                {node: sensitivity[node] for node in moving},
-                {node: max(value, floor) for node, value in influence.items()},
-                _strategy(frozenset(moving), template, frozenset(observed)),
-            )
-        )
+        candidate = _candidate(template, cut, weights, slopes)
+        if candidate is not None:
+            found.append(candidate)
     if not found:
         raise PlanError(_unbounded(template, observed))
     return tuple(sorted(found, key=lambda candidate: (candidate.total, len(candidate.cut))))
@@ -102,6 +109,14 @@ def scales_for(candidate: CutCandidate, budget: float, noise: NoiseName) -> dict
     return {node: law.scale(candidate.sensitivity[node].value, share) for node, share in shares.items()}
 
 
+def _loss(
+    candidate: CutCandidate, template: Template, weights: Mapping[str, float], budget: float, noise: NoiseName
+) -> float:
+    check_time(f"simulating noise on {len(candidate.cut)} variables of one individual")
+    errors = template.predicted_errors(scales_for(candidate, budget, noise), weights, noise)
+    return math.fsum(weights[output] * error for output, error in errors.items())
+
+
 def best_cut(
     template: Template,
     weights: Mapping[str, float],
@@ -114,23 +129,17 @@ def best_cut(
     tried = list(ranked[:_SIMULATED_CANDIDATES])
     for strategy in ("output noise", "input noise"):
         tried.extend([one for one in ranked if one.strategy == strategy and one not in tried][:1])
-    losses = []
-    for candidate in tried:
-        check_time(f"simulating noise on {len(candidate.cut)} variables of one individual")
-        errors = template.predicted_errors(scales_for(candidate, budget, noise), weights, noise)
-        loss = math.fsum(weights[output] * error for output, error in errors.items())
-        if math.isfinite(loss):  # a level with noise is no level: a lookup has no row for it
-            losses.append((candidate, loss))
-    losses.sort(key=lambda pair: pair[1])
-    chosen = [candidate for candidate, _ in losses if candidate.strategy in allowed]
-    if not chosen:
-        chosen = [candidate for candidate in ranked if candidate.strategy in allowed and candidate not in tried]
-    if not chosen:
+    simulated = [(candidate, _loss(candidate, template, weights, budget, noise)) for candidate in tried]
+    # A level with noise is no level: a lookup has no row for it.
+    losses = sorted((pair for pair in simulated if math.isfinite(pair[1])), key=lambda pair: pair[1])
+    in_order = [*(candidate for candidate, _ in losses), *(one for one in ranked if one not in tried)]
+    chosen = next((candidate for candidate in in_order if candidate.strategy in allowed), None)
+    if chosen is None:
         raise PlanError(
             f"{', '.join(weights)}: {' or '.join(sorted(allowed))} is all that is allowed, and no such noise has a "
             "finite scale here. Allow another strategy, or declare ranges. Nothing was planned and nothing was spent."
         )
-    return chosen[0], tuple(losses)
+    return chosen, tuple(losses)
 
 
 def _unbounded(template: Template, observed: tuple[str, ...]) -> str:

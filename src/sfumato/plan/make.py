@@ -8,11 +8,12 @@ Not here: settling one dataset (plan/settle.py), running (run/study.py).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -104,6 +105,13 @@ def _within_numbers() -> Iterator[None]:
         ) from error
 
 
+_Kind = TypeVar("_Kind")
+
+
+def _all(parts: Iterable[tuple[_Kind, ...]]) -> tuple[_Kind, ...]:
+    return tuple(itertools.chain.from_iterable(parts))
+
+
 def _planned(
     spec_or_network: Spec | Network | str | Path,
     tables: Mapping[str, Any] | None,
@@ -127,13 +135,13 @@ def _planned(
         network.spec.name,
         network.spec.digest,
         tuple(with_meaning(planned, network) for one in settled for planned in one.planned),
-        tuple(draw for one in settled for draw in one.draws),
-        tuple(promise for one in settled for promise in one.promises),
+        _all(one.draws for one in settled),
+        _all(one.promises for one in settled),
         tuple(assumptions),
         _statements(network) | {"about": about_of(network.spec), "sizes": sizes},
         network,
-        tuple(act for one in settled for act in one.acts),
-        tuple(curve for one in settled for curve in one.curves),
+        _all(one.acts for one in settled),
+        _all(one.curves for one in settled),
         questions_of(network, requests),
     )
     _check_derived(plan, network)
@@ -147,9 +155,10 @@ def _check_step(spec: Spec) -> None:
     publishing = sorted({step.number for step in spec.steps if step.publishes is not None})
     steps = ", ".join(map(str, publishing)) or "none"
     asked = f"step {spec.step} publishes nothing" if spec.step is not None else "the study has steps"
+    rounds = ", and for the round of a step `sfumato coordinate init` with --step N" if spec.centres else ""
     raise PlanError(
-        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)). Steps that publish: "
-        f"{steps}. Nothing was planned and nothing was spent."
+        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)){rounds}. Steps that "
+        f"publish: {steps}. Nothing was planned and nothing was spent."
     )
 
 
@@ -288,14 +297,12 @@ def _cheapest(
     found += [both] if both is not None else []
     if not found:
         raise refusals[0]
-    wished = [name for request in requests for name in request.preferred]
+    wished = any(request.preferred for request in requests)
     found.sort(key=lambda one: (-_followed_wishes(one, requests) if wished else 0, one.loss))
     chosen = _with_wishes(found[0], requests)
     for other in found[1:]:
-        chosen = dataclasses.replace(
-            chosen,
-            planned=tuple(_beside(mine, _same_of(other, mine), other) for mine in chosen.planned),
-        )
+        planned = tuple(_beside(mine, _same_of(other, mine), other) for mine in chosen.planned)
+        chosen = dataclasses.replace(chosen, planned=planned)
     return chosen
 
 
@@ -349,15 +356,16 @@ def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
     banned = {name for request in requests for name in request.forbidden}
     pure = _has_pure(requests)
     left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
-    if not left and not banned:
-        raise _answers_need_epsilon(requests)
     if not left:
-        first = requests[0]
-        raise PlanError(
-            f"{first.position}{first.name}: no kind of noise is left ({', '.join(sorted(banned))} forbidden). A "
-            "promise without δ needs Laplace noise. Nothing was planned and nothing was spent."
-        )
+        raise _no_noise_left(requests[0], banned) if banned else _answers_need_epsilon(requests)
     return left
+
+
+def _no_noise_left(first: Request, banned: set[str]) -> PlanError:
+    return PlanError(
+        f"{first.position}{first.name}: no kind of noise is left ({', '.join(sorted(banned))} forbidden). A "
+        "promise without δ needs Laplace noise. Nothing was planned and nothing was spent."
+    )
 
 
 def _answers_need_epsilon(requests: tuple[Request, ...]) -> PlanError:

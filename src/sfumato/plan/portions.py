@@ -70,10 +70,10 @@ def split_portions(losses: Mapping[str, float]) -> dict[str, Fraction]:
     roots = {name: _root(loss) for name, loss in losses.items()}
     held: set[str] = set()
     while True:
-        free = [name for name in losses if name not in held]
+        free = {name: root for name, root in roots.items() if name not in held}
         left = 1 - floor * len(held)
-        total = sum((roots[name] for name in free), Fraction(0))
-        found = {name: floor if name in held else left * roots[name] / total for name in losses}
+        total = sum(free.values(), Fraction(0))
+        found = {name: left * free[name] / total if name in free else floor for name in losses}
         low = [name for name in free if found[name] < floor]
         if not low:
             return {name: portion * SPENT for name, portion in found.items()}
@@ -119,6 +119,16 @@ def add_up(parts: Sequence[PureDP | ApproxDP], whole: PureDP | ApproxDP) -> bool
     return sum(e for e, _ in pairs) <= epsilon and sum(d for _, d in pairs) <= delta
 
 
+def _seen_together(
+    portions: Portions, points: Mapping[str, PureDP | ApproxDP], members: Sequence[str], index: int
+) -> Fraction:
+    """ε or δ of all that the members see: the most of any for statistics, the sum of all else."""
+    whole = {observer: _pair(points[observer])[index] for observer in members}
+    statistics = [portions[o].get(STATISTICS, Fraction(0)) * whole[o] for o in members]
+    others = [p * whole[o] for o in members for name, p in portions[o].items() if name != STATISTICS]
+    return sum(others, Fraction(0)) + max(statistics, default=Fraction(0))
+
+
 def collude(
     portions: Portions, points: Mapping[str, PureDP | ApproxDP], group: frozenset[str], loosest: str
 ) -> Portions:
@@ -126,16 +136,7 @@ def collude(
     own budget. Statistics are refinements of each other and count once, at the most of any member; all else adds up.
     """
     members = sorted(group & portions.keys())
-    totals = [Fraction(0), Fraction(0)]
-    for index in (0, 1):
-        for observer in members:
-            whole = _pair(points[observer])[index]
-            totals[index] += sum(
-                (p * whole for name, p in portions[observer].items() if name != STATISTICS), Fraction(0)
-            )
-        totals[index] += max(
-            (portions[o].get(STATISTICS, Fraction(0)) * _pair(points[o])[index] for o in members), default=Fraction(0)
-        )
+    totals = [_seen_together(portions, points, members, index) for index in (0, 1)]
     factor = Fraction(1)
     for total, own in zip(totals, _pair(points[loosest]), strict=True):
         if total > own * SPENT:

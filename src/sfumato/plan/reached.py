@@ -175,11 +175,9 @@ def _truth(condition: Condition, known: _Known) -> bool | None:
             truth = _truth(part, known)
             return None if truth is None else not truth
         case Every(parts=parts):
-            truths = [_truth(part, known) for part in parts]
-            return False if False in truths else None if None in truths else True
+            return _truth_of_all([_truth(part, known) for part in parts], ends=False)
         case Some(parts=parts):
-            truths = [_truth(part, known) for part in parts]
-            return True if True in truths else None if None in truths else False
+            return _truth_of_all([_truth(part, known) for part in parts], ends=True)
     if condition in known.others:
         return known.others[condition]
     possible = [holds for holds in (True, False) if _decided(condition, holds, known) is not None]
@@ -202,6 +200,17 @@ def _undecided(condition: Condition, known: _Known) -> Condition:
     return condition
 
 
+def _passes(value: Any, word: str, number: float) -> bool:
+    return _Within(float(value), float(value), True, True).where(word, number, True).possible
+
+
+def _truth_of_all(truths: list[bool | None], *, ends: bool) -> bool | None:
+    """One part that is `ends` decides for all; without one every part must be known."""
+    if ends in truths:
+        return ends
+    return None if None in truths else not ends
+
+
 def _decided(condition: Condition, holds: bool, known: _Known) -> _Known | None:
     """What is known once a test has this result; None where it cannot have it."""
     test = _number_test(condition)
@@ -210,12 +219,8 @@ def _decided(condition: Condition, holds: bool, known: _Known) -> _Known | None:
         return _narrowed(known, condition.variable, {one for one in left if (one in condition.levels) == holds})
     if test is not None and test[0] in known.values:
         name, word, number = test
-        one_value = {
-            one
-            for one in known.values[name]
-            if _Within(float(one), float(one), True, True).where(word, number, True).possible == holds
-        }
-        return _narrowed(known, name, one_value)
+        passing = {one for one in known.values[name] if _passes(one, word, number) == holds}
+        return _narrowed(known, name, passing)
     if test is not None and test[0] in known.numbers:
         name, word, number = test
         within = known.numbers[name].where(word, number, holds)

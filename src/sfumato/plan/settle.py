@@ -33,12 +33,12 @@ from sfumato.plan.individual_part import (
     put_together,
 )
 from sfumato.plan.plan import Considered, Planned, Promise
-from sfumato.plan.predict import Predicting, seen_of_one, variance_of
+from sfumato.plan.planned_line import planned_line
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
-from sfumato.plan.sharing import Sharing, because, needs_rows
+from sfumato.plan.sharing import Sharing, needs_rows
 from sfumato.plan.template import Template
 from sfumato.plan.together import Bundle, bundles_of
-from sfumato.plan.wishes import allowed_of, check_central, check_random_answer, said_of_wishes, wished_of
+from sfumato.plan.wishes import allowed_of, check_random_answer, wished_of
 from sfumato.questions.question import Question
 
 __all__ = ["Settled", "Settling"]
@@ -46,8 +46,6 @@ __all__ = ["Settled", "Settling"]
 #: Sums are exact whole numbers of a grid of 2^-52; turning them into floats and centring them moves neighbours by less.
 ARITHMETIC = 1 + 2.0**-20
 #: Squares of errors and their ratios must stay within a float.
-#: What is said of a publication that needs no noise.
-_EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 _LARGEST = 1e100
 #: What rounding up the cost of several sums together may add to their price.
 _ROUNDING = 1e-9
@@ -85,7 +83,7 @@ class Settling:
     #: How several institutions draw the noise; None for one party that sees all rows.
     sharing: Sharing | None = None
     _reads: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
+    simulated: Simulated = field(default_factory=Simulated, init=False, repr=False, compare=False)
 
     @property
     def law(self) -> DrawLaw:
@@ -110,7 +108,7 @@ class Settling:
 
     @cached_property
     def budgets(self) -> list[Budget]:
-        totals = {observer: self._total(observer, guarantee) for observer, guarantee in self.guarantees.items()}
+        totals = {observer: self.total_of(observer, guarantee) for observer, guarantee in self.guarantees.items()}
         budgets = [Budget(frozenset({observer}), total) for observer, total in totals.items()]
         # What everyone sees, each observer sees as well, and it counts against each observer's own promise.
         if EVERYONE in totals:
@@ -119,7 +117,8 @@ class Settling:
         groups = self.groups_of_observers
         return budgets + [Budget(group, max(totals[o] for o in group if o != EVERYONE)) for group in groups]
 
-    def _total(self, observer: str, guarantee: Guarantee) -> float:
+    def total_of(self, observer: str, guarantee: Guarantee) -> float:
+        """What an observer's requirement comes to, in the currency of the noise."""
         try:
             scale = self.scales.get(observer, 1.0)
             return self.law.whole(guarantee) * scale ** (1 / self.law.degree)
@@ -268,14 +267,11 @@ class Settling:
             for request in own
             for name in request.nodes
         }
-        observer, group = asked[0].observer, self.network.groups[index]
-        key = (index, (*weights, *sorted(group.known_to(observer))))
-        if key not in self.templates:
-            self.templates[key] = template_of(self.network, group, weights, observer)
-        template = self.templates[key]
+        observer = asked[0].observer
+        template = self._template(index, weights, observer)
         if template is None:
             return []
-        budget = self._total(observer, self.guarantees[observer])
+        budget = self.total_of(observer, self.guarantees[observer])
         here = {name: weight for name, weight in weights.items() if name in template.order}
         wished, allowed = wished_of(own), allowed_of(own)
         try:
@@ -366,7 +362,7 @@ class Settling:
         limits, floors = (limits_of(self), floors_of(self, difficulties)) if difficulties else ({}, {})
         shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
-        planned = tuple(self._planned(request, draws) for request in self.requests)
+        planned = tuple(planned_line(self, request, draws) for request in self.requests)
         promises = self._promises(draws)
         loss = math.fsum(one.weight * self.loss_of(one) for one in planned)
         return Settled(self.noise, draws, planned, promises, loss, dict.fromkeys(self.guarantees, self.noise))
@@ -408,19 +404,30 @@ class Settling:
             name = next(show(r.requirement.name) for r in self.requests if r.observer == observer)
             promises.append(self._promise((observer,), name, asked, draws))
         for group in self.groups_of_observers:
-            loosest = max(group - {EVERYONE}, key=lambda observer: self._total(observer, self.guarantees[observer]))
+            loosest = max(group - {EVERYONE}, key=lambda observer: self.total_of(observer, self.guarantees[observer]))
             name = f"collude: no more than {loosest} alone"
             promises.append(self._promise(tuple(sorted(group)), name, self.guarantees[loosest], draws))
         return tuple(promises)
 
+    def _template(self, index: int, seen: Mapping[str, float], observer: str) -> Template | None:
+        group = self.network.groups[index]
+        key = (index, (*seen, *sorted(group.known_to(observer))))
+        if key not in self.templates:
+            self.templates[key] = template_of(self.network, group, seen, observer)
+        return self.templates[key]
+
+    def _costs(self, observers: tuple[str, ...], draws: Sequence[AnyDraw]) -> list[Guarantee]:
+        """What the draws cost that these observers see: of the individuals of each group, or of all."""
+        mine = [draw for draw in draws if set(draw.observers) & {*observers, EVERYONE}]
+        kept = []
+        for group in sorted({draw.group for draw in draws} - {None}, key=str) or [None]:
+            seen = [draw for draw in mine if draw.group in (None, group)]
+            kept += [self.law.composed(compose(events_of(seen)))] if seen else []
+        return kept
+
     def _promise(self, observers: tuple[str, ...], name: str, asked: Guarantee, draws: Sequence[AnyDraw]) -> Promise:
         """The promise, re-derived from the draws alone: the planner does not trust itself."""
-        kept = []
-        groups = {draw.group for draw in draws if draw.group is not None} or {None}
-        for group in sorted(groups, key=str):
-            seen = [d for d in draws if set(d.observers) & {*observers, EVERYONE} and d.group in (None, group)]
-            if seen:
-                kept.append(self.law.composed(compose(events_of(seen))))
+        kept = self._costs(observers, draws)
         for cost in kept:
             if cost.implies(asked) is not True:
                 raise PlanError(
@@ -429,94 +436,3 @@ class Settling:
                 )
         worst = max(kept, key=lambda cost: cost.epsilon(1e-6), default=asked)
         return Promise(observers, self.dataset, name, asked, worst)
-
-    # ── predictions ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _planned(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        mine = [draw for draw in draws if request.observer in draw.observers]
-        make = self._planned_individual if request.of_individuals else self._planned_sums
-        return make(request, mine)
-
-    def _planned_individual(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        parts = [p for p in self.individual_parts[request.observer] if set(request.nodes) & set(p.weights)]
-        seen = []
-        for part in parts:
-            summaries = self._simulated.of(request.observer, part, draws)
-            note = self._structure(part) if len(parts) > 1 else ""
-            names = [name for name in request.nodes if name in part.weights]
-            seen += [seen_of_one(part, name, summaries[name], draws, note) for name in names]
-        first = parts[0]
-        budget = self._total(request.observer, self.guarantees[request.observer])
-        reason = (
-            f"of the ways simulated at the whole budget ({self.law.currency} = {budget:.4g}) "
-            "this one has the least weighted error"
-        )
-        asked = [r for r in self.requests if r.observer == request.observer and r.of_individuals]
-        reason += said_of_wishes(asked, {part.strategy for part in parts})
-        changing = any(part.template.private for part in parts)
-        return Planned(
-            request.name,
-            show(request.requirement.name),
-            request.observer,
-            f"{first.strategy} ({self.noise})" if changing else _EXACT,
-            first.cut if changing else (),
-            tuple(seen),
-            first.alternatives if changing else (),
-            request.weight,
-            reason if changing else _PUBLIC,
-            request.position.strip(),
-            listed=True,
-        )
-
-    def _structure(self, part: IndividualPart) -> str:
-        facts = self.network.groups[part.group].structure
-        return (
-            f"For individuals with {', '.join(map(show, facts))}."
-            if facts
-            else "For individuals of no listed structure."
-        )
-
-    def _planned_sums(self, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-        seen = [Predicting(self, request, tuple(draws)).seen(name) for name in request.nodes]
-        behind = sorted({other for name in request.nodes for other in self.sums_behind(name, request)})
-        drawn = tuple(name for name in behind if not self.questions[name].is_public)
-        if drawn and self.sharing is None:
-            check_central(request)
-        way = self.sharing.words if self.sharing is not None else "central noise"
-        chosen = because("chosen", self.sharing)
-        others = [Considered(way, math.fsum(one.error for one in seen), chosen, drawn)]
-        local = self._local_error(request, draws)
-        if local is not None:
-            others.append(
-                Considered("local noise", local, "every individual's own value gets noise before it is summed")
-            )
-        strategy = f"{way} ({self.noise})" if drawn else _EXACT
-        reason = "one act on the sum needs less noise than one on every individual"
-        reason = because(reason, self.sharing) if drawn else _PUBLIC
-        reason += self._said_of_bundles(drawn)
-        return Planned(
-            request.name,
-            show(request.requirement.name),
-            request.observer,
-            strategy,
-            drawn,
-            tuple(seen),
-            tuple(others),
-            request.weight,
-            reason,
-            request.position.strip(),
-        )
-
-    def _said_of_bundles(self, drawn: Sequence[str]) -> str:
-        others = {other for name in drawn if name in self.bundles for other in self.bundles[name].family.names}
-        return f"; {len(others)} sums of which nobody is part of all are paid for together" if others else ""
-
-    def _local_error(self, request: Request, draws: Sequence[AnyDraw]) -> float | None:
-        """Noise of the same share on every individual's own contribution: n times the variance of one."""
-        total = 0.0
-        for name in request.nodes:
-            if name not in self.aggregates or self.questions[name].is_public:
-                return None
-            question, count = self.questions[name], self.count_of(name)
-            total += question.error(variance_of(name, draws) * count, count, self.law.pure)
-        return total

@@ -43,13 +43,35 @@ def settle_side_by_side(
     }
     # What everyone sees counts for all; of people in several public groups the worst would be sought in two currencies.
     alone = all(request.of_sums and request.observer != EVERYONE for request in requests)
-    banned = any(noise in request.forbidden for noise, own in classes.items() for request in own)
-    if not alone or banned or not all(classes.values()):
+    if not alone or not all(classes.values()) or _are_banned(classes):
         return None
     try:
         return _settled(network, dataset, requests, classes, settle)
     except (PlanError, PrivacyParameterError):
         return None
+
+
+def _are_banned(classes: Mapping[NoiseName, tuple[Request, ...]]) -> bool:
+    return any(noise in request.forbidden for noise, own in classes.items() for request in own)
+
+
+def _settled_apart(
+    crossing: Sequence[frozenset[str]],
+    classes: Mapping[NoiseName, tuple[Request, ...]],
+    asked: Mapping[str, Guarantee],
+    settle: Settle,
+) -> dict[NoiseName, Settled] | None:
+    """Each class by itself; with less for those who put together what they see with somebody of the other class."""
+    found: dict[NoiseName, Settled] = {noise: settle(own, noise, {}) for noise, own in classes.items()}
+    scales: dict[str, float] = {}
+    for group in crossing:
+        scale = _scale(group, found, asked)
+        if scale is None:
+            return None
+        scales |= {observer: min(scale, scales.get(observer, 1.0)) for observer in group}
+    if any(scale < 1.0 for scale in scales.values()):
+        found = {noise: settle(own, noise, scales) for noise, own in classes.items()}
+    return found
 
 
 def _settled(
@@ -60,24 +82,15 @@ def _settled(
     settle: Settle,
 ) -> Settled | None:
     noises: dict[str, NoiseName] = {request.observer: noise for noise, own in classes.items() for request in own}
-    asked = {request.observer: request.requirement.guarantee for own in classes.values() for request in own}
+    asked = {request.observer: request.requirement.guarantee for request in requests}
     groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
     crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
-    found: dict[NoiseName, Settled] = {noise: settle(own, noise, {}) for noise, own in classes.items()}
-    scales: dict[str, float] = {}
-    for group in crossing:
-        scale = _scale(group, found, asked)
-        if scale is None:
-            return None
-        scales |= {observer: min(scale, scales.get(observer, 1.0)) for observer in group}
-    if any(scale < 1.0 for scale in scales.values()):
-        found = {noise: settle(own, noise, scales) for noise, own in classes.items()}
+    found = _settled_apart(crossing, classes, asked, settle)
+    together = [_together(dataset, group, found, asked) for group in crossing] if found is not None else []
+    if found is None or None in together:
+        return None
     promises = [p for one in found.values() for p in one.promises if not _is_part(p, crossing, groups)]
-    for group in crossing:
-        promise = _together(dataset, group, found, asked)
-        if promise is None:
-            return None
-        promises.append(promise)
+    promises += [promise for promise in together if promise is not None]
     promises = list({frozenset(one.observers): one for one in reversed(promises)}.values())[::-1]
     planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
     return Settled(

@@ -77,6 +77,17 @@ class Choice:
     reason: str = ""
 
 
+def _predicted(strategy: Strategy, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction | str:
+    """What is expected of a strategy, or in words why it cannot be used."""
+    reason = _refusal(strategy, wanted, guarantee)
+    if reason is not None:
+        return reason
+    try:
+        return strategy.predict(wanted, guarantee, size)
+    except SfumatoError as error:
+        return _NOTHING_HAPPENED.sub("", str(error)).rstrip(". ")
+
+
 def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee, size: float) -> Choice:
     """The strategy of least predicted loss among those that are preferred, or among all if none of these can be used.
 
@@ -91,14 +102,11 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
     refused: list[Considered] = []
     usable: list[tuple[Strategy, Prediction]] = []
     for strategy in own:
-        reason = _refusal(strategy, wanted, guarantee)
-        if reason is None:
-            try:
-                usable.append((strategy, strategy.predict(wanted, guarantee, size)))
-            except SfumatoError as error:
-                reason = _NOTHING_HAPPENED.sub("", str(error)).rstrip(". ")
-        if reason is not None:
-            refused.append(Considered(strategy.name, None, reason))
+        predicted = _predicted(strategy, wanted, guarantee, size)
+        if isinstance(predicted, str):
+            refused.append(Considered(strategy.name, None, predicted))
+        else:
+            usable.append((strategy, predicted))
     usable.sort(key=lambda pair: (bool(pair[0].risk), pair[1].loss))
     wished = [pair for pair in usable if pair[0].name in wanted.request.preferred]
     if not usable:

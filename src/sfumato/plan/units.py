@@ -36,9 +36,8 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
         part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
         if part is not None and part.condition:
             _check_group(network, request, part)
-        listed = {cell for dataset, cell in network.instances if dataset == (part.name if part else None)}
-        if part is None:
-            listed = {cell for dataset, cell in network.instances if dataset == request.requirement.dataset}
+        of = request.requirement.dataset if part is None else part.name
+        listed = {cell for dataset, cell in network.instances if dataset == of}
         if listed:
             _check_cells(network, request, part, frozenset(listed), whose)
 

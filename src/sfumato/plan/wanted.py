@@ -110,21 +110,15 @@ def wanted_of(request: Request, network: Network) -> Wanted:
             f"adjacency({request.requirement.dataset}, add_remove) keeps secret. Publish an aggregate, or leave that "
             "adjacency out. Nothing was planned and nothing was spent."
         )
-    reader = _Reader(request, network)
+    return _read(request, term, _Reader(request, network))
+
+
+def _read(request: Request, term: Compound, reader: _Reader) -> Wanted:
     listed, target, uses = _parts(term, reader)
-    columns = tuple(reader.name(atom) for atom in listed)
+    columns = tuple(map(reader.name, listed))
     aim = reader.name(target) if target is not None else None
-    whole = term.functor in ("table", "synthetic")  # the label is one of the columns
-    if len(set(columns)) < len(columns) or (aim in columns and not whole):
-        raise reader.wrong("names a variable twice", "Name each once.")
-    if set(request.nodes) - {*columns, aim}:
-        raise reader.wrong(
-            "is not the only answer of its clause: one name would stand for several",
-            "Give each its own name and clause.",
-        )
-    if whole and aim is not None and aim not in columns:
-        raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
-    domains = tuple(reader.domain(name) for name in columns)
+    _check_columns(request, term, reader, columns, aim)
+    domains = tuple(map(reader.domain, columns))
     rows, row_table = reader.rows(columns)
     fairness, group, group_domain = reader.fairness() if term.functor == "classifier" else (None, "", None)
     return Wanted(
@@ -142,6 +136,21 @@ def wanted_of(request: Request, network: Network) -> Wanted:
         group,
         group_domain,
     )
+
+
+def _check_columns(
+    request: Request, term: Compound, reader: _Reader, columns: tuple[str, ...], aim: str | None
+) -> None:
+    whole = term.functor in ("table", "synthetic")  # the label is one of the columns
+    if len(set(columns)) < len(columns) or (aim in columns and not whole):
+        raise reader.wrong("names a variable twice", "Name each once.")
+    if set(request.nodes) - {*columns, aim}:
+        raise reader.wrong(
+            "is not the only answer of its clause: one name would stand for several",
+            "Give each its own name and clause.",
+        )
+    if whole and aim is not None and aim not in columns:
+        raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
 
 
 def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tuple[str, ...]]:
@@ -249,6 +258,18 @@ class _Reader:
     def _checked(self, name: str) -> Node:
         """The node, the same for every individual of the requirement's dataset."""
         dataset = self.request.requirement.dataset
+        own = self._of_everybody(name, dataset)
+        several = any(node.rows != 1 or node.row_table is not None for node in own)
+        if several and not (isinstance(self.request.term, Compound) and self.request.term.functor == "synthetic"):
+            raise self.wrong(*_one_row(name, own[0]))
+        self._check_own(name, own)
+        if any(node.probabilities and node.expression is None for node in own):
+            raise self.wrong(
+                f"uses {name}, of which only the probabilities are known", "Use a variable read from a column."
+            )
+        return own[0]
+
+    def _of_everybody(self, name: str, dataset: str) -> list[Node]:
         groups = [group for group in self.network.groups if group.dataset == dataset]
         found = [group.node(name) for group in groups]
         own = [node for node in found if node is not None]
@@ -259,15 +280,7 @@ class _Reader:
                 f"uses {name}, which is not the same variable for every individual of {dataset}",
                 "Use variables that everybody has, with one range.",
             )
-        several = any(node.rows != 1 or node.row_table is not None for node in own)
-        if several and not (isinstance(self.request.term, Compound) and self.request.term.functor == "synthetic"):
-            raise self.wrong(*_one_row(name, own[0]))
-        self._check_own(name, own)
-        if any(node.probabilities and node.expression is None for node in own):
-            raise self.wrong(
-                f"uses {name}, of which only the probabilities are known", "Use a variable read from a column."
-            )
-        return own[0]
+        return own
 
     def _check_own(self, name: str, own: list[Node]) -> None:
         """A row must be one individual's alone: what rests on a sum over everybody changes in every row at once."""

@@ -45,6 +45,11 @@ LAPLACE_95 = 2.1184
 # ── strategies: what is drawn for the counts of B bins ───────────────────────────────────────────────────────────────
 
 
+def _fast(whole: np.ndarray, largest: int) -> np.ndarray:
+    """Whole numbers as floats, where no sum of products exceeds what floats hold exactly: five times as fast."""
+    return whole.astype(np.float64) if largest < 2**53 else whole
+
+
 @dataclass(frozen=True)
 class Toeplitz:
     """For Gaussian noise: y = C·counts, C the lower Toeplitz matrix of the root of 1/(1 - z), in multiples of 2^-20."""
@@ -71,15 +76,15 @@ class Toeplitz:
 
     def moves(self, crossing: bool) -> tuple[Fraction, Fraction]:
         """Squared length of the longest column, and of the longest difference of two (`crossing`: in two groups)."""
-        steps = self.steps
-        squares = np.cumsum(steps * steps)
+        squares = np.cumsum(self.steps * self.steps)
         longest = int(squares[-1])
+        steps = _fast(self.steps, longest)
         inner = np.correlate(steps, steps, "full")[self.bins - 1 :]  # Σ_k f_k f_{k+d}
         apart = 2 * longest if crossing else int((longest + squares[::-1] - 2 * inner).max())
         return Fraction(longest, _UNIT**2), Fraction(apart, _UNIT**2)
 
     def encode(self, counts: np.ndarray) -> Numbers:
-        return np.convolve(self.steps, counts)[: self.bins] / _UNIT
+        return np.convolve(self.steps, _fast(counts, _UNIT * int(np.abs(counts).sum())))[: self.bins] / _UNIT
 
     def cumulative(self, drawn: Numbers) -> Numbers:
         return np.convolve(self.inverse, drawn)[: self.bins]

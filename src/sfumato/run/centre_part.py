@@ -8,15 +8,18 @@ Not here: the protocol (centres/), the folders (run/centre_home.py), the numbers
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.card import client_tls, server_tls
-from sfumato.centres.network import coordinate, take_part
+from sfumato.centres.network import coordinate, take_part, turn_down
 from sfumato.centres.node import Purse
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
@@ -24,33 +27,36 @@ from sfumato.centres.statistics import CENTRE
 from sfumato.centres.study_round import StudyRound
 from sfumato.core import Adjacency, compose
 from sfumato.core.certificate import Certificate
-from sfumato.errors import InputError, RefusedError, RoundFailedError
+from sfumato.core.guarantee import Guarantee
+from sfumato.errors import InputError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
-from sfumato.run.charges import check_balance, reserve_plan
+from sfumato.run.charges import check_balance, check_granted, reserve_plan
 from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
+from sfumato.run.history import check_order, check_turn
 from sfumato.run.over_centres import Publish, publishing
 from sfumato.run.row_key import row_key
+from sfumato.run.staging import check_target
 from sfumato.run.study import Release
-from sfumato.run.study_file import public_tables
+from sfumato.run.study_file import needs_of_steps, public_tables
 
 __all__ = ["StudyPurse", "TablePurse", "address_of", "coordinate_study", "join_study"]
 
 #: How long a centre waits for a coordinator that is not there yet.
-_CONNECT_SECONDS = 4.0
+_CONNECT_SECONDS = 2.0
 _PAUSE = 0.1
 #: Between rounds, how long those who were there before are waited for once there are enough, and those who had gone.
 _LATE_SECONDS, _GONE_SECONDS = 10.0, 1.0
 _ATTEMPTS = 3
 
 
-Taken = Callable[[Round, Callable[[Round], Round], Purse], Awaitable[Outcome]]
+Taken = Callable[[Callable[[Round], Round], Purse], Awaitable[Outcome]]
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -69,9 +75,12 @@ class StudyPurse:
     plan: Plan
     sources: Mapping[str, tuple[str, ...]]
     grant: Grant
+    #: What a first grant is for, where it is more than this plan: all steps of a history.
+    needs: Mapping[str, Guarantee] | None = None
 
     def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
-        reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key)
+        reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key, self.needs)
+        check_turn(self.plan, self.ledger, made)  # what it refuses is given back by who asked
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,10 @@ def join_study(
     verify: Callable[[Certificate], bool] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Release:
-    """One centre's part: plan the study again, add up its own rows, pay, take part. RefusedError: nothing left it."""
+    """One centre's part: plan the study again, add up its own rows, pay, take part. RefusedError: nothing left it.
+
+    Where it does not take part, whatever the reason, the coordinator is told the kind of it.
+    """
     if home.name not in shared.round.places:
         known = ", ".join(shared.round.places)
         raise RefusedError(f"{home.name} is no centre of this round, which has {known}. Nothing left the centre.")
@@ -150,22 +162,83 @@ def join_study(
             f"{home.name} is in this round with another key than that in {home.folder}. Send the coordinator "
             f"{home.card_file} and ask for `sfumato coordinate init` again. Nothing left the centre."
         )
+    where = at or shared.coordinator.address
+    host, port = address_of(where)
+    line = _Connection(host, port, home.name, home.key(), client_tls(home.key_file, home.card(), shared.coordinator))
+    with ExitStack() as stack:
+        try:
+            _check_places(home, data, out)
+            asyncio.run(_wait_for(host, port, where))
+            part = _prepared(shared, home, data, ledger or Ledger(home.ledger_file), grant, tell)
+            publish = stack.enter_context(publishing(part.course.plan, part.public, out))
+        except SfumatoError as error:
+            asyncio.run(turn_down(host, port, name=line.name, key=line.key, error=error, tls=line.tls))
+            raise
+        plan = part.course.plan
+        tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
+        asyncio.run(_take_all(part, line, where, verify))
+        return _published(part.course, publish)
+
+
+def _check_places(home: Home, data: Path, out: Path | None) -> None:
+    """What is mistyped is said before anybody is waited for."""
+    if not data.exists():
+        raise InputError(
+            f"--data {data}: there is no such folder or file. Give the folder in which {home.name} keeps its tables, "
+            "or its one table. Nothing was read and nothing was spent."
+        )
+    if out is not None:
+        check_target(out)
+
+
+@dataclass(frozen=True)
+class _Connection:
+    """How a centre reaches the coordinator, and as whom."""
+
+    host: str
+    port: int
+    name: str
+    key: Ed25519PrivateKey
+    tls: ssl.SSLContext
+
+    async def take(
+        self,
+        approved: Callable[[Round], Round],
+        cells: np.ndarray,
+        account: Purse,
+        verify: Callable[[Certificate], bool] | None,
+    ) -> Outcome:
+        facts = {"name": self.name, "key": self.key, "tls": self.tls, "verify": verify}
+        return await take_part(self.host, self.port, approved=approved, cells=cells, account=account, **facts)
+
+
+@dataclass(frozen=True)
+class _OwnPart:
+    """What a centre brings: its own evaluated rows (private), and who pays for them."""
+
+    course: Course
+    values: Values = field(repr=False)
+    public: Mapping[str, Any] = field(repr=False)
+    purse: StudyPurse
+
+
+def _prepared(
+    shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: Grant, tell: Callable[[str], None]
+) -> _OwnPart:
+    """Everything a centre can find out by itself; what is refused for want of money is so before rows are evaluated."""
     plan = shared.plan()
     network = plan.network
     assert network is not None
     public = public_tables(network.spec, shared.folder)
-    tables = own_tables(network.spec, home.name, data)
-    book = ledger or Ledger(home.ledger_file)
-    sources = sources_of(network, {**tables, **public}, book)
+    tables = {**own_tables(network.spec, home.name, data), **public}
+    sources = sources_of(network, tables, book)
+    check_order(plan, book, sources, tell)
     check_balance(plan, book, sources)
-    key = row_key(book.path)
-    values = _own_values(plan, {**tables, **public}, key)
-    tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
-    purse = StudyPurse(book, plan, sources, grant)
-    course = Course(plan, shared.round)
-    with publishing(plan, public, out) as publish:
-        asyncio.run(_take_all(shared, home, at, course, values, purse, verify))
-        return _published(course, publish)
+    if grant is False:
+        check_granted(plan, book, sources)
+    values = _own_values(plan, tables, row_key(book.path))
+    needs = needs_of_steps(shared.study, shared.folder, shared.round.sizes, shared.at) if grant is not False else None
+    return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant, needs))
 
 
 def _published(course: Course, publish: Publish) -> Release:
@@ -183,37 +256,26 @@ def _own_values(plan: Plan, tables: Mapping[str, Path | StoredRows], key: bytes)
 
 
 async def _take_all(
-    shared: RoundFolder,
-    home: Home,
-    at: str | None,
-    course: Course,
-    values: Values,
-    purse: StudyPurse,
-    verify: Callable[[Certificate], bool] | None,
+    part: _OwnPart, line: _Connection, where: str, verify: Callable[[Certificate], bool] | None
 ) -> None:
     """Every round of the study, one after the other; the first pays for all of them."""
-    where = at or shared.coordinator.address
-    host, port = address_of(where)
-    tls = client_tls(home.key_file, home.card(), shared.coordinator)
-    key = home.key()
+    course = part.course
 
-    async def taken(agreed: Round, approved: Callable[[Round], Round], account: Purse) -> Outcome:
-        cells = await asyncio.to_thread(course.cells, values)
-        facts = {"name": home.name, "key": key, "tls": tls, "verify": verify}
-        return await take_part(host, port, approved=approved, cells=cells, account=account, **facts)
+    async def taken(approved: Callable[[Round], Round], account: Purse) -> Outcome:
+        cells = await asyncio.to_thread(course.cells, part.values)
+        return await line.take(approved, cells, account, verify)
 
-    await _wait_for(host, port, where)
+    agreed = course.round
     try:
-        outcome = await taken(shared.round, lambda _: shared.round, purse)
+        outcome = await taken(lambda _: agreed, part.purse)
     except OSError as error:
         raise RefusedError(
             f"{where}: whoever answers there is not the coordinator of the cards, or does not know this centre's card "
             f"({type(error).__name__}). Nothing left the centre and nothing was spent."
         ) from error
-
-    _move(course, shared.round, outcome)
+    _move(course, agreed, outcome)
     while not course.is_over:
-        await _one_more(course, taken, purse)
+        await _one_more(course, taken, part.purse)
 
 
 def _move(course: Course, agreed: StudyRound, outcome: Outcome) -> None:
@@ -233,7 +295,7 @@ async def _one_more(course: Course, taken: Taken, purse: StudyPurse) -> None:
             return agreed
 
         try:
-            _move(course, agreed, await taken(agreed, approve, account))
+            _move(course, agreed, await taken(approve, account))
             return
         except (OSError, RefusedError, RoundFailedError) as error:
             # The last round is being closed, the next one is not open yet, or it failed and is begun again.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sfumato.core.events.event import Event
     from sfumato.core.guarantee import Guarantee
 
-__all__ = ["charges_of", "check_balance", "reserve_plan"]
+__all__ = ["charges_of", "check_balance", "check_granted", "reserve_plan"]
 
 
 def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
@@ -32,6 +32,13 @@ def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, .
     for dataset in plan.datasets:
         for name, costs, point in charges_of(plan, dataset, ledger.owners(sources[dataset])):
             ledger.check(name, costs, purpose=purpose_of(plan), promised=point)
+
+
+def check_granted(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse what nobody granted anything for, with the command that does, before anything is evaluated."""
+    for dataset in plan.datasets:
+        promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+        first_grant(ledger, dataset, needed(plan.row_cost(dataset), promises), sources[dataset], False)
 
 
 def charges_of(

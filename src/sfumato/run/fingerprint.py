@@ -137,18 +137,23 @@ def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
 
 
 def _numbers(column: pa.Array) -> NDArray[np.uint64]:
-    values = np.asarray(pc.fill_null(column, np.nan), dtype=np.float64)
+    values = np.asarray(pc.fill_null(column, _absent(pa.float64(), np.array([np.nan]).tobytes())), dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # a copy may hold fewer digits of a fraction, never of a count
         short = values.astype(np.float32).astype(np.float64)
     kept = np.where(values == np.trunc(values), values, short) + 0.0  # -0.0 is 0
     return np.where(np.isnan(values), np.uint64(0), _mixed(kept.view(np.uint64)))
 
 
+def _absent(kind: pa.DataType, *buffers: bytes) -> pa.Scalar:
+    """What an absent cell counts as, made from its bytes: from a Python value pyarrow would import pandas first."""
+    return pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])[0]
+
+
 def _words(column: pa.Array) -> NDArray[np.uint64] | np.uint64:
     """Every byte hashed with its place, added up and hashed; an empty text is an absent cell, as in a CSV file."""
     if column.null_count == len(column):
         return np.uint64(0)
-    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    texts = pc.fill_null(column.cast(pa.large_string()), _absent(pa.large_string(), bytes(16), b""))
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
     letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].astype(np.uint64)

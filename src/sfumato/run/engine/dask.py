@@ -168,6 +168,10 @@ class DaskEngine(Engine):
             raise self._stalled(len(futures) - done, len(futures))
         return futures
 
+    @property
+    def width(self) -> int:
+        return max(1, sum(self._asked(self.client.nthreads).values()))
+
     def close(self) -> None:
         for part in self._owned:
             with suppress(TimeoutError):

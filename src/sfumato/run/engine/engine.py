@@ -52,6 +52,11 @@ class Engine(ABC):
         """What the function returns in each process that would work, where the engine knows them; else in one."""
         return [answer for _, answer in self.map(_Called(function), [None])]
 
+    @property
+    def width(self) -> int:
+        """How many tasks are worked on at a time: fewer leave somebody idle."""
+        return 1
+
     def close(self) -> None:  # noqa: B027  (most engines start nothing)
         """Let go of what this engine started."""
 

@@ -6,13 +6,16 @@ Not here: noise. It is added once, in the process that holds the ledger (run/stu
 nothing.
 
 Individuals are dealt out by a hash of their identifier's text, in every table alike. So one person's rows meet in one
-task whatever the files' order, and the sums are whole numbers: they do not depend on how many tasks there are.
+task whatever the files' order, and the sums are whole numbers: they do not depend on how many tasks there are. Every
+task then reads every row once, to see whose it is. Where the only table of people is a folder of Parquet files and
+every identifier was found to occur once, whole files are dealt out instead, and every row is read by one task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +24,13 @@ from sfumato.core.curator import told_to
 from sfumato.errors import DataError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, indicator
+from sfumato.network.crowd import Crowd, crowd_of
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
-from sfumato.network.tables import TableRoom
+from sfumato.network.plain import Portion
+from sfumato.network.stores.folder import files_in
+from sfumato.network.tables import TableRoom, layout_of
 from sfumato.network.told import tell_curator
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
@@ -40,10 +46,9 @@ def evaluate_on(
     row_keys: Mapping[str, bytes] | None = None,
     sums_only: bool = False,
 ) -> Values:
-    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares of the individuals (or four)."""
+    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares (or one for each that works)."""
     spec = network.spec
-    shares = 4 if tasks is None else tasks
-    if shares < 1:
+    if tasks is not None and tasks < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
     if spec.numbered_tables:
         raise DataError(
@@ -57,15 +62,20 @@ def evaluate_on(
         )
     private = [name for name in tables if name not in spec.public_tables]
     with TableRoom(tables, private) as room:
+        for name in private:
+            if (owner := _owner(spec, name)) is not None:
+                room.types(name, [owner])  # a column that is not there is refused by name
         tell_curator(room, network)
     crew = open_engine(engine)
     try:
-        work = _Share(_sent(network), dict(tables), shares, dict(row_keys or {}), sums_only)
-        found = dict(crew.map(work, list(range(shares))))
+        shares = _dealt_out(spec, tables, tasks or crew.width)
+        found = dict(
+            crew.map(_Share(_sent(network), shares, dict(row_keys or {}), sums_only), list(range(len(shares))))
+        )
     finally:
         if crew is not engine:
             crew.close()
-    return _together(network, [found[place] for place in range(shares)])
+    return _together(network, [found[place] for place in range(len(shares))])
 
 
 def _sent(network: Network) -> Network:
@@ -78,29 +88,58 @@ class _Share:
     """One share of the individuals, evaluated. The study was read where the run began, and nobody reads it again."""
 
     network: Network
-    tables: dict[str, Any]
-    shares: int
+    shares: tuple[dict[str, Any], ...]
     row_keys: dict[str, bytes]
     sums_only: bool
 
     def __call__(self, place: int) -> Values:
-        spec = self.network.spec
-        mine = {name: _dealt(spec, name, table, place, self.shares) for name, table in self.tables.items()}
+        spec, mine = self.network.spec, self.shares[place]
         with told_to(set()):  # the curator is told once, of all shares together
             kept = without_forgotten(spec, mine) if spec.forgotten else mine
             return self.network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
 
 
-def _dealt(spec: Spec, name: str, table: Any, place: int, shares: int) -> Any:
-    """The rows of the individuals of one share; tables about nobody stay whole."""
+def _dealt_out(spec: Spec, tables: Mapping[str, Any], shares: int) -> tuple[dict[str, Any], ...]:
+    """The tables of every share; tables about nobody are whole in each."""
+    owners = {name: owner for name in tables if (owner := _owner(spec, name)) is not None}
+    if len(owners) == 1 and shares > 1:
+        ((name, owner),) = owners.items()
+        files = _whole_files(spec, name, tables[name], owner, shares)
+        if files:
+            return tuple({**tables, name: some} for some in files)
+    return tuple(
+        {name: _portion(tables[name], owners.get(name), place, shares) for name in tables} for place in range(shares)
+    )
+
+
+def _owner(spec: Spec, name: str) -> str | None:
+    """The column that says whose a row of a private table is."""
     people = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
-    owners = [column.name for column in spec.columns if column.table == name and indicator(column.atom) in people]
-    if not owners or name in spec.public_tables:
+    found = [column.name for column in spec.columns if column.table == name and indicator(column.atom) in people]
+    return found[0] if found and name not in spec.public_tables else None
+
+
+def _portion(table: Any, owner: str | None, place: int, shares: int) -> Any:
+    """The rows of the individuals of one share."""
+    if owner is None or shares == 1:
         return table
-    with TableRoom({name: table}, [name], naming={name: owners}) as room:
-        room.types(name, owners)
-        identity = f"{sql_name(owners[0])}::VARCHAR"
-        return room.selected(name, f"hash({identity}) % {shares} = {place}")
+    return Portion(table, f"hash({sql_name(owner)}::VARCHAR) % {shares} = {place}", (owner,))
+
+
+def _whole_files(spec: Spec, name: str, table: Any, owner: str, shares: int) -> list[tuple[str, ...]]:
+    """Files of a folder by share, the largest first to whoever has least; none where one person may be in two."""
+    if not isinstance(table, str | Path) or not Path(table).is_dir():
+        return []
+    paths = sorted(files_in(Path(table)), key=lambda path: path.stat().st_size, reverse=True)
+    if len(paths) < shares or paths[0].suffix.lower() != ".parquet":
+        return []
+    with TableRoom({name: table}, [name], naming={name: [owner]}) as room:
+        if crowd_of(room, layout_of(spec, name), owner) != Crowd(None, False):
+            return []
+    piles: list[list[Path]] = [[] for _ in range(shares)]
+    for path in paths:
+        min(piles, key=lambda pile: sum(one.stat().st_size for one in pile)).append(path)
+    return [tuple(map(str, sorted(pile))) for pile in piles]
 
 
 def _together(network: Network, parts: list[Values]) -> Values:
