@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,14 @@ def test_engines_agree(plan, tables, engine):
     assert same(plan.network.evaluate(tables), evaluate_on(engine, plan.network, tables, 3))
 
 
-def test_a_plan_runs_on_an_engine(plan, tables, engine, tmp_path):
-    release = run_plan(plan, tables, tmp_path / "ledger.db", out=tmp_path / "out", engine=engine, grant=True)
+def test_a_plan_runs_on_an_engine_and_says_how_far_it_is(plan, tables, engine, tmp_path):
+    told: list[str] = []
+    book, out = tmp_path / "ledger.db", tmp_path / "out"
+    release = run_plan(plan, tables, book, out=out, engine=engine, grant=True, stage=told.append)
     assert release["each"].num_rows == 650
+    shares = [text for text in told if "shares" in text]
+    assert shares
+    assert re.fullmatch(r"evaluating the study: (\d+) of \1 shares, about 0 s left", shares[-1])
 
 
 def test_a_forgotten_person_is_in_no_share(tables):

@@ -13,7 +13,8 @@ every identifier was found to occur once, whole files are dealt out instead, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,12 @@ def evaluate_on(
     tasks: int | None = None,
     row_keys: Mapping[str, bytes] | None = None,
     sums_only: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Values:
-    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares (or one for each that works)."""
+    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares (or one for each that works).
+
+    `tell` hears how many shares are done and how long the others will take.
+    """
     spec = network.spec
     if tasks is not None and tasks < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
@@ -76,6 +81,16 @@ def evaluate_on(
         if crew is not engine:
             crew.close()
     return _together(network, [found[place] for place in range(len(shares))])
+
+
+def _heard(results: Iterator[tuple[int, Values]], number: int, tell: Callable[[str], None]) -> dict[int, Values]:
+    """Every share's values; on the way it is told how far the work is."""
+    began, found = time.monotonic(), {}
+    for place, values in results:
+        found[place] = values
+        left = (time.monotonic() - began) / len(found) * (number - len(found))
+        tell(f"evaluating the study: {len(found)} of {number} shares, about {left:.0f} s left")
+    return found
 
 
 def _sent(network: Network) -> Network:
