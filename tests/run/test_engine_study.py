@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from plan.studies import COLLUDING
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, SfumatoError
 from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.plan.make import make_plan
@@ -115,6 +116,13 @@ def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, sh
     assert same(plan.network.evaluate({"patients": tmp_path}), found)
     by_files = all(isinstance(share["patients"], tuple) for share in dealt[0])
     assert by_files == (shares < 4 and kind in ("everybody once", "texts", "out of order"))
+
+
+def test_a_worker_of_another_version_is_refused(plan, tables, engine, monkeypatch):
+    """Another version may have another hash: somebody would be in two shares."""
+    monkeypatch.setattr(engine_study, "_versions", Mock(side_effect=[{"duckdb": "9"}, *[{"duckdb": "8"}] * 9]))
+    with pytest.raises(SfumatoError, match=r"other versions.*nothing was spent"):
+        evaluate_on(engine, plan.network, tables, 2)
 
 
 def test_a_person_column_that_is_not_there_is_refused_by_name(plan, tmp_path):

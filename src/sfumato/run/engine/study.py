@@ -16,13 +16,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.core.curator import told_to
-from sfumato.errors import DataError
+from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.crowd import Crowd, crowd_of
@@ -74,9 +75,8 @@ def evaluate_on(
     crew = open_engine(engine)
     try:
         shares = _dealt_out(spec, tables, tasks or crew.width)
-        found = dict(
-            crew.map(_Share(_sent(network), shares, dict(row_keys or {}), sums_only), list(range(len(shares))))
-        )
+        work = _Share(_sent(network), shares, dict(row_keys or {}), sums_only, _versions())
+        found = _heard(crew.map(work, list(range(len(shares)))), len(shares), tell)
     finally:
         if crew is not engine:
             crew.close()
@@ -106,12 +106,23 @@ class _Share:
     shares: tuple[dict[str, Any], ...]
     row_keys: dict[str, bytes]
     sums_only: bool
+    #: Who deals individuals out by another hash may count one twice and another never.
+    versions: dict[str, str]
 
     def __call__(self, place: int) -> Values:
+        if self.versions != _versions():
+            raise SfumatoError(
+                "A worker has other versions of sfumato or DuckDB than this process: it might deal people out in "
+                "another way. Install the same versions everywhere. Nothing was published and nothing was spent."
+            )
         spec, mine = self.network.spec, self.shares[place]
         with told_to(set()):  # the curator is told once, of all shares together
             kept = without_forgotten(spec, mine) if spec.forgotten else mine
             return self.network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
+
+
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("sfumato", "duckdb")}
 
 
 def _dealt_out(spec: Spec, tables: Mapping[str, Any], shares: int) -> tuple[dict[str, Any], ...]:
