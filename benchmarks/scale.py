@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.newton import SumsAsked
 from sfumato.learn.stream_sums import BatchReader, MarginSums, NormCounts, RowShape
 from sfumato.ledger import Ledger
+from sfumato.network.network import Network
 from sfumato.plan.make import make_plan
 from sfumato.release import GaussianRelease
 from sfumato.run.engine import fit as engine_fit
@@ -220,10 +221,15 @@ def answers(stays: Path) -> None:
             connection.execute(question).fetchall()
 
 
-def evaluate_stays(stays: Path) -> None:
+@lru_cache
+def planned_network() -> Network:
     network = make_plan(study_text()).network
     assert network is not None
-    network.evaluate({"stays": stays}, sums_only=True)
+    return network
+
+
+def evaluate_stays(stays: Path) -> None:
+    planned_network().evaluate({"stays": stays}, sums_only=True)
 
 
 def warm(work: Callable[[Path], object], folder: Path) -> Callable[[], object]:
@@ -235,7 +241,7 @@ def warm(work: Callable[[Path], object], folder: Path) -> Callable[[], object]:
 def bench_study(folder: Path, rows: int, cluster: Engine, repeats: int) -> None:
     write_stays(folder / "stays", rows)
     write_stays(folder / "few", 1000)
-    network, tables = make_plan(study_text()).network, {"stays": folder / "stays"}
+    network, tables = planned_network(), {"stays": folder / "stays"}
     planned = alone(partial, make_plan, study_text())
     scanned, asked, local = (alone(warm, work, folder) for work in (scan, answers, evaluate_stays))
     evaluate_on(cluster, network, {"stays": folder / "few"}, sums_only=True)
