@@ -42,7 +42,7 @@ browser: $(STAMP) ## the pages, in a real Chromium
 federated:       ## rounds over Flower, in an environment of its own
 	$(PYTHON) -m venv $(VENV)-federated
 	$(VENV)-federated/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,federated]'
-	$(VENV)-federated/bin/python -m pytest -q -m federated --timeout=900 $$(grep -rl --include='test_*.py' 'mark[.]federated' tests)
+	$(VENV)-federated/bin/python -m pytest -q -m federated --timeout=900 --durations=5 $$(grep -rl --include='test_*.py' 'mark[.]federated' tests)
 
 nightly: $(STAMP) browser federated ## the long checks, and those that need Chromium or Flower
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m slow --timeout=3600

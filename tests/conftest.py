@@ -22,6 +22,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Examples in docstrings are those of the package: tests have none, and are not searched for them."""
+    found = yield
+    return [one for one in found if type(one).__name__ != "DoctestModule"]
+
+
 def pytest_unconfigure():
     gc.unfreeze()  # libraries count at the end of a process what was not given back
 
@@ -53,6 +60,5 @@ def states(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def own_state(states, monkeypatch):
-    folder = states()
-    folder.mkdir()
-    monkeypatch.setenv("SFUMATO_STATE", str(folder))
+    """Named and not made: a command that has something to remember makes it."""
+    monkeypatch.setenv("SFUMATO_STATE", str(states()))

@@ -7,16 +7,18 @@ end. The nightly run has few and long tests: there each is handed out by itself.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from xdist.scheduler import LoadFileScheduling
 
+_TESTS = Path(__file__).parent
+_ON_A_CLUSTER = re.compile(r"^def test\w*\([^)]*\b(engine|cluster)\b|getfixturevalue\(\"cluster\"\)", re.MULTILINE)
 #: Files whose tests use the same worker processes (tests/run/conftest.py).
-CLUSTER = (
-    "tests/run/test_engine_fit.py",
-    "tests/run/test_engine_release.py",
-    "tests/run/test_engine_obfuscated.py",
-    "tests/run/test_engine_study.py",
-    "tests/run/test_marginals.py",
-    "tests/run/test_synthesize.py",
+CLUSTER = tuple(
+    f"tests/run/{path.name}"
+    for path in sorted((_TESTS / "run").glob("test_*.py"))
+    if _ON_A_CLUSTER.search(path.read_text(encoding="utf-8"))
 )
 #: Files whose tests look at the parsed source (tests/source.py).
 SOURCE = ("tests/test_architecture.py", "tests/test_words.py")

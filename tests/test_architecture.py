@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from sfumato import errors
 from source import SOURCE, Outline, source
@@ -192,3 +193,11 @@ def test_error_tree_is_complete():
         root = UserWarning if name.endswith("Warning") else errors.SfumatoError
         assert issubclass(getattr(errors, name), root)
         assert name in (errors.__doc__ or "")
+
+
+def test_epsilon_and_delta_of_a_guarantee_are_read_off_in_one_place():
+    """`Guarantee.stated` knows which of them has a δ; nobody asks for the class to find out."""
+    asked = re.compile(r"\.delta_ if isinstance|isinstance\([^()]*\) else [\w.]*\.delta_")
+    assert asked.search("delta = one.delta_ if isinstance(one, ApproxDP) else 0.0")
+    assert asked.search("0.0 if isinstance(one, PureDP) else one.asked.delta_")
+    assert [place for place, outline in source() if asked.search(outline.text)] == []

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from sfumato import Study
 from sfumato.cli.app import app
+from sfumato.cli.stages import staged
 from sfumato.cli.study import watched
 from sfumato.errors import PlanError
 
@@ -121,3 +122,13 @@ def test_a_bar_says_how_far_how_fast_and_how_long():
         assert shown.time_remaining == 16
     assert "200000/1000000" in written.getvalue()
     assert "rows/s" in written.getvalue()
+
+
+def test_a_run_shows_its_stages_on_a_terminal_and_nothing_elsewhere():
+    for terminal in (True, False):
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        with staged(console) as stage:
+            for name in ("planning", "reading the tables", "evaluating the study", "drawing noise", "writing"):
+                stage(name)
+        said = console.file.getvalue()  # type: ignore[attr-defined]
+        assert ("writing" in said and "4/5" in said) == terminal

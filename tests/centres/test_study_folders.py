@@ -25,7 +25,7 @@ from sfumato.centres import network
 from sfumato.centres.card import Card, client_tls, server_tls
 from sfumato.cli.app import app
 from sfumato.core import Adjacency, PureDP
-from sfumato.errors import InputError, LedgerError, RefusedError, RoundFailedError, SfumatoError
+from sfumato.errors import InputError, LedgerError, PlanError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
@@ -183,6 +183,31 @@ joined = join_study
 PATIENT = Adjacency("patient", "replace-one")
 
 
+STEPS = "step(1, publish(average)). step(2, publish(high)). step(2, publish(ages)).\n"
+
+
+def test_a_history_over_hospitals_is_one_account_at_each(here):
+    """Step 1, step 2, and step 1 again, which every ledger refuses: its grant was for both, and nothing is left."""
+    study = here / "study.pl"
+    study.write_text(re.sub(r"(mean|publish)\(.*bySex.*\n", "", study.read_text(), flags=re.IGNORECASE) + STEPS)
+    cards = [Home.open(here / name, name).card() for name in NAMES]
+    leader = Home.open(here / COORDINATOR, COORDINATOR).card()
+    found = {}
+    for step in (1, 2, 1):
+        for folder in ("round", "published"):
+            shutil.rmtree(here / folder, ignore_errors=True)
+        RoundFolder.make(study, cards, here / "round", leader, {}, step)
+        found, said = play(here)
+        if step == 2:
+            _, release = found[COORDINATOR]
+            assert {one.name for one in release.published} == {"high", "ages"}
+    assert all(isinstance(found[name], LedgerError) for name in NAMES)
+    assert any("refused: its ledger does not allow it" in text for text in said)
+    assert "was released already" in str(found["north"]) or "read again" in str(found["north"])
+    with pytest.raises(PlanError, match="--step N"):
+        RoundFolder.make(study, cards, here / "other", leader, {})
+
+
 def test_too_many_refusals_end_the_round_at_once(here):
     start = time.monotonic()
     found, _ = play(here, join_seconds=600.0, west={"grant": False}, south={"grant": False})
@@ -285,6 +310,9 @@ def test_every_first_mistake_names_the_next_command(here):
     assert "north" in said("coordinate", "init", here / "study.pl", here / "west" / "west.card", "--out", here / "r",
                            "--home", here / COORDINATOR)  # fmt: skip
     assert "--centres" in said("run", here / "study.pl", "--out", here / "out")
+    assert "sfumato centre join" in said("run", here / "study.pl", "--centres", round_folder, "--out", here / "out",
+                                         "--grant")  # fmt: skip
+    assert "--step 2" in said("run", here / "study.pl", "--centres", round_folder, "--out", here / "out", "--at", 2)
     assert "sfumato coordinate init" in said("run", here / "study.pl", "--data", tables, "--out", here / "out",
                                              "--ledger", here / "l.db")  # fmt: skip
 

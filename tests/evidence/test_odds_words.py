@@ -23,7 +23,7 @@ MEAN = "mean(m, age(P), patient(P)).\npublish(average, m, openness(public)).\n"
 #: δ read as the probability that e^ε is exceeded.
 FALSE = re.compile(
     r"except with (a )?(that )?probability|that bound may fail|except with a probability of|outside of δ|"
-    r"holds whatever else (that )?somebody knows",
+    r"holds whatever else (that )?somebody knows|with this probability nothing is promised",
     re.IGNORECASE,
 )
 

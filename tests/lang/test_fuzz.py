@@ -31,8 +31,9 @@ def check_all(first: int, number: int) -> dict[str, int]:
     return seen
 
 
-def test_500_mutated_studies():
-    seen = check_all(0, 500)
+def test_200_mutated_studies():
+    """The same of 20,000 in the nightly run."""
+    seen = check_all(0, 200)
     # The mutations reach every stage: some break the text, some its meaning, some nothing.
     assert {"fine", "syntax", "unknown-predicate", "leak", "no-cpf", "several-cpfs"} <= set(seen)
 

@@ -255,7 +255,7 @@ def edge_of_rho(cost: Guarantee) -> float:
 
 
 def proofs(events: tuple[Event | Repeated, ...]) -> list[str]:
-    return sorted({event.proof_id() for event in events})
+    return sorted(frozenset().union(*(event.proof_ids() for event in events)))
 
 
 def issues(events: tuple[Event | Repeated, ...], promise: Guarantee) -> Certificate | None:

@@ -25,6 +25,7 @@ from sfumato.core import (
 )
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.channel import ChannelEvent
+from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.errors import PrivacyParameterError, UnprovedError
 from sfumato.evidence import verify
@@ -202,3 +203,13 @@ def test_the_farthest_tails_of_joint_trainings_are_followed():
         too_little = {**stated.to_dict(), "delta": stated.delta * (1 - 1e-6)}
         with pytest.raises(ValueError, match="do not follow"):
             losses.event_parts([too_little])
+
+
+def test_what_is_inside_an_act_rests_on_proofs_of_its_own():
+    """Core asks for the same proofs as the verifier: neither issues what the other refuses."""
+    event = MAKERS[DisjointEvent](random.Random(3), REPLACE_ONE)
+    needed = losses.required_proofs([event.to_dict()])
+    assert event.proof_ids() == needed
+    for missing in needed:
+        with pytest.raises(UnprovedError, match=missing):
+            Certificate.issue(subject="portions", events=[event], proofs=sorted(needed - {missing}))

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,6 +105,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         size: Annotated[
             list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, if public.")
         ] = None,
+        step: Annotated[int | None, typer.Option("--step", help="The step to publish, of a study with steps.")] = None,
     ) -> None:
         """Make the folder of a round from a study and the centres' cards. It holds nothing secret.
 
@@ -122,7 +123,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         if not own.key_file.is_file():
             own = Home.make(home, COORDINATOR, address=at, ledger=False)
         card = dataclasses.replace(own.card(), address=at)
-        made = RoundFolder.make(study, shown, out, card, read_sizes(size))
+        made = RoundFolder.make(study, shown, out, card, read_sizes(size), step)
         ways = "masked sums with shares of the noise" if made.round.masked else "noise at each centre"
         console.print(f"{out}: a round of {', '.join(made.round.places)} ({ways}). Send the folder to every centre.")
         console.print(f"Next: sfumato run {shlex.quote(str(study))} --centres {out} --out published")
@@ -144,9 +145,17 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
 
 
 def run_over_centres(
-    console: Console, study: Path, folder: Path, out: Path, home: Path, listen: str | None, join_seconds: float
+    console: Console,
+    study: Path,
+    folder: Path,
+    out: Path,
+    home: Path,
+    listen: str | None,
+    join_seconds: float,
+    at: int | None,
+    others: Mapping[str, object],
 ) -> None:
-    """`sfumato run STUDY --centres FOLDER`: this machine is the coordinator."""
+    """`sfumato run STUDY --centres FOLDER`: this machine is the coordinator. `others` are options of the centres."""
     from sfumato.cli.study import show_plan
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
@@ -155,7 +164,18 @@ def run_over_centres(
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.study_file import public_tables
 
+    given = [name for name, value in others.items() if value not in (None, False, "local")]
+    if given:
+        raise InputError(
+            f"{' and '.join(given)}: the coordinator of a round has no rows and no budget. --grant and --data are "
+            "for `sfumato centre join`, --size and --step for `sfumato coordinate init`. Nothing was run."
+        )
     shared = RoundFolder.read(folder)
+    if at is not None and at != shared.at:
+        raise InputError(
+            f"{folder} is the round of {'the whole study' if shared.at is None else f'step {shared.at}'}. Make the "
+            f"round of step {at} with `sfumato coordinate init {study} CARD CARD … --step {at}`. Nothing was run."
+        )
     if study.read_bytes() != shared.study.read_bytes():
         raise InputError(
             f"{study} is not the study of {folder}. Make the round again: sfumato coordinate init {study} CARD CARD … "

@@ -294,11 +294,11 @@ def _depending(
     if not isinstance(total, PureDP | ApproxDP):
         also = f"--groups {groups}" if groups is not None else f"--memory {memory}"
         raise _wrong("--groups and --memory go together with --epsilon", f"{example} {also}")
-    delta = total.delta_ if isinstance(total, ApproxDP) else 0.0
+    point = total.stated
     if groups is not None:
-        return Pufferfish(total.eps, delta, Groups(groups))
+        return Pufferfish(*point, Groups(groups))
     assert memory is not None
-    return Pufferfish(total.eps, delta, Chains.best(memory, total.eps, delta, longest))
+    return Pufferfish(*point, Chains.best(memory, *point, longest))
 
 
 def _console() -> Console:

@@ -85,7 +85,8 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
 def next_command(plan: Plan, study: Path, data: Path | None, at: int | None) -> str:
     """What carries out the plan: one command, or over centres the first of a few."""
     if sharing_of(plan) is not None:
-        cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …"
+        step = "" if at is None else f" --step {at}"
+        cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …{step}"
         return f"at each centre `sfumato centre init NAME`, then {cards}"
     words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
     return shlex.join([*words, *(["--at", str(at)] if at is not None else [])])

@@ -294,9 +294,9 @@ def _costs(events: tuple[Event | Repeated, ...], stated: Guarantee | None) -> tu
 
 
 def _check_proofs(events: tuple[Event | Repeated, ...], promised: Guarantee, proofs: tuple[str, ...]) -> None:
-    missing = {event.proof_id() for event in events} - set(proofs)
+    missing = frozenset[str]().union(*(event.proof_ids() for event in events)) - set(proofs)
     if isinstance(promised, Pufferfish) and "pufferfish" not in proofs:
-        missing.add("pufferfish")
+        missing |= {"pufferfish"}
     if missing:
         raise UnprovedError(
             f"The events rest on proofs that are not named: {', '.join(sorted(missing))}. Name them in proofs=, each "

@@ -126,9 +126,9 @@ def _laplace_distribution(pair: LaplacePair, part: Part, interval: float) -> Any
 
 @_distribution.register
 def _box_distribution(pair: BoxPair, part: Part, interval: float) -> Any:
-    masses = _box_masses(part.value, part.extra)
-    one = _accounting().from_two_probability_mass_functions(*masses, value_discretization_interval=interval)
-    return _repeated(one, part)
+    # The law is symmetric: the losses of the moved copy are the same.
+    losses = _rounded(*_box_masses(part.value, part.extra), interval)
+    return _repeated(_accounting().PrivacyLossDistribution(losses), part)
 
 
 @_distribution.register
@@ -252,15 +252,15 @@ _BOX_RELATIVE, _BOX_ABSOLUTE = 1e-9, 2.0**-44
 _FARTHEST = 31.0
 
 
-def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[int, float]]:
-    """Log masses, cell by cell, of box noise and of the same moved by `shift` half widths.
+def _box_masses(shift: float, strength: float) -> tuple[np.ndarray, np.ndarray]:
+    """Masses, cell by cell, of box noise and of the same moved by `shift` half widths; those of no cell are missing.
 
     Rounding to cells is post-processing, which could only hide something: so the cells are made a whole fraction of the
     shift, and within a cell the likelihood ratio of a log-concave law is monotone; what a cell hides is of second order
     and is covered by rounding the shift up by one cell (a larger shift never promises more for a log-concave law).
     """
     if shift >= 2:
-        return {-1: 0.0}, {-2: 0.0}
+        return np.array([1.0, 0.0]), np.array([0.0, 1.0])
     shift = max(shift, _LEAST_SHIFT)
     cells_in_shift = math.ceil(shift * _BOX_CELLS / 2)
     width = shift / cells_in_shift
@@ -268,11 +268,26 @@ def _box_masses(shift: float, strength: float) -> tuple[dict[int, float], dict[i
     edges = -1 + width * np.arange(count + 1)
     masses = BoxNoise(1.0, strength).masses(np.minimum(edges, 1.0))
     masses = masses / masses.sum()
-    known = np.flatnonzero(masses > _LIGHTEST)
-    here = {int(k): float(v) for k, v in zip(known, np.log(masses[known]), strict=True)}
-    moved = {k + cells_in_shift + 1: v for k, v in here.items()}
-    here[-1] = moved[-2] = math.log(count * _LIGHTEST)
-    return moved, here
+    known = np.where(masses > _LIGHTEST, masses, 0.0)
+    # What the light cells hold together is given away: it stands at a place of its own, where the other has nothing.
+    light, beyond = [count * _LIGHTEST, 0.0], np.zeros(cells_in_shift + 1)
+    return np.concatenate([light, known, beyond]), np.concatenate([light[::-1], beyond, known])
+
+
+def _rounded(upper: np.ndarray, lower: np.ndarray, interval: float) -> Any:
+    """Losses log(upper/lower) of every cell, rounded up to the grid; infinite where the other law has nothing.
+
+    What `from_two_probability_mass_functions` makes, in whole arrays and not one number at a time.
+    """
+    from dp_accounting.pld import pld_pmf
+
+    both = (upper > 0) & (lower > 0)
+    infinite = float(upper[(upper > 0) & ~both].sum())
+    masses = upper[both]
+    places = np.ceil((np.log(masses) - np.log(lower[both])) / interval).astype(np.int64)
+    lowest = int(places.min()) if places.size else 0
+    found = np.bincount(places - lowest, weights=masses) if places.size else np.zeros(1)
+    return pld_pmf.DensePLDPmf(interval, lowest, found, infinite, pessimistic_estimate=True)
 
 
 def drawn_delta(parts: tuple[Part, ...], epsilon: float) -> float:
@@ -303,9 +318,17 @@ def drawn_epsilon(parts: tuple[Part, ...], delta: float) -> float:
 def _valley(parts: tuple[Part, ...]) -> tuple[float, float]:
     """Where the bound is least, and how small: it is convex in e^ε, so golden sections find it."""
     ratio, low, high = (math.sqrt(5) - 1) / 2, 0.0, _FARTHEST
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    heights = [_drawn(parts, left), _drawn(parts, right)]
     for _ in range(32):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if _drawn(parts, left) <= _drawn(parts, right) else (left, high)
+        if heights[0] <= heights[1]:
+            high, right = right, left
+            left = high - ratio * (high - low)
+            heights = [_drawn(parts, left), heights[0]]
+        else:
+            low, left = left, right
+            right = low + ratio * (high - low)
+            heights = [heights[1], _drawn(parts, right)]
     return low, _drawn(parts, low)
 
 

@@ -206,9 +206,12 @@ def _gaussian_profile(mu: float, threshold: np.ndarray) -> np.ndarray:
     return np.where(threshold >= 0, positive, -np.expm1(-size) + np.exp(-size) * positive)
 
 
+_ABOVE = np.geomspace(1e-5, 1e8, 2001)
+
+
 def _best_order(log_delta: Callable[[np.ndarray], np.ndarray]) -> float:
     """exp of the smallest bound over Rényi orders 1 + x: every order gives a true bound, so zooming in is allowed."""
-    above, smallest = np.geomspace(1e-5, 1e8, 2001), math.inf
+    above, smallest = _ABOVE, math.inf
     for _ in range(3):
         logs = log_delta(above)
         best = int(np.argmin(logs))

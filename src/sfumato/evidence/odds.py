@@ -87,11 +87,11 @@ def _others(asked: Guarantee) -> tuple[str, str]:
 
 
 def bound_words(odds: Odds) -> str:
-    """What happens to the odds, the probability rounded up.
+    """What happens to the odds, the probability rounded up, and under which condition.
 
     >>> from sfumato.core import PureDP
     >>> bound_words(odds_of(PureDP(1.0)))
-    'by at most 2.72'
+    'by at most 2.72, if individuals are independent given what the observer knows'
     """
     return text("bound.txt", odds=odds).strip()
 

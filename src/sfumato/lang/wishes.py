@@ -236,7 +236,7 @@ def _correlation(spec: Spec, one: Correlated, promised: set[str]) -> Iterator[Pr
         )
 
 
-#: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand has none at all.
+#: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand may be published in full.
 _LARGEST_EPSILON, _LARGEST_DELTA = 10.0, 1e-3
 
 
@@ -246,10 +246,11 @@ def _weak_promises(spec: Spec) -> Iterator[Problem]:
         if not isinstance(one.guarantee, (PureDP, ApproxDP, Pufferfish)):
             continue
         said = []
-        if one.guarantee.eps > _LARGEST_EPSILON:
-            said.append(f"ε = {one.guarantee.eps:g}: odds about one individual may change by a factor of e^ε")
-        if not isinstance(one.guarantee, PureDP) and one.guarantee.delta_ > _LARGEST_DELTA:
-            said.append(f"δ = {one.guarantee.delta_:g}: with this probability nothing is promised to an individual")
+        epsilon, delta = one.guarantee.stated
+        if epsilon > _LARGEST_EPSILON:
+            said.append(f"ε = {epsilon:g}: odds about one individual may change by a factor of e^ε")
+        if delta > _LARGEST_DELTA:
+            said.append(f"δ = {delta:g}: publishing each individual in full with this probability would keep it")
         if said:
             yield Problem(
                 "warning",

@@ -364,10 +364,15 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
             subject="EquilibriumClassifier" + (" as published" if self.as_published else ""),
             events=list(self.events_),
             proofs=[] if self.as_published else self._proofs(),
-            notes=["the number of records, the box and the starting points are public", self.labels_note()],
+            notes=[self._public_note(), self.labels_note()],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
+
+    def _public_note(self) -> str:
+        """The number of records is public only where records are replaced."""
+        number = "the number of records, " if self._replaces() else ""
+        return f"{number}the box and the starting points are public"
 
     def _proofs(self) -> list[str]:
         support = "kernel_mean" if self._by_class() else "svdd"

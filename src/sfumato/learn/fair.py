@@ -287,11 +287,10 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "measured_")
         from sfumato.core.certificate import Certificate
 
-        inner = {event.proof_id() for event in self.event_.inner()}
         return Certificate.issue(
             subject=f"FairClassifier of {type(self.base_).__name__}",
             events=[self.event_],
-            proofs=sorted({"fairness", *inner, *self.base_.certificate_.proofs}),
+            proofs=sorted({*self.event_.proof_ids(), *self.base_.certificate_.proofs}),
             notes=[*self.base_.certificate_.notes[:1], *self.notes_],
             publishable=self._publishable,
             guarantee=self.guarantee_,

@@ -55,8 +55,7 @@ class Lineage:
 
 
 def _added(spent: list[Guarantee]) -> tuple[float, float]:
-    pairs = [(one.eps, one.delta_ if isinstance(one, ApproxDP) else 0.0) for one in spent]  # type: ignore[attr-defined]
-    epsilons, deltas = zip(*pairs, strict=True)
+    epsilons, deltas = zip(*(one.stated for one in spent), strict=True)
     return add_exactly(epsilons), add_exactly(deltas)
 
 

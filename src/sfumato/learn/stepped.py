@@ -211,7 +211,7 @@ class SteppedClassifier:
             subject=f"a linear classifier in {self.steps} steps",
             events=[noise.event() for noise in self.noises_],
             proofs=["centre_learning", "gaussian"],
-            notes=["the number of records and the list of labels are public"],
+            notes=["the list of labels is public", *(["the number of records is public"] if self._replaces else [])],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )

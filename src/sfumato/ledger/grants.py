@@ -28,8 +28,8 @@ def _no_less(found: Guarantee | None, granted: ApproxDP) -> Guarantee | None:
     """ε and δ, neither below what was granted."""
     if not isinstance(found, PureDP | ApproxDP) or not math.isfinite(found.eps):
         return found
-    delta = found.delta_ if isinstance(found, ApproxDP) else 0.0
-    return ApproxDP(max(found.eps, granted.eps), max(delta, granted.delta_))
+    epsilon, delta = map(max, found.stated, granted.stated)
+    return ApproxDP(epsilon, delta)
 
 
 def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:

@@ -496,4 +496,4 @@ def _delta_left(charges: Sequence[Charge], granted: Guarantee) -> float | None:
     if not isinstance(granted, ApproxDP):
         return None
     left = remaining(charges, granted)
-    return left.delta_ if isinstance(left, ApproxDP) else 0.0
+    return 0.0 if left is None else left.stated[1]

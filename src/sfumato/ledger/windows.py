@@ -49,7 +49,7 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
         return moved
     units = int(grant.units)
     each = grant.for_one()
-    delta = each.delta_ if isinstance(each, ApproxDP) else 0.0
+    delta = each.stated[1]
     epsilon = cost.epsilon(delta)
     if not 0 < epsilon < math.inf:
         return None
@@ -59,10 +59,11 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
 
 def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
     """A grant like `grant` whose window has room for `found`."""
-    delta = max(found.delta_ if isinstance(found, ApproxDP) else 0.0, grant.delta_)
     # As charges are compared: a δ of the grant makes no ε of theirs smaller.
-    needed = found.eps if isinstance(found, PureDP | ApproxDP) else found.epsilon(delta)
-    epsilon = max(needed + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    pair = isinstance(found, PureDP | ApproxDP)
+    epsilon, delta = found.stated if pair else (found.epsilon(grant.delta_), grant.delta_)
+    epsilon = max(epsilon + grant.dependence.flat, grant.eps) * (1 + 1e-12)
+    delta = max(delta, grant.delta_)
     return Pufferfish(epsilon, delta, grant.dependence, adjacency=grant.adjacency)
 
 

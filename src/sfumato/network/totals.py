@@ -112,7 +112,13 @@ def _passes(
             best.axes |= axes
             best.entries.append(entry)
             best.read |= set(parents)
-    return [(tuple(sorted(axes, key=repr)), es) for axes, es in (*alone, *((one.axes, one.entries) for one in shared))]
+    return [(_in_order(axes), entries) for axes, entries in (*alone, *((one.axes, one.entries) for one in shared))]
+
+
+def _in_order(axes: frozenset[Axis]) -> tuple[Axis, ...]:
+    """The same in every process. An axis may have thousands of ends: they are written out where names do not tell."""
+    one_by_one = len({axis.variable for axis in axes}) == len(axes)
+    return tuple(sorted(axes, key=(lambda axis: axis.variable) if one_by_one else repr))
 
 
 def _best(shared: list[_Shared], axes: frozenset[Axis], parents: Collection[str]) -> _Shared:

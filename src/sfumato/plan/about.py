@@ -65,9 +65,9 @@ def weak_promises(plan: Plan) -> tuple[str, ...]:
 def _weak(asked: Guarantee, people: float | None) -> Iterator[str]:
     if not isinstance(asked, PureDP | ApproxDP | Pufferfish):
         return
-    if asked.eps > LARGEST_EPSILON:
-        yield f"ε = {asked.eps:g}: odds about one person may change by a factor of e^{asked.eps:g}. Usual is 1 or 2."
-    delta = 0.0 if isinstance(asked, PureDP) else asked.delta_
+    epsilon, delta = asked.stated
+    if epsilon > LARGEST_EPSILON:
+        yield f"ε = {epsilon:g}: odds about one person may change by a factor of e^{epsilon:g}. Usual is 1 or 2."
     if people is not None and delta > 1 / people:
         yield (
             f"δ = {delta:g} is more than 1 over the number of individuals ({people:,.0f}). Publishing one of them in "

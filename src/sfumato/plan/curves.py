@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
+from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.errors import SfumatoError
 from sfumato.network.network import Network
 from sfumato.plan.draw_law import NoiseName, draw_law
@@ -27,7 +27,6 @@ from sfumato.plan.wanted import Wanted
 __all__ = ["MULTIPLES", "act_curve", "relative_losses", "statistic_curve"]
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
-_USUAL_DELTA = 1e-6
 
 Question = tuple[Network, str, tuple[Request, ...], float, Mapping[str, float]]
 
@@ -41,12 +40,7 @@ def relative_losses(question: Question, planned: Sequence[Planned]) -> list[floa
 
 def statistic_curve(planned: Planned, loss: float, asked: Guarantee, noise: NoiseName) -> Curve:
     """By the law of the noise, from the settled point."""
-    delta = (
-        asked.delta_
-        if isinstance(asked, ApproxDP | Pufferfish)
-        else (0.0 if isinstance(asked, PureDP) else _USUAL_DELTA)
-    )
-    epsilon = asked.epsilon(delta)
+    epsilon, delta = asked.stated
     ratio = draw_law(noise).ratio
     points = [(epsilon * multiple, loss / ratio(epsilon, delta, multiple) ** 2) for multiple in MULTIPLES]
     return Curve(planned.name, planned.observer, tuple(points), MULTIPLES.index(1.0))

@@ -155,9 +155,10 @@ def _check_step(spec: Spec) -> None:
     publishing = sorted({step.number for step in spec.steps if step.publishes is not None})
     steps = ", ".join(map(str, publishing)) or "none"
     asked = f"step {spec.step} publishes nothing" if spec.step is not None else "the study has steps"
+    rounds = ", and for the round of a step `sfumato coordinate init` with --step N" if spec.centres else ""
     raise PlanError(
-        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)). Steps that publish: "
-        f"{steps}. Nothing was planned and nothing was spent."
+        f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)){rounds}. Steps that "
+        f"publish: {steps}. Nothing was planned and nothing was spent."
     )
 
 

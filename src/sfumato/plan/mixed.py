@@ -107,9 +107,8 @@ class Mixing:
         """The member whose own requirement is the group's."""
 
         def strength(observer: str) -> tuple[float, float]:
-            point = self.points[observer]
-            delta = point.delta_ if isinstance(point, ApproxDP) else 0.0
-            return (gaussian_mu(point.eps, delta) if delta > 0 else point.eps, point.eps)
+            epsilon, delta = self.points[observer].stated
+            return (gaussian_mu(epsilon, delta) if delta > 0 else epsilon, epsilon)
 
         together = all(isinstance(self.points[observer], ApproxDP) for observer in group)
         return max(sorted(group), key=strength if together else lambda observer: (self.points[observer].eps, 0.0))
@@ -236,8 +235,7 @@ class Mixing:
         numbers = [self.share(o, STATISTICS) for o in observers if STATISTICS in self.portions.get(o, {})]
         drawn = bool(shown.draw_events(self.dataset, observers))
         if drawn and numbers:
-            epsilon = max(point.eps for point in numbers)
-            delta = max(point.delta_ if isinstance(point, ApproxDP) else 0.0 for point in numbers)
+            epsilon, delta = (max(found) for found in zip(*(point.stated for point in numbers), strict=True))
             parts.append(ApproxDP(epsilon, delta) if delta > 0 else PureDP(epsilon))
         return parts
 

@@ -104,8 +104,8 @@ def _down(value: Fraction) -> float:
 
 
 def _pair(point: PureDP | ApproxDP) -> tuple[Fraction, Fraction]:
-    delta = point.delta_ if isinstance(point, ApproxDP) else 0.0
-    return Fraction(point.eps), Fraction(delta)
+    epsilon, delta = point.stated
+    return Fraction(epsilon), Fraction(delta)
 
 
 def add_up(parts: Sequence[PureDP | ApproxDP], whole: PureDP | ApproxDP) -> bool:

@@ -45,6 +45,11 @@ LAPLACE_95 = 2.1184
 # ── strategies: what is drawn for the counts of B bins ───────────────────────────────────────────────────────────────
 
 
+def _fast(whole: np.ndarray, largest: int) -> np.ndarray:
+    """Whole numbers as floats, where no sum of products exceeds what floats hold exactly: five times as fast."""
+    return whole.astype(np.float64) if largest < 2**53 else whole
+
+
 @dataclass(frozen=True)
 class Toeplitz:
     """For Gaussian noise: y = C·counts, C the lower Toeplitz matrix of the root of 1/(1 - z), in multiples of 2^-20."""
@@ -71,15 +76,15 @@ class Toeplitz:
 
     def moves(self, crossing: bool) -> tuple[Fraction, Fraction]:
         """Squared length of the longest column, and of the longest difference of two (`crossing`: in two groups)."""
-        steps = self.steps
-        squares = np.cumsum(steps * steps)
+        squares = np.cumsum(self.steps * self.steps)
         longest = int(squares[-1])
+        steps = _fast(self.steps, longest)
         inner = np.correlate(steps, steps, "full")[self.bins - 1 :]  # Σ_k f_k f_{k+d}
         apart = 2 * longest if crossing else int((longest + squares[::-1] - 2 * inner).max())
         return Fraction(longest, _UNIT**2), Fraction(apart, _UNIT**2)
 
     def encode(self, counts: np.ndarray) -> Numbers:
-        return np.convolve(self.steps, counts)[: self.bins] / _UNIT
+        return np.convolve(self.steps, _fast(counts, _UNIT * int(np.abs(counts).sum())))[: self.bins] / _UNIT
 
     def cumulative(self, drawn: Numbers) -> Numbers:
         return np.convolve(self.inverse, drawn)[: self.bins]
@@ -344,7 +349,9 @@ class Quantiles(Question):
         not_above = np.flatnonzero(off - reach <= 0)
         high = ends[min(int(not_above[-1]) + 1, self.bins - 1)] if not_above.size else ends[0]
         value, first, last = self.places.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
-        return Figure(value, (last - first) / (2 * NORMAL_95), first, last)
+        # Rows are read at the nearest place: an interval of one place is known to within half a step, and no better.
+        error = math.hypot((last - first) / (2 * NORMAL_95), self.places.step / math.sqrt(12))
+        return Figure(value, error, first, last)
 
     # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -402,7 +409,7 @@ class Quantiles(Question):
             f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
             "which the number of rows below every place is read off. A quantile is where these numbers cross its "
             "share; its interval is where they can be told from it, and holds the quantile of the rows in at least 95 "
-            "of 100 draws."
+            "of 100 draws. An interval of one place says that more rows have this very value than noise can hide."
         )
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────

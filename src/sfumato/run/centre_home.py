@@ -121,15 +121,23 @@ class RoundFolder:
     round: StudyRound
     coordinator: Card
     cards: tuple[Card, ...]
+    #: Of a study with steps, the one that is published.
+    at: int | None = None
 
     @classmethod
     def make(
-        cls, study: Path, cards: Sequence[Card], folder: Path, coordinator: Card, sizes: Mapping[str, float]
+        cls,
+        study: Path,
+        cards: Sequence[Card],
+        folder: Path,
+        coordinator: Card,
+        sizes: Mapping[str, float],
+        at: int | None = None,
     ) -> RoundFolder:
-        """Plans the study and writes all that the centres need to derive the plan again."""
+        """Plans the study, or one of its steps, and writes all that the centres need to derive the plan again."""
         if folder.exists():
             raise InputError(f"{folder} exists: give a new folder with --out. Nothing was made.")
-        plan = plan_study(study, None, sizes)
+        plan = plan_study(study, None, sizes, at)
         agreed = study_round(plan, [card.centre for card in cards], sizes)
         assert plan.network is not None
         (folder / _CARDS).mkdir(parents=True)
@@ -140,15 +148,16 @@ class RoundFolder:
         for card in (*cards, coordinator):
             card.write(folder / _CARDS / f"{card.name}.card")
         (folder / _PLAN).write_text(plan.to_json(), encoding="utf-8")
-        record = {"study": study.name, "coordinator": coordinator.name, "round": agreed.to_dict()}
+        record = {"study": study.name, "at": at, "coordinator": coordinator.name, "round": agreed.to_dict()}
         (folder / _ROUND).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        return cls(folder, agreed, coordinator, tuple(cards))
+        return cls(folder, agreed, coordinator, tuple(cards), at)
 
     @classmethod
     def read(cls, folder: Path) -> RoundFolder:
         try:
             record: dict[str, Any] = json.loads((folder / _ROUND).read_text(encoding="utf-8"))
             agreed, leader = Round.from_dict(record["round"]), str(record["coordinator"])
+            at = None if record["at"] is None else int(record["at"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{folder} is no folder of a round. The coordinator makes one with `sfumato coordinate init STUDY.pl "
@@ -160,7 +169,7 @@ class RoundFolder:
         for card, centre in zip(cards, agreed.centres, strict=True):
             if card.centre != centre:
                 raise RefusedError(f"The card of {centre.name} in {folder} is not the one of the round.")
-        return cls(folder, agreed, Card.read(folder / _CARDS / f"{leader}.card"), tuple(cards))
+        return cls(folder, agreed, Card.read(folder / _CARDS / f"{leader}.card"), tuple(cards), at)
 
     @property
     def study(self) -> Path:
@@ -175,7 +184,7 @@ class RoundFolder:
 
         No optimisation is repeated, so machines that compute the last digits otherwise agree all the same.
         """
-        spec = load(self.study)
+        spec = load(self.study, self.at)
         plan = replace(Plan.read(self.folder / _PLAN), network=network_of(spec, public_tables(spec, self.folder)))
         assert plan.network is not None
         false = next((one for one in derive(plan, plan.network) if not one.ok), None)

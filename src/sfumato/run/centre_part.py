@@ -27,6 +27,7 @@ from sfumato.centres.statistics import CENTRE
 from sfumato.centres.study_round import StudyRound
 from sfumato.core import Adjacency, compose
 from sfumato.core.certificate import Certificate
+from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
@@ -38,11 +39,12 @@ from sfumato.run.charges import check_balance, check_granted, reserve_plan
 from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
+from sfumato.run.history import check_order, check_turn
 from sfumato.run.over_centres import Publish, publishing
 from sfumato.run.row_key import row_key
 from sfumato.run.staging import check_target
 from sfumato.run.study import Release
-from sfumato.run.study_file import public_tables
+from sfumato.run.study_file import needs_of_steps, public_tables
 
 __all__ = ["StudyPurse", "TablePurse", "address_of", "coordinate_study", "join_study"]
 
@@ -73,9 +75,12 @@ class StudyPurse:
     plan: Plan
     sources: Mapping[str, tuple[str, ...]]
     grant: Grant
+    #: What a first grant is for, where it is more than this plan: all steps of a history.
+    needs: Mapping[str, Guarantee] | None = None
 
     def reserve(self, agreed: Round, key: str, made: list[Any]) -> None:
-        reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key)
+        reserve_plan(self.plan, self.ledger, self.sources, self.grant, made, key, self.needs)
+        check_turn(self.plan, self.ledger, made)  # what it refuses is given back by who asked
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ def join_study(
         try:
             _check_places(home, data, out)
             asyncio.run(_wait_for(host, port, where))
-            part = _prepared(shared, home, data, ledger or Ledger(home.ledger_file), grant)
+            part = _prepared(shared, home, data, ledger or Ledger(home.ledger_file), grant, tell)
             publish = stack.enter_context(publishing(part.course.plan, part.public, out))
         except SfumatoError as error:
             asyncio.run(turn_down(host, port, name=line.name, key=line.key, error=error, tls=line.tls))
@@ -217,7 +222,9 @@ class _OwnPart:
     purse: StudyPurse
 
 
-def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: Grant) -> _OwnPart:
+def _prepared(
+    shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: Grant, tell: Callable[[str], None]
+) -> _OwnPart:
     """Everything a centre can find out by itself; what is refused for want of money is so before rows are evaluated."""
     plan = shared.plan()
     network = plan.network
@@ -225,11 +232,13 @@ def _prepared(shared: RoundFolder, home: Home, data: Path, book: Ledger, grant: 
     public = public_tables(network.spec, shared.folder)
     tables = {**own_tables(network.spec, home.name, data), **public}
     sources = sources_of(network, tables, book)
+    check_order(plan, book, sources, tell)
     check_balance(plan, book, sources)
     if grant is False:
         check_granted(plan, book, sources)
     values = _own_values(plan, tables, row_key(book.path))
-    return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant))
+    needs = needs_of_steps(shared.study, shared.folder, shared.round.sizes, shared.at) if grant is not False else None
+    return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant, needs))
 
 
 def _published(course: Course, publish: Publish) -> Release:

@@ -35,6 +35,7 @@ from sfumato.run.partition import PartitionedTable, PartLayout, Piece, TablePart
 from sfumato.run.partition_release import check_columns, check_workers, part_name
 from sfumato.run.staging import check_target
 from sfumato.run.tables import Progress
+from sfumato.wording import text
 
 __all__ = ["release_obfuscated"]
 
@@ -222,5 +223,4 @@ def _write_facts(release: ObfuscatedRelease, machine: RegularisedSVM, folder: Pa
     facts = release._facts(machine.alpha_)
     (folder / "noise.json").write_text(facts.noise.to_json(), encoding="utf-8")
     facts.certificate.write(folder / "certificate.json")
-    lines = ["This folder holds an obfuscated table. It protects nobody.", "", *facts.notes]
-    (folder / "README.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "README.txt").write_text(text("obfuscated_readme.txt", notes=facts.notes), encoding="utf-8")

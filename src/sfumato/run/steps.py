@@ -86,7 +86,8 @@ def _total(plans: Sequence[Plan], dataset: str) -> Guarantee:
     gaussian = _total_mu([charge(events, GaussianDP(1.0)) for events in _all_events(plans, dataset)])
     if gaussian is not None:
         return GaussianDP(gaussian * _UP, adjacency=adjacency)
-    epsilon, delta = _sums([_point(plan, cost, dataset) for plan, cost in zip(plans, costs, strict=True)])
+    points = [_point(plan, cost, dataset) for plan, cost in zip(plans, costs, strict=True)]
+    epsilon, delta = map(math.fsum, zip(*points, strict=True))
     return ApproxDP(epsilon * _UP, delta * _UP, adjacency=adjacency)
 
 
@@ -112,14 +113,8 @@ def _total_mu(amounts: Sequence[Guarantee | None]) -> float | None:
     return math.sqrt(math.fsum(mu**2 for mu in normal)) if len(normal) == len(amounts) else None
 
 
-def _sums(points: Sequence[ApproxDP | PureDP]) -> tuple[float, float]:
-    deltas = math.fsum(one.delta_ if isinstance(one, ApproxDP) else 0.0 for one in points)
-    return math.fsum(one.eps for one in points), deltas
-
-
-def _point(plan: Plan, cost: Guarantee, dataset: str) -> ApproxDP | PureDP:
-    point = needed(cost, [one for one in _promises(plan, dataset) if isinstance(one, ApproxDP)])
-    return point if isinstance(point, ApproxDP | PureDP) else ApproxDP(point.epsilon(1e-6), 1e-6)
+def _point(plan: Plan, cost: Guarantee, dataset: str) -> tuple[float, float]:
+    return needed(cost, [one for one in _promises(plan, dataset) if isinstance(one, ApproxDP)]).stated
 
 
 def account_of(plan: Plan, data: Path, ledger: Ledger) -> StudyAccounts:

@@ -28,7 +28,7 @@ from sfumato.run.interruption import told_when_interrupted
 from sfumato.run.planning import make_plan
 from sfumato.run.study import Release, run_plan
 
-__all__ = ["plan_study", "public_tables", "run_study"]
+__all__ = ["needs_of_steps", "plan_study", "public_tables", "run_study"]
 
 
 def public_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
@@ -97,7 +97,7 @@ def run_study(
             resume=resume,
             engine=engine,
             grant=grant,
-            needs=_needs(study, data, sizes or {}, at) if grant is not False else None,
+            needs=needs_of_steps(study, data, sizes or {}, at) if grant is not False else None,
             forgotten=others,
             again=again,
             holds=holds,
@@ -126,7 +126,7 @@ def _rehearsed(
     return plan, tables
 
 
-def _needs(study: Path, data: Path, sizes: Mapping[str, float], at: int | None) -> dict[str, Guarantee] | None:
+def needs_of_steps(study: Path, data: Path, sizes: Mapping[str, float], at: int | None) -> dict[str, Guarantee] | None:
     """What a first grant must hold for all steps of a study, this one included."""
     if at is None:
         return None

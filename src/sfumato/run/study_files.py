@@ -119,7 +119,7 @@ def _drawn(
     acts = plan.acts_of(dataset, observers)
     done = [performed[act.name, act.observer] for act in acts]
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
-    proofs = _PROOFS.union(*(one.proofs for one in done), (event.proof_id() for event in events))
+    proofs = _PROOFS.union(*(one.proofs for one in done), *(event.proof_ids() for event in events))
     proofs |= _proofs_of_plan(plan, dataset) | ({"portions"} if acts else set())
     notes = [
         "Sensitivities of nodes follow from the study named by the plan; `sfumato verify FOLDER --study STUDY.pl` "

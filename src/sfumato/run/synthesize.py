@@ -11,7 +11,6 @@ commit, show it. Where edges are bought the table is counted a second time, betw
 from __future__ import annotations
 
 import os
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
 from sfumato.release.synthetic.release import Counting
-from sfumato.release.synthetic.result import USES, measured_table
+from sfumato.release.synthetic.result import measured_table
 from sfumato.run.accounts import Grant, files_sources, table_sources
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.files import TableFile
@@ -42,12 +41,14 @@ from sfumato.run.partition import PartitionedTable, PartLayout, TablePart
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
 from sfumato.run.tables import AGAIN, check_types, checked_columns, checked_names, reserve
+from sfumato.wording import text
 
 __all__ = ["synthesize_file"]
 
 Progress = Callable[[int], None]
 Tell = Callable[[Sequence[Forecast]], None]
 _BATCH_ROWS = 1 << 18
+_README_WIDTH = 110
 _FILES = ("table.parquet", "measured.parquet", "marginals.html", "README.txt", "certificate.json")
 
 
@@ -242,18 +243,8 @@ def _write(folder: Path, made: pa.Table, facts: dict[str, Any]) -> None:
     parquet.write_table(measured_table(facts["measured"]), folder / "measured.parquet")
     page = marginals_page("Measured and generated counts", facts["measured"], facts["notes"])
     (folder / "marginals.html").write_text(page, encoding="utf-8")
-    lines = [
-        f"This folder holds {made.num_rows} invented rows in place of a private table.",
-        f"Promise: {facts['guarantee']}.",
-        f"How they were made: {facts['forecast'].plan.words}; Gaussian noise on counts, then the most even law that "
-        "fits them.",
-        *facts["notes"],
-        "",
-        *USES,
-        "In measured.parquet the column generated says how often a cell occurs in the rows; marginals.html shows it.",
-        "Checking it: sfumato verify FOLDER recomputes the promise and the hash of every file, without the data.",
-    ]
-    text = "\n".join("\n".join(textwrap.wrap(line, 110)) for line in lines)
-    (folder / "README.txt").write_text(text + "\n", encoding="utf-8")
+    told = {"guarantee": facts["guarantee"], "plan": facts["forecast"].plan.words, "notes": facts["notes"]}
+    said = text("synthetic_readme.txt", _README_WIDTH, rows=made.num_rows, **told)
+    (folder / "README.txt").write_text(said, encoding="utf-8")
     named = write_manifest(folder, "manifest.json", hashes(folder))
     facts["certificate"].bound_to(named).write(folder / "certificate.json")

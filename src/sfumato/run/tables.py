@@ -34,6 +34,7 @@ from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.run_key import binding
 from sfumato.run.staging import Staging, check_target, finish
+from sfumato.wording import text
 
 __all__ = ["check_types", "checked_columns", "checked_names", "release_file", "reserve", "write_facts"]
 
@@ -227,23 +228,7 @@ def _stream(
 def write_facts(prepared: PreparedTable, folder: Path, source: Path, rows: int) -> None:
     """What stands beside a published table: the law of its noise and a README."""
     (folder / "noise.json").write_text(prepared.noise.to_json(), encoding="utf-8")
-    lines = [
-        f"This folder holds a published version of a private table of {rows} records.",
-        f"Promise: {prepared.guarantee}.",
-        "",
-        "How wrong an attacker must be, column by column:",
-        *(f"  {name}: {error}" for name, error in prepared.attacker.items()),
-        "",
-        "Cells without a value of their own:",
-        *(f"  {name}: {domain.places()}" for name, domain in prepared.schema.columns.items()),
-        "",
-        *prepared.notes,
-        "",
-        "Using it: the noise is public (noise.json). Ordinary models are biased by it; those of sfumato.release",
-        "(NoiseAwareLinearRegression, NoiseAwareLogisticRegression, NoiseAwareSVC, NoiseAwareMoments) take",
-        "TableNoise.from_json(noise.json) and correct for it at no cost in privacy.",
-        "Checking it: sfumato verify FOLDER recomputes the promise and the hash of every file, without the data.",
-    ]
-    (folder / "README.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = text("table_readme.txt", prepared=prepared, rows=rows)
+    (folder / "README.txt").write_text(said, encoding="utf-8")
     named = write_manifest(folder, "manifest.json", hashes(folder))
     prepared.certificate().bound_to(named).write(folder / "certificate.json")

@@ -72,6 +72,9 @@ class DisjointEvent(Event):
             return ApproxDP(self.eps, self.delta, adjacency=self.adjacency)
         return PureDP(self.eps, adjacency=self.adjacency)
 
+    def proof_ids(self) -> frozenset[str]:
+        return frozenset([self.proof_id()]).union(*(event.proof_ids() for event in self.inner()))
+
     def inner(self) -> Sequence[Event | Repeated]:
         """The events of all portions."""
         return [event for portion in self.portions for event in portion]

@@ -70,6 +70,10 @@ class Event(ABC):
         """The note in docs/proofs/ that the guarantee rests on."""
         return self.proof
 
+    def proof_ids(self) -> frozenset[str]:
+        """All notes it rests on: its own, and those of acts inside it."""
+        return frozenset([self.proof_id()])
+
     def to_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"kind": type(self).__name__}
         for item in dataclasses.fields(self):
@@ -271,6 +275,9 @@ class Repeated:
 
     def proof_id(self) -> str:
         return self.event.proof_id()
+
+    def proof_ids(self) -> frozenset[str]:
+        return self.event.proof_ids()
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "Repeated", "event": self.event.to_dict(), "count": self.count}

@@ -22,17 +22,9 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError
 from sfumato.release.synthetic.plans import Forecast
 
-__all__ = ["INVENTED", "USES", "Measured", "SyntheticTable", "measured_table", "one_way"]
+__all__ = ["INVENTED", "Measured", "SyntheticTable", "measured_table", "one_way"]
 
 INVENTED = "Rows are invented: no row stands for a person, and no interval can be read off the rows alone."
-USES = (
-    "Good for: trying out programs, teaching, models, and tables of one or two columns. Not for: single people, rare "
-    "combinations of three and more columns, tests of significance, intervals.",
-    "For answers with an error take the noisy counts the rows were made from (measured.parquet): unbiased, possibly "
-    "negative, each with its standard error. Their errors are independent of each other, within a table and between "
-    "tables: the covariance matrix is diagonal, standard_error² on its diagonal, and the variance of a sum of cells is "
-    "the sum of theirs.",
-)
 
 
 @dataclass(frozen=True, eq=False)
