@@ -94,8 +94,17 @@ def test_the_network_of_every_example_travels(study):
     assert pickle.loads(pickle.dumps(_sent(network))) == network
 
 
-@pytest.mark.parametrize("kind", ["everybody once", "some twice", "nobody's rows", "texts", "out of order"])
-@pytest.mark.parametrize("shares", [2, 3, 9])
+@pytest.mark.parametrize(
+    ("kind", "shares"),
+    [
+        ("everybody once", 3),
+        ("everybody once", 9),
+        ("some twice", 3),
+        ("nobody's rows", 2),
+        ("texts", 2),
+        ("out of order", 3),
+    ],
+)
 def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, shares, monkeypatch):
     """Whole files where every identifier occurs once; by person where somebody may be in two of them."""
     ids = np.arange(300)
