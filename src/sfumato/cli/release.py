@@ -77,8 +77,8 @@ def release(
     --grant
     """
     # Two seconds of imports, needed by no other command.
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from sfumato.cli.progress import row_progress
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.box import WeakGuaranteeWarning
     from sfumato.run.accounts import default_ledger
@@ -106,14 +106,7 @@ def release(
     allowed = granting(grant, console)
     one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
-    with Progress(
-        TextColumn("releasing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
+    with row_progress(console, "releasing") as bar:
         task = bar.add_task("rows", total=rows)
         book, name = Ledger(place, beside=None), dataset or path.stem
         if one_file:
