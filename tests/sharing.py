@@ -23,14 +23,21 @@ CLUSTER = tuple(
 #: Files whose tests look at the parsed source (tests/source.py).
 SOURCE = ("tests/test_architecture.py", "tests/test_words.py")
 _TOGETHER = {name: files[0] for files in (CLUSTER, SOURCE) for name in files}
-#: Files of eight seconds and more, the longest first. Another order costs seconds at the end of a run, no more.
+#: Files of five seconds and more, the longest first. Another order costs seconds at the end of a run, no more.
 LONG = (
     *CLUSTER,
     "tests/laws/test_truth.py",
-    "tests/test_readme.py",
-    "tests/test_docs.py",
     "tests/laws/test_coverage.py",
+    "tests/laws/test_questions.py",
+    "tests/laws/test_one_cell.py",
+    "tests/run/test_publish.py",
     "tests/laws/test_every_mechanism.py",
+    "tests/learn/test_equilibrium.py",
+    "tests/papers/test_park.py",
+    "tests/test_cli.py",
+    "tests/study/test_builder.py",
+    "tests/test_past_holes.py",
+    "tests/test_readme.py",
 )
 _PLACES = {name: place for place, name in enumerate(LONG)}
 

@@ -67,13 +67,12 @@ def test_the_short_form_says_the_same(short, long, limit):
         ("table(t, 'f', patient(P) = id, []).", "a list of column"),
         ("table(t, 'f', patient(P) = id, [x]).", "name: low..high"),
         ("table(t, 'f', patient(P) = id, x: 0..1).", "a list of column"),
-        ("table(t, 'f', patient(P) = id, [x: 5..1]).", "low"),
+        ("table(t, 'f.csv', patient(P) = id, [x: 5..1]).", "low must be below high"),
     ],
 )
 def test_what_cannot_be_read_is_said_once(line, words):
     found = [problem for problem in examine(line)[1] if problem.severity == "error"]
-    assert found
-    assert words in found[0].describe()
+    assert [words in problem.describe() for problem in found].count(True) == 1
 
 
 def test_dots_in_quotes_and_other_places_stay():
@@ -94,3 +93,18 @@ def test_booleans_are_read_however_a_file_writes_them(tmp_path):
     (tmp_path / "stays.csv").write_text("\n".join(lines) + "\n")
     sums = Network.from_spec(study).evaluate({"stays": tmp_path / "stays.csv"}).aggregates
     assert sums["c"].vector.tolist() == [2.0]
+
+
+def test_a_variable_may_have_another_word_than_its_column():
+    text = "table(t, 't.csv', p(P) = 'the id', [bloodPressure = 'Blood Pressure': 60..200, age: 0..110])."
+    spec, _ = examine(text)
+    assert [(one.name, one.atom.functor) for one in spec.columns] == [
+        ("the id", "p"), ("Blood Pressure", "bloodPressure"), ("age", "age")]  # fmt: skip
+
+
+def test_what_is_wrong_with_a_column_is_told_at_its_line():
+    text = (
+        "table(t, 't.csv', p(P) = id, [\n  a: 0..1,\n  b: 5..1,\n  c: fill_in(low)..fill_in(high),\n  d: nonsense\n])."
+    )
+    wrong = [problem for problem in examine(text)[1] if problem.code == "declaration"]
+    assert [problem.position.line for problem in wrong] == [3, 4, 5]

@@ -69,7 +69,8 @@ def checked(release, days: np.ndarray, seconds: np.ndarray) -> None:
     cuts = np.array(["2020-04-01", "2020-10-01"], dtype="datetime64[D]").astype(int)
     counts = np.bincount(np.searchsorted(cuts, number, side="right"), minlength=3)
     assert [round(row["value"]) for row in rows["c"]] == counts.tolist()
-    assert [row["admitted(P)"] for row in rows["c"]] == ["[, 2020-04-01)", "[2020-04-01, 2020-10-01)", "[2020-10-01, )"]
+    classes = ["[2020-01-01, 2020-04-01)", "[2020-04-01, 2020-10-01)", "[2020-10-01, 2020-12-31]"]
+    assert [row["admitted(P)"] for row in rows["c"]] == classes
     assert rows["e"][0]["value"] == pytest.approx(seconds.mean(), abs=0.5)
     assert rows["e"][0]["time"] == shown(rows["e"][0]["value"], "time")
 

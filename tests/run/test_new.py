@@ -144,7 +144,7 @@ def test_any_column_name_gives_a_study_that_reads(name):
 
 def test_without_an_identifier_the_place_is_marked():
     text = starter_study("rows", "rows.parquet", [StarterColumn("age", "number")])
-    assert "column(rows, fill_in('the column that says who a row is about'), person(P))." in text
+    assert "table(rows, 'rows.parquet', person(P) = fill_in('the column that says who a row is about'), [" in text
 
 
 def test_nothing_is_overwritten_and_nonsense_is_refused(table, tmp_path):
@@ -166,7 +166,7 @@ def test_nothing_is_overwritten_and_nonsense_is_refused(table, tmp_path):
 )
 def test_letters_of_a_name_are_kept(name, functor):
     text = starter_study("t", "t.parquet", [StarterColumn("id", "category"), StarterColumn(name, "number")])
-    assert f"random({functor}(P)) :- person(P)." in text
+    assert f"missing({functor}(P), skip)." in text
     _, problems = examine(text)
     assert {problem.code for problem in problems if problem.severity == "error"} == {"declaration"}
 
@@ -240,7 +240,7 @@ def test_where_several_columns_could_be_the_person_nobody_guesses(stays, tmp_pat
     assert not (tmp_path / "a.pl").exists()
     assert new(stays, "-o", tmp_path / "a.pl").exit_code == 1
     assert new(stays, "-o", tmp_path / "a.pl", "--person", "patient_nbr").exit_code == 0
-    assert "column(stays, patient_nbr, person(P))." in (tmp_path / "a.pl").read_text()
+    assert "person(P) = patient_nbr, [" in (tmp_path / "a.pl").read_text()
     asked = []
 
     def ask(question, names):
@@ -268,9 +268,6 @@ def test_a_forgotten_identity_is_one_problem_however_many_lines_need_it():
     _, problems = examine(filled)
     assert [problem.code for problem in problems] == ["declaration", "table-variable"]
     assert re.search(r"… and \d\d problems that follow from it", problems[1].message)
-    without = "\n".join(line for line in filled.splitlines() if not line.startswith("column(t, fill_in"))
-    _, problems = examine(without)
-    assert [problem.code for problem in problems] == ["table-variable"]
 
 
 def test_only_the_columns_that_are_wanted(stays, tmp_path):
@@ -287,9 +284,9 @@ def test_only_the_columns_that_are_wanted(stays, tmp_path):
 def test_ranges_are_proposed_from_names_and_types_alone(stays, tmp_path):
     run_new(stays, tmp_path / "a.pl", person="patient_nbr")
     first = (tmp_path / "a.pl").read_text()
-    for line in ("range(age(P), 0, 120).", "range(hoursPerWeek(P), 0, 168).", "range(smokes(P), 0, 1)."):
+    for line in ("    age: 0..120,", "    hoursPerWeek: 0..168,", "    smokes: 0..1"):
         assert line in first
-    assert "range(numMedications(P), fill_in(lowest)" in first
+    assert "fill_in(lowest)..fill_in(highest)" in first
     assert "98765" not in first
     parquet.write_table(parquet.read_table(stays).slice(0, 0), stays)
     run_new(stays, tmp_path / "b.pl", person="patient_nbr")
@@ -299,7 +296,7 @@ def test_ranges_are_proposed_from_names_and_types_alone(stays, tmp_path):
 def test_a_table_without_identifiers(stays, tmp_path):
     assert new(stays, "-o", tmp_path / "a.pl", "--each-row", "--columns", "age,smokes").exit_code == 0
     text = (tmp_path / "a.pl").read_text()
-    assert "each_row(stays, person(P))." in text
+    assert "table(stays, 'stays.parquet', person(P), [" in text
     filled = text.replace("fill_in(epsilon)", "1").replace("fill_in(delta)", "0.000001")
     assert run_plan(make_plan(filled), tmp_path, None, random_state=0)["ageMean"].num_rows == 1
     with pytest.raises(InputError, match="contradict"):

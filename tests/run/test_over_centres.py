@@ -105,6 +105,8 @@ def test_readme_and_report_say_who_took_part_and_state_the_error_of_the_file(tmp
     for name in ("all", "two"):
         assert finish_folder(plan, tmp_path / name) == ()
         said[name] = [(tmp_path / name / page).read_text() for page in ("README.txt", "report.html")]
+    assert all("of 2 of 3 centres" in text for text in said["two"])  # How, beside every number
+    assert not any("of 2 of 3 centres" in text for text in said["all"])
     for text in said["two"]:
         assert "2 of 3 centres took part: east, north; absent: south." in text[: text.index("romise")]
         for name, node in (("average", "meanAge"), ("years", "years")):

@@ -13,7 +13,15 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Adjacency, ApproxDP, Categories, Interval, Ledger, Study, load, make_plan, verify
-from sfumato.errors import InputError, OverspendError, PlanError, SfumatoError, StudyError, UnknownDatasetError
+from sfumato.errors import (
+    DataError,
+    InputError,
+    OverspendError,
+    PlanError,
+    SfumatoError,
+    StudyError,
+    UnknownDatasetError,
+)
 from sfumato.study.forms import FORMS
 
 COLUMNS = {
@@ -436,3 +444,29 @@ def test_groups_and_tables_of_codes_can_be_read_drawn_and_shown(tmp_path):
     assert "city" in release._repr_html_() or "groups" in release._repr_html_()
     with pytest.raises(UnknownDatasetError, match="has its budget in"):
         asked.plan(size=4000).run(ledger=tmp_path / "fresh.db", grant=True)
+
+
+def test_a_table_of_a_database_is_read_by_its_name(tmp_path):
+    with duckdb.connect(str(tmp_path / "hospital.duckdb")) as connection:
+        connection.execute("CREATE TABLE stays AS SELECT range AS id, range % 10 AS days FROM range(500)")
+    study = (
+        Study("Stays")
+        .table("stays", tmp_path / "hospital.duckdb", person="id", columns={"days": (0, 9)}, missing="never")
+        .promise("public", epsilon=1000)
+        .mean("days", to="public")
+    )
+    assert "source(stays, 'hospital.duckdb', stays)." in study.to_text()
+    for given in (None, tmp_path, tmp_path / "hospital.duckdb"):
+        assert study.plan(size=500).run(given, ledger=None)["mean days"].to_dict()["value"][0] == pytest.approx(
+            4.5, abs=0.1
+        )
+    again = Study.from_text(study.to_text()).plan(size=500).run(tmp_path, ledger=None)
+    assert again["mean days"].to_dict()["value"][0] == pytest.approx(4.5, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "nowhere.duckdb", "nowhere.parquet"])
+def test_a_file_that_is_not_there_is_named(name, tmp_path):
+    study = Study("T").table("t", tmp_path / name, person=None, columns={"x": (0, 1)}, missing="never")
+    plan = study.promise("public", epsilon=1).mean("x", to="public").plan(size=9)
+    with pytest.raises(DataError, match=f"has no file {name}.*Nothing was read and nothing was spent"):
+        plan.run(ledger=None)

@@ -222,11 +222,12 @@ def run(
 ) -> None:
     """Plan a study and publish it: results, certificates, the plan, a report and a README in one new folder."""
     from sfumato.cli.published import show_release
+    from sfumato.cli.stages import staged
     from sfumato.cli.study import read_sizes
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.ledger.ledger import Ledger
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.study_file import public_tables, run_study
 
     console = Console()
@@ -243,13 +244,12 @@ def run(
     book = (ledger or default_ledger(data)).resolve()
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
-        remember_ledger(book)  # before anything is reserved in it: whoever is stopped later has still charged it
-    with console.status("planning") as status:  # on a terminal; elsewhere it is silent
+    with staged(console) as stage:  # on a terminal; elsewhere it is silent
         made, release = run_study(
             study,
             data,
             out,
-            book if dry_run else Ledger(book, beside=known_ledgers()),
+            book if dry_run else Ledger(book, beside=None),
             grant=granting(grant, console),
             dry_run=dry_run,
             resume=resume,
@@ -259,7 +259,7 @@ def run(
             forgotten=forgotten,
             engine=engine,
             tell=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
-            stage=status.update,
+            stage=stage,
             holds=_holds,
         )
     show_release(made, release, console)
@@ -286,11 +286,14 @@ def steps(
     person: Annotated[
         str | None, typer.Option(help="What this person's data are already part of, and what holds from now on.")
     ] = None,
+    forgotten: Annotated[
+        Path | None, typer.Option(help="The list of forget lines that later runs are made with.")
+    ] = None,
 ) -> None:
     """Say what was published at which step, what is left, and whether the next step fits. Nothing is spent."""
     from sfumato.cli.steps import run_steps
 
-    print(run_steps(study, data, ledger, size, person), end="")
+    print(run_steps(study, data, ledger, size, person, forgotten), end="")
 
 
 @app.command()

@@ -53,7 +53,8 @@ def _lines(one: Published) -> Iterator[tuple[str, str, str, str]]:
     several = len(set(one.values["node"].to_pylist())) > 1
     for row in rows:
         about = row["part"] or (row["node"] if several else "") or _cell(row)
-        yield (about, *(_shown(row[name]) for name in _NUMBERS))
+        value, low, high = (_shown(row[name]) for name in _NUMBERS)
+        yield about, value, low, high
     if one.values.num_rows > len(rows):
         yield f"… and {one.values.num_rows - len(rows):,} more in its file", "", "", ""
 

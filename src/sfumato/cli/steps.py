@@ -14,8 +14,13 @@ from pathlib import Path
 
 from sfumato.cli.study import read_sizes
 from sfumato.core import Guarantee
+from sfumato.lang import load
+from sfumato.lang.spec import Forgotten
+from sfumato.lang.term import show
 from sfumato.ledger.balance import amount_text
+from sfumato.network.forgotten import forgotten_name
 from sfumato.run.accounts import default_ledger
+from sfumato.run.forget import listed, read_forgotten
 from sfumato.run.steps import StepState, StudyAccounts, standings
 
 __all__ = ["run_steps"]
@@ -24,16 +29,27 @@ _WIDTH = 100
 
 
 def run_steps(
-    study: Path, data: Path, ledger: Path | None, size: list[str] | None = None, person: str | None = None
+    study: Path,
+    data: Path,
+    ledger: Path | None,
+    size: list[str] | None = None,
+    person: str | None = None,
+    forgotten: Path | None = None,
 ) -> str:
-    """What to print: every step, the account, the next step; of a person, what they are part of."""
+    """What to print: every step, the account, the next step; of a person, what they are part of.
+
+    `forgotten` is the curator's own list: what it says of the person is told, of nobody else.
+    """
+    private = read_forgotten(forgotten) if forgotten is not None else ()
+    listed(load(study), private)
     place = ledger or default_ledger(data)
     found, account, needs = standings(study, data, place, read_sizes(size))
     lines = [line for standing in found for line in _step(standing)]
     lines += ["", *_account(account, needs)]
-    lines += ["", *_next(found, study, data)]
+    lines += ["", *_next(found, study, data, forgotten)]
     if person is not None:
-        lines += ["", *_person(found, person, account)]
+        own = [entry for entry in private if forgotten_name(entry.individual) == person]
+        lines += ["", *_person(found, person, account, own, forgotten)]
     return "\n".join(lines) + "\n"
 
 
@@ -67,20 +83,37 @@ def _account(account: StudyAccounts | None, needs: dict[str, Guarantee]) -> Iter
             yield from _wrapped(f"Nothing is granted for {dataset} yet. All steps together need {amount_text(need)}.")
 
 
-def _next(found: Sequence[StepState], study: Path, data: Path) -> Iterator[str]:
+def _next(found: Sequence[StepState], study: Path, data: Path, forgotten: Path | None) -> Iterator[str]:
     coming = [one for one in found if one.plan is not None]
     if not coming:
         lost = ", ".join(str(one.number) for one in found if one.skipped)
         yield f"No step is to come; never released: {lost}." if lost else "Every step that publishes was released."
         return
-    words = ["sfumato", "run", str(study), "--data", str(data), "--at", str(coming[0].number), "--out", "DIR"]
+    words = [
+        "sfumato",
+        "run",
+        str(study),
+        "--data",
+        str(data),
+        "--at",
+        str(coming[0].number),
+        "--out",
+        f"step{coming[0].number}",
+    ]
+    words += ["--forgotten", str(forgotten)] if forgotten is not None else []
     if coming[0].refusal:
         yield from _wrapped(f"Next would be step {coming[0].number}, and the account does not hold it.")
     else:
         yield f"Next: {shlex.join(words)}"
 
 
-def _person(found: Sequence[StepState], person: str, account: StudyAccounts | None) -> Iterator[str]:
+def _person(
+    found: Sequence[StepState],
+    person: str,
+    account: StudyAccounts | None,
+    private: Sequence[Forgotten],
+    forgotten: Path | None,
+) -> Iterator[str]:
     """What was released before somebody was forgotten, and why that is bounded."""
     yield f"{person}: no table was opened for this line, and whether {person} is in the data is not told."
     gone = [one.number for one in found if f"forget({person})" in one.actions]
@@ -104,5 +137,12 @@ def _person(found: Sequence[StepState], person: str, account: StudyAccounts | No
             elif action.startswith(f"forget({person},"):
                 cell = action.removeprefix(f"forget({person},").removesuffix(")").strip()
                 yield from _wrapped(f"From step {one.number} on {cell} is read as an absent cell.", "  ")
-    if not gone:
+    for entry in private:
+        what = f"no row of {person}" if entry.variable is None else f"{show(entry.variable)} as an absent cell"
+        yield from _wrapped(
+            f"A run with --forgotten {forgotten} reads {what}. Which earlier runs were made with that list is written "
+            "nowhere, so that no file tells of it: the steps above are those that may hold something of it.",
+            "  ",
+        )
+    if not gone and not any(entry.variable is None for entry in private):
         yield from _wrapped(f"Later steps read the rows of {person}: no step says forget({person}).", "  ")

@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.errors import InputError
 from sfumato.evidence.trace import study_network, trace_person
 from sfumato.lang import load
+from sfumato.network.evaluate import ID
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import located, read_stored
@@ -59,14 +60,26 @@ def run_view(
         head = ["variable", "cell", "counts_as"]
         own = persons_own(network, tables, person, keys)
         rows = [[one.variable, "; ".join(map(_text, one.cells)), _text(one.counts_as)] for one in own]
-        return _handed(_csv([head, *rows]), out) + ("" if out else f"\n{trace_person(plan, person, folder, spec)}")
+        return _handed(_csv([head, *rows]), out, "exact values") + (
+            "" if out else f"\n{trace_person(plan, person, folder, spec)}"
+        )
     assert observer is not None
     values = network.evaluate(without_forgotten(network.spec, tables) if gone else tables, keys)
-    text = ""
+    text, named = "", []
     for table in observers_own(plan, network, values, folder, observer).values():
         columns = [table.column_names, *([_text(cell) for cell in row.values()] for row in table.to_pylist())]
         text += _csv(columns)
-    return _handed(text, out)
+        named += table.column_names
+    return _handed(text, out, _what(network, observer, named))
+
+
+def _what(network: Network, observer: str, columns: list[str]) -> str:
+    """Which columns of an observer's file are exact, and which carry the noise of the release."""
+    known = {name for group in network.groups for name in group.known_to(observer)}
+    exact = [name for name in columns if name in known]
+    noisy = [name for name in columns if name not in known and name != ID]
+    also = f"; with the noise of the release {', '.join(noisy)}" if noisy else ""
+    return f"exact {', '.join(exact)}{also}"
 
 
 def _public(study: Path, data: Path) -> dict[str, Any]:
@@ -100,10 +113,10 @@ def _check_place(out: Path, folder: Path) -> None:
         raise InputError(f"{out} is there already. Choose a new name. Nothing was read.")
 
 
-def _handed(text: str, out: Path | None) -> str:
+def _handed(text: str, out: Path | None, what: str) -> str:
     if out is None:
         return text
     handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
         file.write(text)
-    return f"{out}: exact values, readable by you alone. Nothing of it was published or charged.\n"
+    return f"{out}: {what}. Readable by you alone. Nothing more was published or charged for it.\n"

@@ -60,7 +60,13 @@ def _draw(draw: Any, included: int) -> Any:
 
 
 def _planned(planned: Planned, before: Plan, after: Plan, usual: float) -> Planned:
-    return replace(planned, seen=tuple(_seen(seen, planned.observer, before, after, usual) for seen in planned.seen))
+    seen = tuple(_seen(seen, planned.observer, before, after, usual) for seen in planned.seen)
+    strategy = planned.strategy
+    for old, new in zip(before.draws, after.draws, strict=True):
+        ways = [getattr(draw, "sharing", None) for draw in (old, new)]
+        if ways[0] is not None and ways[1] is not None:
+            strategy = strategy.replace(ways[0].words, ways[1].words)
+    return replace(planned, seen=seen, strategy=strategy)
 
 
 def _seen(seen: Seen, observer: str, before: Plan, after: Plan, usual: float) -> Seen:

@@ -49,7 +49,7 @@ MOST_OPERATORS = 400
 _ARROW = "←"
 _INDEX = object()
 #: Between two numbers.
-_DOTS = re.compile(r"(?<=[\d)])\.\.(?=\s*(?:-?\s*\d|date\(|time\())")
+_DOTS = re.compile(r"(?<=[\d)])\.\.(?=\s*(?:-?\s*\d|date\(|time\(|fill_in\())")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,16 @@ def written_out(clauses: Iterable[Clause]) -> tuple[tuple[Clause, ...], list[Pro
         if wrong:
             problems.append(_problem(clause, wrong))
         else:
-            found += [Clause(head, body, clause.position, clause.text) for head, body in _lines(clause)]
+            found += [_clause(clause, head, body) for head, body in _lines(clause)]
     return tuple(found), problems
+
+
+def _clause(clause: Clause, head: Compound, body: Term | None) -> Clause:
+    """A line that stands in the table's, at its own place and with the text of that place alone."""
+    place = head.position or clause.position
+    lines = clause.text.splitlines()
+    own = place.line - clause.position.line
+    return Clause(head, body, place, lines[own].strip() if 0 < own < len(lines) else clause.text)
 
 
 def _wrong(clause: Clause) -> str:
@@ -41,9 +49,21 @@ def _wrong(clause: Clause) -> str:
     if not isinstance(columns, ListTerm) or not columns.items:
         return "the columns of a table are a list of column: values"
     for item in columns.items:
-        if not (isinstance(item, Compound) and indicator(item) == ":/2" and _is_name(item.arguments[0])):
+        if _column(item) is None:
             return f"a column is written name: low..high or name: [value, value], not {show(item)[:60]}"
     return ""
+
+
+def _column(item: Term) -> tuple[Compound, Compound, Term] | None:
+    """The variable's word, the column and what may stand in it: column: domain, or word = column: domain."""
+    word, rest = item.arguments if isinstance(item, Compound) and indicator(item) == "=/2" else (None, item)
+    if not isinstance(rest, Compound) or indicator(rest) != ":/2":
+        return None
+    column, domain = rest.arguments
+    word = column if word is None else word
+    if not isinstance(word, Compound) or not isinstance(column, Compound) or word.arguments or column.arguments:
+        return None
+    return word, column, domain
 
 
 def _problem(clause: Clause, message: str) -> Problem:
@@ -66,7 +86,7 @@ def _person(who: Term) -> Compound | None:
     """person(P), whichever way it is written."""
     if isinstance(who, Compound) and indicator(who) == "=/2":
         person, column = who.arguments
-        who = person if _is_name(column) else column
+        who = column if _is_name(person) else person
     one = isinstance(who, Compound) and len(who.arguments) == 1 and isinstance(who.arguments[0], Variable)
     return who if one and isinstance(who, Compound) else None
 
@@ -78,17 +98,19 @@ def _lines(clause: Clause) -> Iterator[tuple[Compound, Term | None]]:
     assert isinstance(columns, ListTerm)
     yield Compound("source", (table, file), at), None
     if isinstance(who, Compound) and indicator(who) == "=/2":
-        yield Compound("column", (table, who.arguments[1], person), at), None
+        named = who.arguments[0] if person is who.arguments[1] else who.arguments[1]
+        yield Compound("column", (table, named, person), at), None
     else:
         yield Compound("each_row", (table, person), at), None
     for item in columns.items:
-        assert isinstance(item, Compound)
-        name, domain = item.arguments
-        assert isinstance(name, Compound)
-        variable = Compound(name.functor, person.arguments, at)
-        yield Compound("column", (table, name, variable), at), None
-        yield Compound("random", (variable,), at), person
-        yield Compound("range", (variable, *_ends(domain)), at), None
+        found = _column(item)
+        assert found is not None
+        word, column, domain = found
+        here = word.position or at  # what is wrong with a column is told at its own line
+        variable = Compound(word.functor, person.arguments, here)
+        yield Compound("column", (table, column, variable), here), None
+        yield Compound("random", (variable,), here), person
+        yield Compound("range", (variable, *_ends(domain)), here), None
 
 
 def _ends(domain: Term) -> tuple[Term, ...]:

@@ -46,40 +46,36 @@ def starter_study(
 
     >>> text = starter_study("patients", "patients.parquet", [StarterColumn("id", "category", "string"),
     ...                                                        StarterColumn("dose", "number", "int64")])
-    >>> print([line for line in text.splitlines() if line.startswith("range")][0].split("%")[0].strip())
-    range(dose(P), fill_in(lowest), fill_in(highest)).
+    >>> print([line for line in text.splitlines() if "dose:" in line][0].split("%")[0].strip())
+    dose: fill_in(lowest)..fill_in(highest)
     """
     identity = None if each_row else _identity(columns, person)
     used = [c for c in columns if c is not identity and (c.kind in ("number", "category", "unknown") or _is_day(c))]
     left = [column for column in columns if column is not identity and column not in used]
     names = functors([column.name for column in used])
-    source = show(Compound(table))
+    source, guessed = show(Compound(table)), person is None and identity is not None
     lines = [
         f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
         "% Replace every fill_in(…). Until then `sfumato check` names each of them and nothing can be planned.",
         *(["% " + line for line in _UNTYPED] if _untyped(columns) else []),
         "",
-        "% --- where the data are",
-        f"source({source}, {show(Compound(file))}).",
-        *(_row_lines(source) if each_row else [_identity_line(source, identity, person is not None)]),
-    ]
-    lines += [
-        _remarked(f"column({source}, {show(Compound(column.name))}, {names[column.name]}(P)).", column.type)
-        for column in used
-    ]
-    lines += [f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left]
-    one_row = f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly"
-    lines += [
-        *([] if each_row else [one_row]),
-        "",
-        "% --- random variables, and what everybody may know about them",
+        "% --- where the data are, who a row is about, and what everybody may know about each column",
         "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
-        "% in the table belongs to somebody. What lies outside is clipped. Who has no value is left out (skip); you",
-        "% may write a value that stands for it instead, or never if it is certain that everybody has one.",
+        "% in the table belongs to somebody. What lies outside is clipped.",
+        *(["% Who a row is about was guessed from a column's name."] if guessed else []),
+        *_table_lines(source, file, _who(identity, each_row), used, names),
+        *(f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left),
     ]
-    for column in used:
-        functor = names[column.name]
-        lines += [f"random({functor}(P)) :- person(P).", _range_line(column, functor), f"missing({functor}(P), skip)."]
+    if each_row:
+        lines.append("% Every row is another person, by your word.")
+    else:
+        lines.append(f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly")
+    lines += [
+        "",
+        "% --- who has no value is left out (skip); you may write a value that stands for it instead, or never if it",
+        "% is certain that everybody has one",
+        *(f"missing({names[column.name]}(P), skip)." for column in used),
+    ]
     lines += _promise_lines()
     for column in used:
         lines += _publication_lines(column, names[column.name])
@@ -140,33 +136,45 @@ def _identity(columns: Sequence[StarterColumn], person: str | None = None) -> St
     return next((column for column in columns if column.name in could[:1]), None)
 
 
-def _row_lines(source: str) -> list[str]:
-    return [_remarked(f"each_row({source}, person(P)).", "every row is another person, by your word")]
-
-
-def _identity_line(source: str, identity: StarterColumn | None, told: bool) -> str:
+def _who(identity: StarterColumn | None, each_row: bool) -> str:
+    if each_row:
+        return "person(P)"
     if identity is None:
-        return f"column({source}, fill_in('the column that says who a row is about'), person(P))."
-    guess = "who a row is about" if told else "guessed from its name: who a row is about"
-    return _remarked(f"column({source}, {show(Compound(identity.name))}, person(P)).", guess)
+        return "person(P) = fill_in('the column that says who a row is about')"
+    return f"person(P) = {show(Compound(identity.name))}"
+
+
+def _table_lines(
+    source: str, file: str, who: str, used: Sequence[StarterColumn], names: Mapping[str, str]
+) -> list[str]:
+    """The short form of a table, one line a column."""
+    if not used:
+        return [f"% {_plain(file)} has no column that a study could use."]
+    found = [f"table({source}, {show(Compound(file))}, {who}, ["]
+    for place, column in enumerate(used):
+        word, shown = names[column.name], show(Compound(column.name))
+        domain, remark = _domain(column)
+        named = shown if shown == word else f"{word} = {shown}"
+        found.append(_remarked(f"    {named}: {domain}{',' if place < len(used) - 1 else ''}", remark))
+    return [*found, "])."]
 
 
 def _is_day(column: StarterColumn) -> bool:
     return column.kind == "time" and column.type.startswith(("date", "timestamp"))
 
 
-def _range_line(column: StarterColumn, functor: str) -> str:
+def _domain(column: StarterColumn) -> tuple[str, str]:
+    """What may stand in a column, as far as its name and type say, and a remark."""
     if column.kind == "category":
-        return _remarked(f"range({functor}(P), fill_in(categories)).", f"{column.type}; for example [a, b, c]")
+        return "fill_in(categories)", f"{column.type}; for example [a, b, c], or fold([a, b, c]) whatever the case"
     if _is_day(column):
-        hint = f"{column.type}; a day is written date(2020, 1, 31)"
-        return _remarked(f"range({functor}(P), fill_in(first_day), fill_in(last_day)).", hint)
+        return "fill_in(first_day)..fill_in(last_day)", f"{column.type}; a day is written date(2020, 1, 31)"
     proposed = proposed_range(column.name, column.type)
     if proposed is not None:
         low, high = proposed
-        return _remarked(f"range({functor}(P), {low}, {high}).", "proposed from its name and type: correct it")
+        return f"{low}..{high}", "proposed from its name and type: correct it"
     hint = column.type if column.kind == "number" else "a number from … to …; for categories a list: [a, b, c]"
-    return _remarked(f"range({functor}(P), fill_in(lowest), fill_in(highest)).", hint)
+    return "fill_in(lowest)..fill_in(highest)", hint
 
 
 def _promise_lines() -> list[str]:
@@ -219,7 +227,7 @@ def _readable(word: str) -> bool:
 
 
 def _remarked(line: str, remark: str) -> str:
-    return f"{line:<60}% {_plain(remark)}" if remark else line
+    return f"{line:<59} % {_plain(remark)}" if remark else line
 
 
 def _plain(text: str) -> str:

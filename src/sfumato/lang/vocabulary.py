@@ -100,7 +100,7 @@ AGGREGATES = {name: text for question in QUESTIONS.values() for name, text in qu
 
 #: Lines that stand for others (lang/short.py, lang/steps.py).
 SHORT = {
-    "table/4": "table(Table, 'file', person(P) = column, [column: low..high, column: [value, value]])",
+    "table/4": "table(Table, 'file', person(P) = column, [column: low..high, word = column: [value, value]])",
     "step/2": "step(N, publish(Name)), step(N, reveal(Observer, rv(P))) :- conditions or step(N, forget(Individual))",
 }
 

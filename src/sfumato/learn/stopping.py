@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -96,9 +97,13 @@ class RunCost:
             isinstance(self.objective, ObjectiveDP) and self.objective.count == 1
         )
 
+    @cached_property
+    def curve(self) -> np.ndarray:
+        """The Rényi ε at every order that is tried."""
+        return np.array([self.rdp(float(order)) for order in _ORDERS])
+
     def _delta_by_curve(self, epsilon: float) -> float:
-        curve = np.array([self.rdp(float(order)) for order in _ORDERS])
-        logs = (_ORDERS - 1) * (curve - epsilon) + _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)
+        logs = (_ORDERS - 1) * (self.curve - epsilon) + _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)
         return math.exp(min(0.0, float(logs.min())))
 
 
@@ -114,8 +119,7 @@ def poisson_epsilon(one: RunCost, delta: float, expected: float) -> float:
     True
     """
     near = one.deltas(np.log1p(1 / (_ORDERS - 1)))
-    curve = np.array([one.rdp(float(order)) for order in _ORDERS])
-    curve = curve + expected * near + math.log(expected) / (_ORDERS - 1)
+    curve = one.curve + expected * near + math.log(expected) / (_ORDERS - 1)
     # Canonne, Kamath & Steinke 2020, Prop. 12.
     epsilons = curve + np.log1p(-1 / _ORDERS) - np.log(delta * _ORDERS) / (_ORDERS - 1)
     return max(0.0, float(epsilons.min())) * (1 + 1e-9)

@@ -11,7 +11,7 @@ it says, cells that miss its list by capital letters or blanks alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sfumato.core.curator import ALONE, warn_of
@@ -22,8 +22,9 @@ from sfumato.lang.term import Compound, show
 from sfumato.network.cells import placed
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.folding import sql_folded
+from sfumato.network.forgotten import of_forgotten
 from sfumato.network.network import Network, Node
-from sfumato.network.tables import NUMBERS, TableRoom, plain_type
+from sfumato.network.tables import NUMBERS, TableRoom, layout_of, plain_type
 
 __all__ = ["tell_curator"]
 
@@ -47,17 +48,33 @@ def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) 
     nodes = {name: node for name, node in nodes.items() if _is_never(spec, node) or _is_listed(node)}
     if not nodes:  # of the others nothing would be told
         return
-    counts = [count for name, node in nodes.items() for count in _counts(node, name, kinds[name])]
-    rows, *found = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}")[0]
-    for place, (name, node) in enumerate(nodes.items()):
-        absent, unknown = rows - found[2 * place], found[2 * place + 1]
+    # Who is forgotten left absent cells behind, as was asked for: of these nothing is told, and none is looked at.
+    gone = {name: of_forgotten(spec, layout_of(spec, table), name) if spec.forgotten else "FALSE" for name in nodes}
+    found = _found(room, shown, nodes, kinds, gone)
+    for name, node in nodes.items():
+        rows, absent, unknown = found[name]
         near = _nearly(node, name, kinds[name]) if unknown else "0"
-        ((nearly,),) = room.run(f"SELECT {near} FROM {shown}") if near != "0" else ((0,),)
+        ((nearly,),) = room.run(f"SELECT {near} FROM {shown} WHERE NOT ({gone[name]})") if near != "0" else ((0,),)
         never = _is_never(spec, node)
         if nearly or (never and absent + unknown):
             told = _told(node, rows, absent, unknown, nearly)
             ways = (_fold(node) if nearly else "", _way(node) if never else "")
             yield f"Column {name!r} of {table}: {told}.{''.join(ways)} {ALONE}"
+
+
+def _found(
+    room: TableRoom, shown: str, nodes: Mapping[str, Node], kinds: Mapping[str, str], gone: Mapping[str, str]
+) -> dict[str, tuple[int, int, int]]:
+    """Of every column its rows, absent cells and cells without a place; all at once where none is forgotten."""
+    together = len(set(gone.values())) == 1
+    found: dict[str, tuple[int, int, int]] = {}
+    for names in [list(nodes)] if together else [[name] for name in nodes]:
+        counts = [count for name in names for count in _counts(nodes[name], name, kinds[name])]
+        where = "" if gone[names[0]] == "FALSE" else f" WHERE NOT ({gone[names[0]]})"
+        rows, *numbers = room.run(f"SELECT count(*), {', '.join(counts)} FROM {shown}{where}")[0]
+        pairs = zip(numbers[::2], numbers[1::2], strict=True)
+        found |= {name: (rows, rows - there, lost) for name, (there, lost) in zip(names, pairs, strict=True)}
+    return found
 
 
 def _is_never(spec: Spec, node: Node) -> bool:

@@ -78,7 +78,12 @@ class Sharing(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """The way, as a plan names it."""
+        """The way, as a plan names it; of a sum that some stayed away from, as it was."""
+
+    @property
+    def present(self) -> str:
+        """How many centres are in the sum: 3, or 2 of 3."""
+        return f"{self.centres}" if self.included == self.centres else f"{self.included} of {self.centres}"
 
     @property
     @abstractmethod
@@ -121,7 +126,7 @@ class NoiseAtEach(Sharing):
 
     @property
     def words(self) -> str:
-        return f"noise at each of {self.centres} centres"
+        return f"noise at each of {self.present} centres"
 
     @property
     def trust(self) -> str:
@@ -163,7 +168,7 @@ class Masks(Sharing):
 
     @property
     def words(self) -> str:
-        return f"masked sums of {self.centres} centres"
+        return f"masked sums of {self.present} centres"
 
     @property
     def trust(self) -> str:

@@ -7,12 +7,14 @@ Not here: sorting rows into cells (network/totals.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from sfumato.core.calendar import shown
+from sfumato.core.domain import Interval
 
 __all__ = ["Axis", "Level"]
 
@@ -24,7 +26,7 @@ class Axis:
     """Cells by `levels`, or by `cuts` of a variable between `low` and `high`: [low, cut), [cut, cut), …, [cut, high].
 
     >>> Axis("age(P)", cuts=(20.0, 65.0), low=0, high=110).cells
-    ('[, 20)', '[20, 65)', '[65, )')
+    ('[0, 20)', '[20, 65)', '[65, 110]')
     >>> Axis("sex(P)", levels=("f", "m")).label(1)
     'sex(P) = m'
     """
@@ -44,14 +46,7 @@ class Axis:
     @property
     def cells(self) -> tuple[str, ...]:
         """What each cell is called in a column of its own."""
-        if self.levels:
-            return tuple(map(str, self.levels))
-        ends = [
-            "",
-            *(shown(cut, self.calendar) if self.calendar else repr(float(cut)).removesuffix(".0") for cut in self.cuts),
-            "",
-        ]
-        return tuple(f"[{low}, {high})" for low, high in pairwise(ends))
+        return tuple(map(str, self.classes))
 
     def label(self, cell: int) -> str:
         """What a cell is called among others."""
@@ -68,9 +63,14 @@ class Axis:
         """The values themselves, or the classes from the low end of the range to its high end."""
         if self.levels:
             return self.levels
-        ends = [shown(end, self.calendar) for end in (self.low, *self.cuts, self.high)]
-        *parts, last = pairwise(ends)
-        return (*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}]")
+        *parts, last = pairwise([self._written(end) for end in (self.low, *self.cuts, self.high)])
+        return (*(f"[{low}, {high})" for low, high in parts), f"[{last[0]}, {last[1]}{']' if last[1] else ')'}")
+
+    def _written(self, end: float) -> str:
+        """An end of a class with all its digits, so that no two classes have one name; empty where there is none."""
+        if not math.isfinite(end) or (end in (self.low, self.high) and self.high == -self.low == Interval.WIDEST):
+            return ""
+        return shown(end, self.calendar) if self.calendar else repr(float(end)).removesuffix(".0")
 
     def to_dict(self) -> dict[str, Any]:
         return {

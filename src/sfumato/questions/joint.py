@@ -181,4 +181,6 @@ class JointQuestion:
         low = int(places[first]) if first >= 0 else 0
         high = int(places[last]) if last < places.size else grid.count - 1
         value, start, end = grid.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
-        return Figure(value, (end - start) / (2 * LAPLACE_95), start, end)
+        # An interval of one place is known to within half a step, and no better: rows are read at the nearest place.
+        error = math.hypot((end - start) / (2 * LAPLACE_95), grid.step / math.sqrt(12))
+        return Figure(value, error, start, end)

@@ -349,7 +349,9 @@ class Quantiles(Question):
         not_above = np.flatnonzero(off - reach <= 0)
         high = ends[min(int(not_above[-1]) + 1, self.bins - 1)] if not_above.size else ends[0]
         value, first, last = self.places.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
-        return Figure(value, (last - first) / (2 * NORMAL_95), first, last)
+        # Rows are read at the nearest place: an interval of one place is known to within half a step, and no better.
+        error = math.hypot((last - first) / (2 * NORMAL_95), self.places.step / math.sqrt(12))
+        return Figure(value, error, first, last)
 
     # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -407,7 +409,7 @@ class Quantiles(Question):
             f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
             "which the number of rows below every place is read off. A quantile is where these numbers cross its "
             "share; its interval is where they can be told from it, and holds the quantile of the rows in at least 95 "
-            "of 100 draws."
+            "of 100 draws. An interval of one place says that more rows have this very value than noise can hide."
         )
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────

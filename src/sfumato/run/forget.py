@@ -23,10 +23,10 @@ from sfumato.lang.declare import declare
 from sfumato.lang.reader import read
 from sfumato.lang.spec import Forgotten, Spec
 from sfumato.lang.structure import check_forgotten
-from sfumato.lang.term import Compound, Number, Term, Text, indicator, match
-from sfumato.network.cells import equals
+from sfumato.lang.term import indicator
 from sfumato.network.evaluate import ID
 from sfumato.network.expression import sql_name
+from sfumato.network.forgotten import forgotten_cells, forgotten_name, forgotten_rows
 from sfumato.network.tables import TableLayout, TableRoom, layout_of
 from sfumato.network.text_files import TextTable
 
@@ -63,16 +63,7 @@ def listed(spec: Spec, forgotten: Sequence[Forgotten]) -> tuple[Forgotten, ...]:
 
 def forgotten_names(forgotten: Sequence[Forgotten]) -> frozenset[str]:
     """Whose rows are to be forgotten, as their identifiers stand in the tables."""
-    return frozenset(_name(entry.individual) for entry in forgotten if entry.variable is None)
-
-
-def _name(term: Term) -> str:
-    match term:
-        case Number(value=value) | Text(value=value):
-            return str(value)
-        case Compound(functor=functor, arguments=()):
-            return functor
-    raise DataError("forget(P) names one individual, for example forget(uma). Nothing was read.")
+    return frozenset(forgotten_name(entry.individual) for entry in forgotten if entry.variable is None)
 
 
 def without_forgotten(spec: Spec, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +87,7 @@ def _kept(spec: Spec, name: str, table: Any) -> Any:
 def unlisted(spec: Spec, table: pa.Table) -> pa.Table:
     """A table with a row for each individual, those of forgotten people left out."""
     with TableRoom({"rows": table}, ["rows"]) as room:
-        gone = _gone(ID, _whole_people(spec))
+        gone = forgotten_rows(ID, spec.forgotten)
         ids = room.arrow(f"SELECT NOT ({gone}) AS listed FROM {room.names['rows']}")
     return table.filter(ids["listed"])
 
@@ -106,7 +97,7 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
     with TableRoom({name: table}, [name]) as room:
         room.types(name, [person])  # a column that is not there is refused by name
         columns = [row[0] for row in room.run(f"DESCRIBE {room.names[name]}")]
-        whole, cells = _gone(person, _whole_people(spec)), _cells(spec, layout)
+        whole, cells = forgotten_rows(person, spec.forgotten), forgotten_cells(spec, layout)
         if layout.public:  # who is in it, and what it says of whom, is known and shapes the plan; its values go
             cells = {one.name: f"({whole}) OR ({cells.get(one.name, 'FALSE')})" for one in layout.values}
             whole, present = "FALSE", False
@@ -119,37 +110,6 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
         return TextTable(rows, room.text[name]) if room.text[name] else rows
 
 
-def _whole_people(spec: Spec) -> list[Forgotten]:
-    return [entry for entry in spec.forgotten if entry.variable is None]
-
-
 def _read_or_absent(column: str, forgotten: str | None) -> str:
     name = sql_name(column)
     return name if forgotten is None else f"CASE WHEN {forgotten} THEN NULL ELSE {name} END AS {name}"
-
-
-def _cells(spec: Spec, layout: TableLayout) -> dict[str, str]:
-    """Column -> SQL that is true where its cell is forgotten."""
-    found: dict[str, list[str]] = {}
-    for variable in (entry.variable for entry in spec.forgotten if entry.variable is not None):
-        for column in layout.values:
-            tests = _tests(layout, match(column.atom, variable) or {})
-            if tests:
-                found.setdefault(column.name, []).append(f"coalesce({' AND '.join(tests)}, FALSE)")
-    return {column: " OR ".join(tests) for column, tests in found.items()}
-
-
-def _tests(layout: TableLayout, bound: Mapping[str, Term]) -> list[str]:
-    """SQL that holds for the rows of the individuals that are named."""
-    known = [(layout.bound(variable), value) for variable, value in bound.items()]
-    return [f"({' OR '.join(_same(column.name, value))})" for column, value in known if column is not None]
-
-
-def _gone(column: str, entries: Sequence[Forgotten]) -> str:
-    named = [same for entry in entries for same in _same(column, entry.individual)]
-    return " OR ".join(f"coalesce({same}, FALSE)" for same in named) or "FALSE"
-
-
-def _same(column: str, individual: Term) -> tuple[str, ...]:
-    written = equals(column, _name(individual))
-    return (written, equals(column, individual.value)) if isinstance(individual, Number) else (written,)

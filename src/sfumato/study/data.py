@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import DataError, InputError
+from sfumato.lang.spec import DATABASE_ENDINGS, Source
 
-__all__ = ["as_table", "column_names", "data_of_run", "file_name", "is_path"]
+__all__ = ["as_table", "column_names", "data_of_run", "file_name", "in_database", "is_path"]
 
 
 def is_path(data: Any) -> bool:
@@ -31,6 +32,11 @@ def file_name(table: str, data: Any) -> str:
     ('stays.csv', 'stays.parquet')
     """
     return Path(os.fspath(data)).name if is_path(data) else f"{table}.parquet"
+
+
+def in_database(data: Any) -> bool:
+    """Whether data are one table of a file with several."""
+    return is_path(data) and Path(os.fspath(data)).suffix.lower() in DATABASE_ENDINGS
 
 
 def column_names(data: Any) -> tuple[str, ...] | None:
@@ -73,16 +79,14 @@ def _as_declared(declared: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name, data in declared.items() if data is None]
     if missing:
         raise DataError(f"The rows of {', '.join(missing)} are not known: run(data). Nothing was spent.")
-    return {name: as_table(data) for name, data in declared.items()}
+    return _tables(declared)
 
 
 def _from_folder(declared: Mapping[str, Any], files: Mapping[str, str], folder: Path) -> dict[str, Any] | Path:
     if all(data is None for data in declared.values()):
         return folder
-    return {
-        name: _in_folder(folder, files[name]) if data is None or is_path(data) else as_table(data)
-        for name, data in declared.items()
-    }
+    inside = {name: folder / files[name] for name, data in declared.items() if data is None or is_path(data)}
+    return _tables({**declared, **inside})
 
 
 def data_of_run(declared: Mapping[str, Any], files: Mapping[str, str], given: Any) -> dict[str, Any] | Path:
@@ -95,17 +99,26 @@ def data_of_run(declared: Mapping[str, Any], files: Mapping[str, str], given: An
     if is_path(given) and Path(given).is_dir():
         return _from_folder(declared, files, Path(given))
     if isinstance(given, Mapping) and set(given) >= set(declared):
-        return {name: as_table(given[name]) for name in declared}
+        return _tables({name: given[name] for name in declared})
     if len(declared) == 1:
-        return {name: as_table(given) for name in declared}
+        return _tables(dict.fromkeys(declared, given))
     raise DataError(
         f"This study has the tables {', '.join(declared)}. Give a folder with their files, or a mapping from each name "
         "to its table. Nothing was read and nothing was spent."
     )
 
 
-def _in_folder(folder: Path, file: str) -> Path:
-    path = folder / file
-    if not path.is_file():
-        raise DataError(f"{folder} has no file {file}. Nothing was read and nothing was spent.")
-    return path
+def _tables(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Frames as the run reads them, files where they lie, of databases the table of the same name."""
+    from sfumato.network.stores.store import located, read_stored
+
+    places = {}
+    for name, path in ((name, Path(data)) for name, data in given.items() if is_path(data)):
+        if not path.exists():
+            raise DataError(
+                f"{path.parent.resolve()} has no file {path.name}, which the table {name!r} names. Nothing was read "
+                "and nothing was spent."
+            )
+        file = f"{path.name}/" if path.is_dir() else path.name
+        places[name] = located(Source(name, file, name), path.parent)
+    return {name: as_table(data) for name, data in given.items() if name not in places} | read_stored(places)

@@ -24,7 +24,7 @@ from sfumato.lang.spec import EVERYONE, Spec
 from sfumato.lang.starter import functors
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called, indicator, show, substitute, walk
 from sfumato.study.caller import Mark, refused
-from sfumato.study.data import file_name
+from sfumato.study.data import file_name, in_database
 from sfumato.study.forms import Asking, BuilderMethod, Option
 from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
 
@@ -248,7 +248,8 @@ def _ends_text(domain: Interval) -> str:
 def table_lines(parts: Parts, name: str, data: Any, person: str | None, rows_per_person: int) -> list[str]:
     """The lines of a study that declare a table and whose its rows are."""
     source, who = show(Compound(name)), show(parts.person)
-    lines = [f"source({source}, {show(Compound(file_name(name, data)))})."]
+    inside = f", {source}" if in_database(data) else ""
+    lines = [f"source({source}, {show(Compound(file_name(name, data)))}{inside})."]
     if person is None:
         return [*lines, f"each_row({source}, {who})."]
     return [
