@@ -227,7 +227,7 @@ def run(
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.ledger.ledger import Ledger
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.study_file import public_tables, run_study
 
     console = Console()
@@ -244,13 +244,12 @@ def run(
     book = (ledger or default_ledger(data)).resolve()
     if not dry_run:
         console.print(f"ledger: {book}", highlight=False, markup=False, soft_wrap=True)
-        remember_ledger(book)  # before anything is reserved in it: whoever is stopped later has still charged it
     with staged(console) as stage:  # on a terminal; elsewhere it is silent
         made, release = run_study(
             study,
             data,
             out,
-            book if dry_run else Ledger(book, beside=known_ledgers()),
+            book if dry_run else Ledger(book, beside=None),
             grant=granting(grant, console),
             dry_run=dry_run,
             resume=resume,

@@ -81,7 +81,7 @@ def release(
     from sfumato.cli.progress import row_progress
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.box import WeakGuaranteeWarning
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.files import TableFile
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.partition import PartitionedTable
@@ -108,8 +108,7 @@ def release(
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
     with row_progress(console, "releasing") as bar:
         task = bar.add_task("rows", total=rows)
-        remember_ledger(place)  # before anything is reserved in it
-        book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
+        book, name = Ledger(place, beside=None), dataset or path.stem
         if one_file:
             with told_when_interrupted():
                 release_file(

@@ -76,7 +76,7 @@ def synthesize(
     from sfumato.cli.progress import row_progress
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.synthetic import SyntheticRelease
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.synthesize import synthesize_file
 
@@ -101,8 +101,7 @@ def synthesize(
     allowed = granting(grant, console)
     with row_progress(console, "counting") as bar:
         task = bar.add_task("counting", total=None)
-        remember_ledger(place)  # before anything is reserved in it
-        book = Ledger(place, beside=known_ledgers())
+        book = Ledger(place, beside=None)
         name = dataset or Path(source).stem
         with told_when_interrupted():
             promise = synthesize_file(

@@ -185,7 +185,7 @@ def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
 
 
 def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
-    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
+    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger, beside=None)
 
 
 def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:
