@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP
 from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.events.event import Event, Repeated
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, UnprovedError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.plan.act import Act
 from sfumato.plan.strategy import Strategy
@@ -54,7 +54,10 @@ class Publisher(Strategy):
 
     def begin(self, act: Act, table: pa.Table, identifiers: Sequence[Any], elsewhere: Elsewhere) -> Performed:
         """The same where several institutions draw together: raises Unanswered at the first sum that is not known."""
-        assert self.summed
+        if not self.summed:
+            raise UnprovedError(
+                f"{act.name}: {self.name} is not made from sums. Nothing was drawn and nothing was sent."
+            )
         return self.perform(act, table, identifiers, elsewhere)  # type: ignore[arg-type]  # in place of a generator
 
     @staticmethod
