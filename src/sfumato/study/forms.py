@@ -100,7 +100,7 @@ _OPTIONS: dict[Place, Option] = {
 }
 
 
-def _subject_of(places: Sequence[Place]) -> Subject:
+def _subject_of(places: Sequence[str]) -> Subject:
     found: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
     return found[0] if found else "nothing"
 
