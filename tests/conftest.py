@@ -10,8 +10,9 @@ import pytest
 import typer.testing
 
 #: Typer makes all commands anew each time one is called in a test: a twentieth of a second.
-if hasattr(typer.testing, "_get_command"):
-    typer.testing._get_command = cache(typer.testing._get_command)
+_MAKER = "_get_command"
+if hasattr(typer.testing, _MAKER):
+    setattr(typer.testing, _MAKER, cache(getattr(typer.testing, _MAKER)))
 
 gc.disable()  # what is collected stays to the end: looking through it again and again finds nothing
 
