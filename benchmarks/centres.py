@@ -1,6 +1,6 @@
 """Several institutions against their bars: a round of 50 centres, deaths, learning over five, plans and their errors.
 
-Run: python -m benchmarks.centres [section …] with parts, rounds, deaths, learn, sums, plans, commands; all if none.
+Run: python -m benchmarks.centres [section …] with parts, rounds, deaths, learn, study, sums, plans, commands; or all.
 Each line says what was measured, the bar, and whether it holds.
 """
 
@@ -223,6 +223,90 @@ def learn(draws: int = 3) -> None:
     )
 
 
+def study(draws: int = 3) -> None:
+    """Models and rows of one study over five centres of Adult, beside the same study where one party sees all rows."""
+    from sklearn.metrics import roc_auc_score
+
+    rows, labels, _, plain, order = adult()
+    train, test = order[:39_000], order[39_000:]
+    names = {name: f"c{place}(P)" for place, name in enumerate(plain.columns)}
+    income = np.where(np.asarray(labels).astype(str) == str(max(labels)), ">50K", "<=50K")
+    table = pa.table({**{f"c{place}": rows[name] for place, name in enumerate(names)}, "income": income})
+    table = table.append_column("id", pa.array([f"p{place}" for place in range(table.num_rows)]))
+    at = np.random.default_rng(1).integers(0, 5, len(train))
+    parts = {f"centre{place}": table.take(pa.array(train[at == place])) for place in range(5)}
+    asked = pa.table({shown: rows[name] for name, shown in names.items()}).take(pa.array(test))
+    listed = ", ".join(names.values())
+    classifier = f"publish(m, classifier(income(P), [{listed}]), r(public)).\n"
+    for way in ("logistic_steps", "kernel"):
+        ours, central, spent, sent = [], [], 0.0, 0.0
+        text = _adult_study(plain, classifier)
+        for seed in range(draws):
+            start = time.perf_counter()
+            release, sent = _over_centres(text + f"prefer(m, [{way}]). " + _named(parts), parts)
+            spent = max(spent, time.perf_counter() - start)
+            ours.append(roc_auc_score(labels[test], release.model("m").decision_function(asked)))
+            whole = _in_one_place(text + (f"prefer(m, [{way}]). " if way == "kernel" else ""), table, train, seed)
+            central.append(roc_auc_score(labels[test], whole.model("m").decision_function(asked)))
+        told(
+            f"study over 5 centres of Adult, {way} at (1, 1e-6): AUC {np.mean(ours):.4f}, central "
+            f"{np.mean(central):.4f}; {spent:.1f} s in one process; {sent / 2**20:.2f} MiB a centre",
+            np.mean(central) - np.mean(ours) <= 0.01 and spent <= 60 and sent <= 2 * 2**20,
+            "AUC within 0.01, 60 s, 2 MB",
+        )
+
+
+def _adult_study(schema: Schema, publish: str) -> str:
+    lines = ["source(t, 't.csv'). column(t, id, person(P)). rows_per_person(t, 1). missing(t, never)."]
+    domains = {f"c{place}": domain for place, domain in enumerate(schema.columns.values())}
+    for name, domain in (domains | {"income": Categories(["<=50K", ">50K"])}).items():
+        listed = f"[{', '.join(map(_quoted, domain.values))}]" if isinstance(domain, Categories) else None
+        ends = listed or f"{domain.low:g}, {domain.high:g}"  # type: ignore[union-attr]
+        lines.append(f"column(t, {name}, {name}(P)). random({name}(P)) :- person(P). range({name}(P), {ends}).")
+    lines.append("dataset(people, domain(P, person(P))). privacy_requirement(r(public), people, dp(1, 0.000001)).")
+    return "\n".join(lines) + "\n" + publish
+
+
+def _quoted(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _named(parts: dict[str, pa.Table]) -> str:
+    return "".join(f"centre({name}). " for name in parts) + "\n"
+
+
+def _over_centres(text: str, parts: dict[str, pa.Table]) -> tuple[Any, float]:
+    """The release of all rounds, in one process; and what one centre sends and gets."""
+    from sfumato.centres.design import way_costs
+    from sfumato.run.course import Course
+    from sfumato.run.over_centres import published_over_centres, study_round
+    from sfumato.run.planning import make_plan
+
+    plan = make_plan(text, sizes={"people": 39_000.0})
+    members, keys = new_centres(parts)
+    values = {name: plan.network.evaluate({"t": one}) for name, one in parts.items()}  # type: ignore[union-attr]
+    leader = Course(plan, study_round(plan, members))
+    own = {name: Course(plan, leader.first) for name in parts}
+    sent = 0.0
+    while not leader.is_over:
+        agreed = leader.round.fresh()
+        sent += len(Offer.of(agreed).to_bytes())
+        sent += way_costs(len(parts), agreed.length, True, width=agreed.width)[1] / len(parts)
+        found = aggregate_in_memory(agreed, {name: own[name].cells(values[name]) for name in parts}, keys)
+        for course in (leader, *own.values()):
+            course.moved(found)
+    first, *later = leader.opened
+    return published_over_centres(plan, first, {}, None, performed=leader.performed, later=later), sent
+
+
+def _in_one_place(text: str, table: pa.Table, train: np.ndarray, seed: int) -> Any:
+    from sfumato.run.planning import make_plan
+    from sfumato.run.study import run_plan
+
+    plan = make_plan(text, sizes={"people": 39_000.0})
+    return run_plan(plan, {"t": table.take(pa.array(train))}, None, random_state=seed)
+
+
 def bytes_of(series: Series) -> float:
     """What one centre sends and gets in all rounds, by the fitted size of a round's messages."""
     from sfumato.centres.design import way_costs
@@ -365,7 +449,7 @@ def commands() -> None:
     )
 
 
-SECTIONS = {one.__name__: one for one in (parts, rounds, deaths, learn, sums, plans, commands)}
+SECTIONS = {one.__name__: one for one in (parts, rounds, deaths, learn, study, sums, plans, commands)}
 
 
 def main(names: list[str]) -> None:

@@ -59,7 +59,15 @@ def states(tmp_path_factory):
     return lambda: parent / str(next(numbers))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def module_state(states):
+    """What the fixtures of a module charge is known to that module, and not to the user who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_STATE", str(states()))
+        yield
+
+
 @pytest.fixture(autouse=True)
-def own_state(states, monkeypatch):
+def own_state(states, module_state, monkeypatch):
     """Named and not made: a command that has something to remember makes it."""
     monkeypatch.setenv("SFUMATO_STATE", str(states()))

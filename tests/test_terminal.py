@@ -104,6 +104,26 @@ def test_a_plan_in_python_says_first_for_how_many_people_it_is():
     assert "for 1,000 people (assumed" in study.plan()._repr_html_()
 
 
+def test_a_bar_says_how_far_how_fast_and_how_long():
+    from rich.progress import Task
+
+    from sfumato.cli.progress import RateColumn, row_progress
+
+    written, clock = io.StringIO(), [0.0]
+    with row_progress(Console(file=written, force_terminal=True, width=120), "counting") as bar:
+        bar.get_time = lambda: clock[0]
+        task = bar.add_task("rows", total=1_000_000)
+        for _ in range(4):
+            clock[0] += 1.0
+            bar.advance(task, 50_000)
+        bar.refresh()
+        shown: Task = bar.tasks[0]
+        assert str(RateColumn().render(shown)) == "50,000 rows/s"
+        assert shown.time_remaining == 16
+    assert "200000/1000000" in written.getvalue()
+    assert "rows/s" in written.getvalue()
+
+
 def test_a_run_shows_its_stages_on_a_terminal_and_nothing_elsewhere():
     for terminal in (True, False):
         console = Console(file=io.StringIO(), force_terminal=terminal, width=80)

@@ -140,9 +140,9 @@ def test_who_was_refused_may_come_again_within_the_round(here, monkeypatch):
 @pytest.mark.parametrize(
     ("spoilt", "reason"),
     [
-        ("tables", "its tables are missing or not"),
+        pytest.param("tables", "its tables are missing or not", marks=pytest.mark.slow),
         ("columns", "its tables are missing or not"),
-        ("plan", "the round is not what it agreed to"),
+        pytest.param("plan", "the round is not what it agreed to", marks=pytest.mark.slow),
         ("budget", "its budget does not allow it"),
     ],
 )

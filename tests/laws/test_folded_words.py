@@ -129,7 +129,7 @@ def test_a_study_over_a_dirty_table_counts_what_pandas_counts(road, tmp_path):
     )  # fmt: skip
     assert "fold([" in study.to_text()
     if isinstance(table, str):
-        study = Study.from_text(study.to_text().replace("'t.duckdb'", "'t.duckdb', t"))
+        study = Study.from_text(study.to_text())
     source = {} if not isinstance(table, str) else {"data": tmp_path}
     release = study.plan(size=400).run(**source, ledger=tmp_path / "ledger.db", grant=True)
     expected = by_pandas(cells, words).fillna("other")

@@ -70,10 +70,15 @@ def written(folder, chance):
 
 
 def history(folder, chance, turns):
-    """What was tried, and of what was made: the files, the column, and who paid."""
+    """What was tried, and of what was made: the files, the column, who paid. Every history has a user of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_STATE", str(folder / "state"))
+        return _history(folder, chance, turns)
+
+
+def _history(folder, chance, turns):
     files = written(folder, chance)
-    here, there = folder / "here.db", folder / "there.db"
-    books = [Ledger(here, beside=[there]), Ledger(there, beside=[here])]
+    books = [Ledger(folder / name, beside=None) for name in ("here.db", "there.db")]
     for book in books:
         for name in NAMES:
             book.grant(name, PLENTY, adjacency=Adjacency("person", "replace-one"))

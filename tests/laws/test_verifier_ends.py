@@ -8,7 +8,17 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.core import ADD_REMOVE, REPLACE_ONE, BoxEvent, GaussianEvent, ObjectivePerturbationEvent, Repeated
+from sfumato.core import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    ApproxDP,
+    BoxEvent,
+    GaussianEvent,
+    NormGammaEvent,
+    ObjectivePerturbationEvent,
+    Repeated,
+    compose,
+)
 from sfumato.core.certificate import Certificate
 from sfumato.core.dependence import Known
 from sfumato.core.events.channel import ChannelEvent
@@ -82,3 +92,12 @@ def test_a_known_law_is_charged_for_rounding(seed: int):
     if not delta:
         assert (distance + noise.grid) / noise.scale <= epsilon
     assert refused([noise.event()], guarantee=promise) == []
+
+
+@pytest.mark.parametrize("repeats", [10**3, 10**5, 10**6])
+def test_very_many_pure_acts_verify_at_the_delta_they_were_made_for(repeats: int):
+    """The binomial law of a million acts by ln Γ: its chances added up to 1 - 10⁻⁹, which counted as given away."""
+    event = Repeated(NormGammaEvent(1.0, math.sqrt(repeats), adjacency=REPLACE_ONE), repeats)
+    for delta in (1e-6, 1e-9):
+        promise = ApproxDP(compose([event]).epsilon(delta) * (1 + 1e-9), delta, adjacency=REPLACE_ONE)
+        assert refused([event], guarantee=promise) == []

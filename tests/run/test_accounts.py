@@ -402,3 +402,12 @@ def test_a_copy_in_another_folder_has_its_budget_where_it_was_granted(tmp_path, 
         assert str(tmp_path / "here" / "sfumato-ledger.db") in str(refusal.exception)
     shared = str(tmp_path / "here" / "sfumato-ledger.db")
     assert isinstance(run("there", "--ledger", shared).exception, OverspendError)
+
+
+def test_another_path_in_python_opens_no_second_account(tmp_path):
+    """As at the command line; who makes a ledger object for a trial has decided that it stands alone."""
+    run_plan(make_plan(STUDY), {"patients": table()}, tmp_path / "one.db", grant=True)
+    for again in (tmp_path / "two.db", str(tmp_path / "two.db"), Ledger(tmp_path / "two.db", beside=None)):
+        with pytest.raises(UnknownDatasetError, match=r"one\.db"):
+            run_plan(make_plan(STUDY), {"patients": table()}, again, grant=True)
+    run_plan(make_plan(STUDY), {"patients": table()}, Ledger(tmp_path / "trial.db"), grant=True)

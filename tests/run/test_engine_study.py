@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from plan.studies import COLLUDING
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, SfumatoError
 from sfumato.lang import load
 from sfumato.network.network import Network
 from sfumato.plan.make import make_plan
@@ -53,9 +55,14 @@ def test_engines_agree(plan, tables, engine):
     assert same(plan.network.evaluate(tables), evaluate_on(engine, plan.network, tables, 3))
 
 
-def test_a_plan_runs_on_an_engine(plan, tables, engine, tmp_path):
-    release = run_plan(plan, tables, tmp_path / "ledger.db", out=tmp_path / "out", engine=engine, grant=True)
+def test_a_plan_runs_on_an_engine_and_says_how_far_it_is(plan, tables, engine, tmp_path):
+    told: list[str] = []
+    book, out = tmp_path / "ledger.db", tmp_path / "out"
+    release = run_plan(plan, tables, book, out=out, engine=engine, grant=True, stage=told.append)
     assert release["each"].num_rows == 650
+    shares = [text for text in told if "shares" in text]
+    assert shares
+    assert re.fullmatch(r"evaluating the study: (\d+) of \1 shares, about 0 s left", shares[-1])
 
 
 def test_a_forgotten_person_is_in_no_share(tables):
@@ -87,8 +94,17 @@ def test_the_network_of_every_example_travels(study):
     assert pickle.loads(pickle.dumps(_sent(network))) == network
 
 
-@pytest.mark.parametrize("kind", ["everybody once", "some twice", "nobody's rows", "texts", "out of order"])
-@pytest.mark.parametrize("shares", [2, 3, 9])
+@pytest.mark.parametrize(
+    ("kind", "shares"),
+    [
+        ("everybody once", 3),
+        ("everybody once", 9),
+        ("some twice", 3),
+        ("nobody's rows", 2),
+        ("texts", 2),
+        ("out of order", 3),
+    ],
+)
 def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, shares, monkeypatch):
     """Whole files where every identifier occurs once; by person where somebody may be in two of them."""
     ids = np.arange(300)
@@ -109,6 +125,13 @@ def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, sh
     assert same(plan.network.evaluate({"patients": tmp_path}), found)
     by_files = all(isinstance(share["patients"], tuple) for share in dealt[0])
     assert by_files == (shares < 4 and kind in ("everybody once", "texts", "out of order"))
+
+
+def test_a_worker_of_another_version_is_refused(plan, tables, engine, monkeypatch):
+    """Another version may have another hash: somebody would be in two shares."""
+    monkeypatch.setattr(engine_study, "_versions", Mock(side_effect=[{"duckdb": "9"}, *[{"duckdb": "8"}] * 9]))
+    with pytest.raises(SfumatoError, match=r"other versions.*nothing was spent"):
+        evaluate_on(engine, plan.network, tables, 2)
 
 
 def test_a_person_column_that_is_not_there_is_refused_by_name(plan, tmp_path):

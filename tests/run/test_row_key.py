@@ -64,7 +64,7 @@ def test_a_dry_run_leaves_nothing_beside_the_ledger(monkeypatch, tmp_path):
 def test_the_key_is_named_and_not_told(tmp_path):
     plan, names = make_plan(STUDY), []
     for out in ("one", "two"):
-        run_plan(plan, {"visits": TABLE}, tmp_path / f"{out}.db", out=tmp_path / out, grant=True)
+        run_plan(plan, {"visits": TABLE}, Ledger(tmp_path / f"{out}.db"), out=tmp_path / out, grant=True)
         names.append(json.loads((tmp_path / out / "run.json").read_text())["row_key"])
         key = (tmp_path / f"{out}.db.rows").read_bytes()
         assert names[-1] == module.key_digest(key)

@@ -218,14 +218,12 @@ def _join_study(
 ) -> None:
     from sfumato.cli.ledger import granting
     from sfumato.ledger.ledger import Ledger
-    from sfumato.run.accounts import known_ledgers, remember_ledger
     from sfumato.run.centre_home import Home, RoundFolder
     from sfumato.run.centre_part import join_study
     from sfumato.run.interruption import told_when_interrupted
 
     own = Home.open(home, name)
     book = (ledger or own.ledger_file).resolve()
-    remember_ledger(book)
     shared = RoundFolder.read(folder)
     with told_when_interrupted(_centre_stopped(shared.study, book)):
         release = join_study(
@@ -233,7 +231,7 @@ def _join_study(
             own,
             data,
             at=at,
-            ledger=Ledger(book, beside=known_ledgers()),
+            ledger=Ledger(book, beside=None),
             grant=granting(grant, console),
             out=out,
             verify=verify,
@@ -319,7 +317,7 @@ def _take_part(
     from sfumato.centres.network import take_part
     from sfumato.cli.ledger import granting
     from sfumato.ledger.ledger import Ledger
-    from sfumato.run.accounts import known_ledgers, remember_ledger, table_sources
+    from sfumato.run.accounts import table_sources
     from sfumato.run.centre_home import read_key
     from sfumato.run.centre_part import TablePurse, address_of
 
@@ -327,8 +325,7 @@ def _take_part(
     tls = _client_tls(host, trusted)
     secret = read_key(key)
     cells = _own_cells(agreed, data, secret)
-    book = Ledger(ledger, create=False, beside=known_ledgers())
-    remember_ledger(book.path)
+    book = Ledger(ledger, create=False, beside=None)
     sources = table_sources(data, agreed.statistic.identity or "")
     account = TablePurse(book, data.stem, sources, granting(grant, console))
     for event in agreed.events:

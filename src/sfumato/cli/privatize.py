@@ -46,12 +46,11 @@ def privatize(
 
     Example: sfumato privatize --channel channel.json mine.csv published.csv
     """
-    from rich.progress import Progress
-
+    from sfumato.cli.progress import row_progress
     from sfumato.run.interruption import told_when_interrupted
 
     console = Console()
-    with Progress(console=console, transient=True) as bar, told_when_interrupted(_STOPPED):
+    with row_progress(console, "sending") as bar, told_when_interrupted(_STOPPED):
         task = bar.add_task("sending", total=None)
         promise, note, certificate = privatize_file(
             channel, source, out, column, most_epsilon, lambda rows: bar.advance(task, rows)

@@ -77,11 +77,11 @@ def release(
     --grant
     """
     # Two seconds of imports, needed by no other command.
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from sfumato.cli.progress import row_progress
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.box import WeakGuaranteeWarning
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.files import TableFile
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.partition import PartitionedTable
@@ -106,17 +106,9 @@ def release(
     allowed = granting(grant, console)
     one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
-    with Progress(
-        TextColumn("releasing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
+    with row_progress(console, "releasing") as bar:
         task = bar.add_task("rows", total=rows)
-        remember_ledger(place)  # before anything is reserved in it
-        book, name = Ledger(place, beside=known_ledgers()), dataset or path.stem
+        book, name = Ledger(place, beside=None), dataset or path.stem
         if one_file:
             with told_when_interrupted():
                 release_file(

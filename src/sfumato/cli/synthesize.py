@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
 from sfumato.cli.ledger import granting
@@ -74,9 +73,10 @@ def synthesize(
     Example: sfumato synthesize people.parquet --schema people.toml --epsilon 1 --delta 1e-6 --label income --out made
     --grant
     """
+    from sfumato.cli.progress import row_progress
     from sfumato.ledger.ledger import Ledger
     from sfumato.release.synthetic import SyntheticRelease
-    from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+    from sfumato.run.accounts import default_ledger
     from sfumato.run.interruption import told_when_interrupted
     from sfumato.run.synthesize import synthesize_file
 
@@ -99,10 +99,9 @@ def synthesize(
     if release.people is not None:
         _tell_by_rows(console, release)
     allowed = granting(grant, console)
-    with Progress(console=console, transient=True) as bar:
+    with row_progress(console, "counting") as bar:
         task = bar.add_task("counting", total=None)
-        remember_ledger(place)  # before anything is reserved in it
-        book = Ledger(place, beside=known_ledgers())
+        book = Ledger(place, beside=None)
         name = dataset or Path(source).stem
         with told_when_interrupted():
             promise = synthesize_file(

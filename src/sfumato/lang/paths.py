@@ -1,4 +1,4 @@
-"""Where a source may lie: one file or folder inside the data folder, a table of a database, or of a server.
+"""Where a source may lie: a file or folder inside the data folder or at an address, a table of a database or server.
 
 In:   a source as the study writes it.
 Out:  why no run could read it, from its name alone.
@@ -15,6 +15,7 @@ from sfumato.lang.spec import DATABASE_ENDINGS, TABLE_ENDINGS, Source
 
 __all__ = ["wrong_path"]
 
+_FAR = "fsspec:"
 _SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
 
 
@@ -33,6 +34,11 @@ def wrong_path(source: Source) -> str | None:
     path, ending = source.path, PurePosixPath(source.path).suffix.lower()
     if path.startswith("postgresql:"):
         return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
+    if path.startswith(_FAR):
+        far = _outside(path.removeprefix(_FAR))
+        if far or source.name is not None:
+            return far or "names a table inside a file that is no database by its name"
+        return None if path.endswith("/") or ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
     outside = _outside(path)
     if outside:
         return outside

@@ -102,15 +102,16 @@ class Ledger:
         *,
         timeout: float = 30.0,
         create: bool = True,
-        beside: Sequence[Path] = (),
+        beside: Sequence[Path] | None = (),
     ) -> None:
         """Open the ledger, or make it. `timeout` is how many seconds to wait for other processes.
 
         The hash chain is checked from the first entry on; later operations check what was added since. Data that has
-        its budget in one of the ledgers `beside` this one gets none here (run/accounts.py).
+        its budget in one of the ledgers `beside` this one gets none here; None are those that this user has charged
+        (run/accounts.py), which are asked wherever a ledger is given by its path.
         """
         self.path = Path(path).expanduser()
-        self.beside = tuple(beside)
+        self.beside = None if beside is None else tuple(beside)
         self._lock = threading.RLock()
         self._books = Books()
         self._head = Head()

@@ -12,8 +12,8 @@ changed is new to the ledger: it needs a first grant, and that is a person's act
 column as well: whoever is in a file is in it by every column, so a second account for the same data needs a person who
 says so (`ledger grant … --beside`), and one study cannot have two. Nor does one account pay for two columns of a file:
 what a row of the finer one costs is not what a person costs. What has a budget is declared public by no study.
-The ledger keeps sources as keyed hashes. Commands keep a list of the ledgers they charge, so that a copy in another
-folder, with another default ledger, finds its account too.
+The ledger keeps sources as keyed hashes. There is a list of the ledgers that this user charges, so that a copy in
+another folder, with another ledger, finds its account too.
 """
 
 from __future__ import annotations
@@ -227,6 +227,8 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     Every table is asked about, also beside one whose account is known: none of them rides along.
     """
     assert total.adjacency is not None
+    if ledger.beside is None:
+        remember_ledger(ledger.path)  # before anything is reserved in it: whoever is stopped later has still charged it
     _check_elsewhere(ledger, [source for source in sources if not ledger.owners([source])])
     paying = ledger.owners(sources) or [(dataset, total.adjacency.unit)]
     _check_neighbours(ledger, paying, total, sources)
@@ -278,7 +280,8 @@ def _check_neighbours(
 
 def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
     """A copy in another folder, or another working folder, has its budget where it was first granted."""
-    for path in ledger.beside if sources else ():
+    known = known_ledgers() if ledger.beside is None else ledger.beside
+    for path in known if sources else ():
         if not path.is_file() or path.resolve() == ledger.path.resolve():
             continue
         try:
@@ -297,7 +300,7 @@ def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
 
 
 def known_ledgers() -> list[Path]:
-    """The ledgers that this user's commands have charged, by a list in the user's own folder (SFUMATO_STATE)."""
+    """The ledgers that this user has charged, by a list in the user's own folder (SFUMATO_STATE)."""
     try:
         return [Path(line) for line in _list_of_ledgers().read_text(encoding="utf-8").splitlines() if line]
     except (OSError, ValueError):
@@ -309,7 +312,7 @@ def remember_ledger(ledger: Path) -> None:
     place = _list_of_ledgers()
     if ledger.resolve() in known_ledgers():
         return
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with place.open("a", encoding="utf-8") as file:
             file.write(f"{ledger.resolve()}\n")

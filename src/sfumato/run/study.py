@@ -116,7 +116,7 @@ def run_plan(
         check_balance(plan, charged, sources)
     stage("evaluating the study")
     keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
-    values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network))
+    values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network), stage)
     if random_state is None:
         check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
     columns = _columns(plan, values)
@@ -185,7 +185,7 @@ def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
 
 
 def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
-    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
+    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger, beside=None)
 
 
 def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,13 +259,18 @@ def _is_of_sums(plan: Plan, network: Network) -> bool:
 
 
 def _evaluated(
-    network: Network, tables: Mapping[str, Any], engine: str | Engine, row_keys: Mapping[str, bytes], sums_only: bool
+    network: Network,
+    tables: Mapping[str, Any],
+    engine: str | Engine,
+    row_keys: Mapping[str, bytes],
+    sums_only: bool,
+    stage: Callable[[str], None],
 ) -> Values:
     if engine == "local":
         return network.evaluate(_without_forgotten(network, tables), row_keys, sums_only=sums_only)
     from sfumato.run.engine.study import evaluate_on
 
-    return evaluate_on(engine, network, tables, row_keys=row_keys, sums_only=sums_only)
+    return evaluate_on(engine, network, tables, row_keys=row_keys, sums_only=sums_only, tell=stage)
 
 
 def _without_forgotten(network: Network, tables: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ from sfumato.lang.spec import Spec
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import default_ledger, known_ledgers, remember_ledger
+from sfumato.run.accounts import default_ledger
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study_file import public_tables, run_study
@@ -197,7 +197,6 @@ class Desk:
         if not self.save(text):
             raise InputError(f"{self.study.name} was changed elsewhere. Save or reload it first. Nothing was spent.")
         with self._alone():
-            remember_ledger(self.ledger)
             return self._run(self.study, self._free_folder(), rehearsal=False, grant=grant)
 
     def _free_folder(self) -> Path:
@@ -215,7 +214,7 @@ class Desk:
         def told(name: str) -> None:
             self.stage = name
 
-        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger, beside=known_ledgers())
+        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger, beside=None)
         plan, _ = run_study(
             study, self.data, out, book, grant=grant, dry_run=rehearsal, sizes=self.sizes, holds=holds, stage=told
         )

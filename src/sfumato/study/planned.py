@@ -144,7 +144,7 @@ class StudyPlan(Shown):
         release = run_plan(
             self.plan,
             tables,
-            _book(ledger),
+            ledger,
             out=folder,
             resume=resume,
             grant=_asking() if grant is None else grant,
@@ -269,18 +269,6 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def _rounded(value: float) -> float:
     """Four digits, as everywhere a predicted error is told."""
     return float(f"{value:.4g}") if math.isfinite(value) else value
-
-
-def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
-    """A ledger that asks those which were charged before: data that has its budget there gets no second one here."""
-    if not isinstance(ledger, str | Path):
-        return ledger
-    from sfumato.ledger.ledger import Ledger as Book
-    from sfumato.run.accounts import known_ledgers, remember_ledger
-
-    book = Book(Path(ledger).resolve(), beside=known_ledgers())
-    remember_ledger(book.path)
-    return book
 
 
 def _asking() -> Grant:

@@ -12,9 +12,7 @@ server computes it; it should be a total function of its rows.
 
 from __future__ import annotations
 
-import os
 import re
-import tomllib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -25,14 +23,13 @@ import pyarrow as pa
 
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
+from sfumato.network.stores.addresses import address_of
 from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.store import Store, StoredRows, no_table, unreadable
 from sfumato.network.text_files import TextTable
 
 __all__ = ["PostgreSQL"]
 
-#: Beside the data; holds addresses and is read by nobody else.
-_FILE = "sources.toml"
 _VARIABLE = "SFUMATO_POSTGRESQL"
 #: What the address leaves open: seconds to connect, and after which a server that went away is noticed.
 _PATIENCE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 6}
@@ -72,20 +69,8 @@ class PostgreSQL(Store):
     @classmethod
     def of(cls, folder: Path) -> PostgreSQL:
         """The server named in the environment (SFUMATO_POSTGRESQL) or in sources.toml of the data folder."""
-        if address := os.environ.get(_VARIABLE):
-            return cls(address)
-        path = folder / _FILE
-        try:
-            address = tomllib.loads(path.read_text(encoding="utf-8")).get("postgresql", {}).get("address")
-        except (OSError, ValueError, AttributeError):
-            address = None
-        if not isinstance(address, str):
-            raise DataError(
-                f"A source lies in PostgreSQL and nobody said where the server is. Set {_VARIABLE} to its address, or "
-                f'write it into {path}: [postgresql] and below it address = "postgresql://user@host/database". Nothing '
-                "was read and nothing was spent."
-            )
-        return cls(address)
+        example = "postgresql://user@host/database"
+        return cls(address_of(folder, cls.prefix, _VARIABLE, "PostgreSQL", example))
 
     def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
         try:

@@ -63,11 +63,13 @@ class Located:
 def located(source: Source, folder: Path) -> Path | Located:
     """The file or folder of a source, or the store it lies in; nothing is opened."""
     from sfumato.network.stores.duckdb_file import DuckDBFile
+    from sfumato.network.stores.far_files import FarFiles
     from sfumato.network.stores.postgresql import PostgreSQL
     from sfumato.network.stores.sqlite_file import SQLiteFile
 
-    if source.path.startswith(f"{PostgreSQL.prefix}:"):
-        return Located(PostgreSQL.of(folder), source.path.partition(":")[2])
+    for server in (PostgreSQL, FarFiles):
+        if source.path.startswith(f"{server.prefix}:"):
+            return Located(server.of(folder), source.path.partition(":")[2])
     path = _inside(source, folder)
     for kind in (DuckDBFile, SQLiteFile):
         if path.suffix.lower() in kind.endings:

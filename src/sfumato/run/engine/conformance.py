@@ -70,8 +70,10 @@ def _sums_anything(engine: Engine) -> None:
 
 
 def _keeps(engine: Engine) -> None:
-    from dask.delayed import delayed
-
+    try:
+        from dask.delayed import delayed
+    except ImportError:  # then there is nothing that could be kept
+        return
     with tempfile.TemporaryDirectory() as folder:
         parts = engine.keep([delayed(_marked, pure=True)(folder, number) for number in (1.0, 2.0, 4.0)])
         for _ in range(2):

@@ -121,8 +121,8 @@ def _gathered(
         raise DataError("The table has no rows. Nothing was spent.")
     if table.rows * len(columns) > _MOST_GATHERED:
         raise DataError(
-            f"This estimator needs its rows in memory, and {table.rows} rows of {len(columns)} columns are too many: "
-            "choose fewer columns, or one that is fitted by sums (PrivateLogisticRegression, PrivateSVC, "
+            f"This estimator needs its rows in memory, and with {len(columns)} columns there are too many: choose "
+            "fewer, or one that is fitted by sums (PrivateLogisticRegression, PrivateSVC, "
             "PrivateLinearRegression, KernelMeanClassifier). Nothing was spent."
         )
     found = dict(crew.map(_ReadParts(columns), tasks))

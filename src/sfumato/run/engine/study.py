@@ -13,15 +13,17 @@ every identifier was found to occur once, whole files are dealt out instead, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.core.curator import told_to
-from sfumato.errors import DataError
+from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.crowd import Crowd, crowd_of
@@ -45,8 +47,12 @@ def evaluate_on(
     tasks: int | None = None,
     row_keys: Mapping[str, bytes] | None = None,
     sums_only: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Values:
-    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares (or one for each that works)."""
+    """`network.evaluate(tables, row_keys)` by an engine's workers, in `tasks` shares (or one for each that works).
+
+    `tell` hears how many shares are done and how long the others will take.
+    """
     spec = network.spec
     if tasks is not None and tasks < 1:
         raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
@@ -69,13 +75,22 @@ def evaluate_on(
     crew = open_engine(engine)
     try:
         shares = _dealt_out(spec, tables, tasks or crew.width)
-        found = dict(
-            crew.map(_Share(_sent(network), shares, dict(row_keys or {}), sums_only), list(range(len(shares))))
-        )
+        work = _Share(_sent(network), shares, dict(row_keys or {}), sums_only, _versions())
+        found = _heard(crew.map(work, list(range(len(shares)))), len(shares), tell)
     finally:
         if crew is not engine:
             crew.close()
     return _together(network, [found[place] for place in range(len(shares))])
+
+
+def _heard(results: Iterator[tuple[int, Values]], number: int, tell: Callable[[str], None]) -> dict[int, Values]:
+    """Every share's values; on the way it is told how far the work is."""
+    began, found = time.monotonic(), {}
+    for place, values in results:
+        found[place] = values
+        left = (time.monotonic() - began) / len(found) * (number - len(found))
+        tell(f"evaluating the study: {len(found)} of {number} shares, about {left:.0f} s left")
+    return found
 
 
 def _sent(network: Network) -> Network:
@@ -91,12 +106,23 @@ class _Share:
     shares: tuple[dict[str, Any], ...]
     row_keys: dict[str, bytes]
     sums_only: bool
+    #: Who deals individuals out by another hash may count one twice and another never.
+    versions: dict[str, str]
 
     def __call__(self, place: int) -> Values:
+        if self.versions != _versions():
+            raise SfumatoError(
+                "A worker has other versions of sfumato or DuckDB than this process: it might deal people out in "
+                "another way. Install the same versions everywhere. Nothing was published and nothing was spent."
+            )
         spec, mine = self.network.spec, self.shares[place]
         with told_to(set()):  # the curator is told once, of all shares together
             kept = without_forgotten(spec, mine) if spec.forgotten else mine
             return self.network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
+
+
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("sfumato", "duckdb")}
 
 
 def _dealt_out(spec: Spec, tables: Mapping[str, Any], shares: int) -> tuple[dict[str, Any], ...]:
