@@ -25,9 +25,10 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Examples in docstrings are those of the package: tests have none, and are not searched for them."""
+    """Examples in docstrings are those of the package and of recipes: files of tests are not searched for them."""
     found = yield
-    return [one for one in found if type(one).__name__ != "DoctestModule"]
+    tests = file_path.name.startswith("test_")
+    return [one for one in found if not (tests and type(one).__name__ == "DoctestModule")]
 
 
 def pytest_unconfigure():

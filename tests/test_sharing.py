@@ -21,10 +21,10 @@ def test_files_that_share_a_cluster_go_together():
 
 
 def test_no_test_hides_an_example_that_is_not_run():
-    """tests/conftest.py does not look for examples in the docstrings of tests."""
+    """tests/conftest.py does not look for examples in files of tests."""
     example = re.compile(r"^\s*>>> ", re.MULTILINE)
     assert not [
-        path.name for path in (ROOT / "tests").rglob("*.py") if example.search(path.read_text(encoding="utf-8"))
+        path.name for path in (ROOT / "tests").rglob("test_*.py") if example.search(path.read_text(encoding="utf-8"))
     ]
 
 
