@@ -159,6 +159,26 @@ def test_a_method_that_asks_for_more_than_its_guarantee_is_stopped(monkeypatch):
         play.finish()
 
 
+def test_what_is_no_sum_or_follows_the_rows_never_leaves(monkeypatch):
+    """A plan that names a strategy of one place, and a method whose noise depends on the rows at hand."""
+    plan = planned("logistic_steps")
+    act = dataclasses.replace(plan.acts[0], strategy="objective")
+    play = Play(dataclasses.replace(plan, acts=(act,)))
+    with pytest.raises(UnprovedError, match="not made from sums"):
+        play.step()
+    quiet = SteppedClassifier.fit
+
+    def follows(self, table, labels):
+        self.steps += len(labels) % 2
+        return quiet(self, table, labels)
+
+    monkeypatch.setattr(SteppedClassifier, "fit", follows)
+    play = Play(plan)
+    play.step()
+    with pytest.raises(UnprovedError, match=r"depends on the rows|would cost more"):
+        play.finish()
+
+
 def test_another_history_is_another_round():
     """A coordinator that tells one centre other sums than the rest is refused by it, or by all others."""
     play = Play(planned("sufficient"))

@@ -19,6 +19,7 @@ from sfumato.evidence.beside import Beside, LearnedExactly, beside_of
 from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
+from sfumato.evidence.folder_state import FolderState, folder_state
 from sfumato.evidence.odds import Odds, odds_of, one_in
 from sfumato.evidence.took_part import TookPart, as_drawn, took_part
 from sfumato.plan.about import decided_of, title_of, weak_promises
@@ -101,6 +102,11 @@ class ReleaseFacts:
     promises: tuple[PromiseFacts, ...]
     beside: Beside
     centres: TookPart | None
+
+    @cached_property
+    def state(self) -> FolderState:
+        """Where the folder stands: its certificates are verified once for all that is written from these facts."""
+        return folder_state(self.folder)
 
     @property
     def title(self) -> str:

@@ -19,13 +19,12 @@ from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.fairness import fairness_records
 from sfumato.evidence.files import write_whole
-from sfumato.evidence.folder_state import FolderState, folder_state
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.told import Told, digits
 from sfumato.wording import text
 
-__all__ = ["StatedLaw", "noise_law", "recipient_text", "write_recipient_readme"]
+__all__ = ["StatedLaw", "noise_law", "readme_text", "recipient_text", "write_recipient_readme"]
 
 _WIDTH = 92
 #: Acts whose file is a model; of all others it holds numbers to be read.
@@ -66,21 +65,24 @@ class _Examples:
     model: str
 
 
-def write_recipient_readme(plan: Plan, folder: str | Path, state: FolderState | None = None) -> Path:
+def write_recipient_readme(plan: Plan, folder: str | Path) -> Path:
     """Write README.txt into the folder of a release."""
-    return write_whole(Path(folder) / "README.txt", recipient_text(plan, Path(folder), state))
+    return write_whole(Path(folder) / "README.txt", recipient_text(plan, Path(folder)))
 
 
-def recipient_text(plan: Plan, folder: Path | None = None, state: FolderState | None = None) -> str:
-    """The text for a plan, with the files of its release if there is one; `state` if that is known already."""
-    facts = gather(plan, folder)
-    fairness = fairness_records(folder) if folder else {}
-    drawn = {act.law for act in drawn_for(plan)}
+def recipient_text(plan: Plan, folder: Path | None = None) -> str:
+    """The text for a plan, with the files of its release if there is one."""
+    return readme_text(gather(plan, folder))
+
+
+def readme_text(facts: ReleaseFacts) -> str:
+    """The text from facts that are known already."""
+    fairness = fairness_records(facts.folder) if facts.folder else {}
+    drawn = {act.law for act in drawn_for(facts.plan)}
     return text(
         "readme.txt",
         _WIDTH,
         facts=facts,
-        state=(state or folder_state(folder)).word,
         sections=[_section(facts, one, fairness) for one in facts.publications],
         cautions=[law.caution for law in LAWS.values() if law.name in drawn and law.caution],
         files=_examples(facts),
@@ -134,18 +136,20 @@ def _noise(draws: list[Drawn]) -> str:
 
 
 def _examples(facts: ReleaseFacts) -> _Examples:
-    """Aggregates come as JSON too, a file of individuals as Parquet alone."""
-    found: dict[str, list[str]] = {"aggregates": [], "individuals": [], "models": []}
-    there = [one for one in facts.publications if one.files]
-    for one in there:
-        act = facts.plan.act_of(one.planned)
-        if act is None:
-            together = any(name.endswith(".json") for name in one.files)
-            found["aggregates" if together else "individuals"].append(one.files[0])
-        elif act.kind in _MODELS:
-            found["models"].append(one.files[-1])
-    if not there:
+    found: dict[str, list[str]] = {"aggregates": [], "individuals": [], "model": [], "": []}
+    for one in facts.publications:
+        if one.files:
+            kind = _kind_of_file(facts, one)
+            found[kind].append(one.files[-1 if kind == "model" else 0])
+    if not any(found.values()):
         found["aggregates"].append("results/FILE.parquet")
     if all(act.group is None for act in drawn_for(facts.plan)):
         found["individuals"].clear()
-    return _Examples(*("".join(names[:1]) for names in found.values()))
+    return _Examples(*("".join(found[kind][:1]) for kind in ("aggregates", "individuals", "model")))
+
+
+def _kind_of_file(facts: ReleaseFacts, shown: PublicationFacts) -> str:
+    """Aggregates come as JSON too, a file of individuals as Parquet alone; other rows and numbers have no example."""
+    if act := facts.plan.act_of(shown.planned):
+        return "model" if act.kind in _MODELS else ""
+    return "aggregates" if any(name.endswith(".json") for name in shown.files) else "individuals"

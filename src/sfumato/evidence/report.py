@@ -14,6 +14,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,11 @@ from typing import Any
 from markupsafe import Markup
 
 from sfumato.errors import InputError, SfumatoError
-from sfumato.evidence.facts import gather
+from sfumato.evidence.facts import ReleaseFacts, gather
 from sfumato.evidence.files import write_whole
-from sfumato.evidence.folder_state import FolderState, folder_state
-from sfumato.evidence.recipient import write_recipient_readme
+from sfumato.evidence.recipient import readme_text
 from sfumato.evidence.rehearsal import Realised, realised_errors
-from sfumato.evidence.report_facts import PageFacts, accounts_of, noise_labels, page_facts
+from sfumato.evidence.report_facts import accounts_of, noise_labels, page_facts
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_files import verify_files
 from sfumato.network.draw import draw
@@ -66,28 +66,33 @@ def report_html(
     network: Network | None = None,
     tables: Mapping[str, Any] | None = None,
     realised: Realised | None = None,
-    state: FolderState | None = None,
 ) -> str:
-    """The page as text. `realised` errors are for a rehearsal with invented people; `state` if that is known."""
-    graph = network or plan.network
+    """The page as text. `realised` errors are for a rehearsal with invented people."""
     facts = gather(plan, Path(folder) if folder is not None else None)
+    return _report(facts, ledger, network or plan.network, tables, realised or {})
+
+
+def _report(
+    facts: ReleaseFacts,
+    ledger: str | Path | None,
+    graph: Network | None,
+    tables: Mapping[str, Any] | None,
+    realised: Realised,
+) -> str:
     report = page_facts(
         facts,
-        state or folder_state(facts.folder),
         ledger,
         _findings(graph, tables) if graph else (),
         _picture(facts.drawn, graph) if graph is not None else None,
         graph,
     )
-    version = metadata.version("sfumato")
-    return page("report.html", facts=facts, report=report, realised=realised or {}, version=version)
+    return page("report.html", facts=facts, report=report, realised=realised, version=metadata.version("sfumato"))
 
 
 def lawyer_html(plan: Plan, folder: str | Path | None = None, *, ledger: str | Path | None = None) -> str:
     """The promise on a page or two, with lines to sign: the same facts and figures as the report."""
     facts = gather(plan, Path(folder) if folder is not None else None)
-    state = folder_state(facts.folder)
-    return page("lawyer.html", facts=facts, report=PageFacts(state, accounts_of(plan, state, ledger)))
+    return page("lawyer.html", facts=facts, accounts=accounts_of(facts, ledger))
 
 
 def finish_folder(
@@ -108,33 +113,26 @@ def finish_folder(
     if not place.is_dir():
         raise InputError(f"{place} is not the folder of a release. Nothing was written.")
     lacking: list[str] = []
-    state = folder_state(place)
+    known = cache(partial(gather, plan, place))  # one look at the folder for both
+    graph = network or plan.network
     for name, write in (
-        ("README.txt", lambda: write_recipient_readme(plan, place, state)),
-        ("report.html", lambda: _write_page(plan, place, state, ledger, network, tables, rehearsal)),
+        ("README.txt", lambda: readme_text(known())),
+        ("report.html", lambda: _report(known(), ledger, graph, tables, _realised(known(), graph, tables, rehearsal))),
     ):
         try:
-            write()
+            write_whole(place / name, write())
         except (OSError, SfumatoError) as error:
             lacking.append(f"{name} could not be written: {error}")
     return (*lacking, *missing_from(plan, place))
 
 
-def _write_page(
-    plan: Plan,
-    folder: Path,
-    state: FolderState,
-    ledger: str | Path | None,
-    network: Network | None,
-    tables: Mapping[str, Any] | None,
-    rehearsal: bool,
-) -> Path:
-    graph = network or plan.network
-    realised: Realised = {}
-    if rehearsal and graph is not None and state.word == "dry run":
-        realised = realised_errors(plan, read_release(folder), graph, tables or {})
-    text = report_html(plan, folder, ledger=ledger, network=network, tables=tables, realised=realised, state=state)
-    return write_whole(folder / "report.html", text)
+def _realised(
+    facts: ReleaseFacts, graph: Network | None, tables: Mapping[str, Any] | None, rehearsal: bool
+) -> Realised:
+    """Of a dry run with invented people; of anything else they are private."""
+    if not rehearsal or graph is None or facts.folder is None or facts.state.word != "dry run":
+        return {}
+    return realised_errors(facts.plan, read_release(facts.folder), graph, tables or {})
 
 
 def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from markupsafe import Markup
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.facts import ReleaseFacts
-from sfumato.evidence.folder_state import FolderState
 from sfumato.evidence.frontier import Frontier, frontier_of
 from sfumato.evidence.report_plots import frontier_svg
 from sfumato.ledger.balance import amount_text, left_text
@@ -86,7 +85,6 @@ class Accounts:
 class PageFacts:
     """What the report shows beside ReleaseFacts."""
 
-    state: FolderState
     accounts: Accounts
     extras: tuple[tuple[str, str], ...] = ()
     noise: tuple[DrawFacts, ...] = ()
@@ -99,7 +97,6 @@ class PageFacts:
 
 def page_facts(
     facts: ReleaseFacts,
-    state: FolderState,
     ledger: str | Path | None,
     findings: Iterable[str] = (),
     picture: Markup | None = None,
@@ -107,8 +104,7 @@ def page_facts(
 ) -> PageFacts:
     """Everything the report shows beside the facts."""
     return PageFacts(
-        state,
-        accounts_of(facts.plan, state, ledger),
+        accounts_of(facts, ledger),
         tuple(
             (str(key), json.dumps(value, ensure_ascii=False, default=str))
             for key, value in facts.plan.extras.items()
@@ -180,11 +176,11 @@ def _zones(plan: Plan, network: Network) -> tuple[ZoneFacts, ...]:
     return tuple(found)
 
 
-def accounts_of(plan: Plan, state: FolderState, ledger: str | Path | None) -> Accounts:
+def accounts_of(facts: ReleaseFacts, ledger: str | Path | None) -> Accounts:
     """What the plan costs, and what the ledger says about its datasets."""
-    costs = {dataset: plan.cost(dataset).describe() for dataset in plan.datasets}
+    costs = {dataset: facts.plan.cost(dataset).describe() for dataset in facts.plan.datasets}
     plain = tuple(AccountFacts(dataset, cost) for dataset, cost in costs.items())
-    if state.rehearsed:
+    if facts.state.rehearsed:
         return Accounts("dry run", plain)
     if ledger is None or not Path(ledger).is_file():
         return Accounts("none", plain)

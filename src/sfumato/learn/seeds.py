@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, UnprovedError
 from sfumato.mechanisms.elsewhere import Elsewhere
 
 __all__ = ["Seeds", "seed_from"]
@@ -42,6 +42,8 @@ class Seeds:
         return int(words[0]) << 64 | int(words[1])
 
     def seeded(self, mechanism: AnyMechanism) -> AnyMechanism:
+        if self._elsewhere is not None:  # the seed is public there
+            raise UnprovedError("This method draws noise where several institutions would have to. Nothing was drawn.")
         return dataclasses.replace(mechanism, random_state=self.next())  # type: ignore[type-var]
 
     @property

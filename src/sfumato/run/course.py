@@ -51,6 +51,11 @@ class _Asked:
     noises: tuple[Additive, ...]
     exact: tuple[np.ndarray, ...] = field(repr=False)
 
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What everybody must agree on."""
+        return self.noises, tuple(one.size for one in self.exact)
+
 
 @final
 class Course:
@@ -136,8 +141,9 @@ class Course:
     def _own(self, act: Act, columns: Columns) -> Sequence[np.ndarray]:
         if columns.table.num_rows == 0:
             return [np.zeros(exact.size) for exact in self._next[act.name, act.observer].exact]
-        found = self._begun(act, columns)
-        assert isinstance(found, _Asked)  # what is asked next depends on what was published alone
+        found, agreed = self._begun(act, columns), self._next[act.name, act.observer]
+        if not isinstance(found, _Asked) or found.public != agreed.public:
+            raise UnprovedError(f"{act.name}: what is asked next depends on the rows. Nothing left the centre.")
         return found.exact
 
     def _begun(self, act: Act, columns: Columns) -> _Asked | Performed:

@@ -137,7 +137,8 @@ def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
 
 
 def _numbers(column: pa.Array) -> NDArray[np.uint64]:
-    values = np.asarray(pc.fill_null(column, _absent(pa.float64(), np.array([np.nan]).tobytes())), dtype=np.float64)
+    filled = pc.fill_null(column.cast(pa.float64()), _absent(pa.float64(), np.array([np.nan]).tobytes()))
+    values = np.frombuffer(filled.buffers()[1] or b"", np.float64)[filled.offset :][: len(filled)]
     with np.errstate(over="ignore", invalid="ignore"):  # a copy may hold fewer digits of a fraction, never of a count
         short = values.astype(np.float32).astype(np.float64)
     kept = np.where(values == np.trunc(values), values, short) + 0.0  # -0.0 is 0
