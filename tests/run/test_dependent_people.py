@@ -83,7 +83,7 @@ def test_a_town_from_the_study_to_the_verifier(tmp_path):
     with pytest.raises(OverspendError):
         run_plan(plan, tmp_path, tmp_path / "ledger.db", out=tmp_path / "again")
     wider = make_plan(TOWN.replace("at_most(4)", "at_most(5)"), tables)
-    with pytest.raises(LedgerError, match="fixed by the first grant"):
+    with pytest.raises(LedgerError, match="accounted for groups of at most 4"):
         run_plan(wider, tables | {"people": tmp_path / "people.csv"}, tmp_path / "ledger.db")
 
 
