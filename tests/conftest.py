@@ -10,8 +10,9 @@ import pytest
 import typer.testing
 
 #: Typer makes all commands anew each time one is called in a test: a twentieth of a second.
-if hasattr(typer.testing, "_get_command"):
-    typer.testing._get_command = cache(typer.testing._get_command)
+_MAKER = "_get_command"
+if hasattr(typer.testing, _MAKER):
+    setattr(typer.testing, _MAKER, cache(getattr(typer.testing, _MAKER)))
 
 gc.disable()  # what is collected stays to the end: looking through it again and again finds nothing
 
@@ -24,9 +25,10 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Examples in docstrings are those of the package: tests have none, and are not searched for them."""
+    """Examples in docstrings are those of the package and of recipes: files of tests are not searched for them."""
     found = yield
-    return [one for one in found if type(one).__name__ != "DoctestModule"]
+    tests = file_path.name.startswith("test_")
+    return [one for one in found if not (tests and type(one).__name__ == "DoctestModule")]
 
 
 def pytest_unconfigure():

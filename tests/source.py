@@ -53,7 +53,7 @@ class Outline:
         """What `__all__` names, and which functions and classes say nothing about themselves."""
         match node:
             case ast.Assign(targets=[ast.Name(id="__all__"), *_]):
-                self.exported |= {word.value for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
+                self.exported |= {str(word.value) for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
             case ast.FunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
                 self.silent.append(node.name)
 

@@ -23,6 +23,7 @@ from sfumato.plan.make import make_plan
 from sfumato.plan.request import asked_of
 from sfumato.questions.intervals import NoiseLaw
 from sfumato.run.forget import without_forgotten
+from sfumato.run.own import persons_own
 from sfumato.run.study import run_plan
 
 PEOPLE = """
@@ -242,10 +243,11 @@ def test_identifiers_are_one_value_of_one_type():
 
 
 def test_rows_are_kept_by_the_text_that_names_a_person():
-    """0.0 and -0.0 are equal numbers and two names: two rows were kept of four, from whom nobody said."""
+    """0.0 and -0.0 were two names of equal numbers, and rows were kept from whom nobody said: they are one name, 0."""
     column = pa.array([0.0, 0.0, 0.0, -0.0, -0.0])
     values = network_of(ROWS).evaluate({"v": pa.table({"id": column, "x": [1.0] * 5})})
-    assert values.aggregates["s"].vector.tolist() == [4.0]
+    assert values.identifiers("people").tolist() == ["0"]
+    assert values.aggregates["s"].vector.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -271,12 +273,18 @@ def test_the_forgotten_are_those_the_evaluation_names(tmp_path, line, ids, left,
 
 
 def test_forgetting_compares_the_text_of_numbers_as_it_is_published(tmp_path):
-    spec = load(MEAN + "forget('3.0'). adjacency(people, add_remove).")
+    """A floating-point 3.0 is published as 3, and was as 3.0: whichever is written, the person is forgotten."""
     table = pa.table({"id": [1.0, 3.0], "age": [30.0, 70.0]})
     parquet.write_table(table, tmp_path / "patients.parquet")
-    for given in (table, tmp_path / "patients.parquet"):
-        kept = Network.from_spec(spec).evaluate(without_forgotten(spec, {"patients": given}))
-        assert kept.identifiers("people").tolist() == ["1.0"]
+    for written in ("'3.0'", "'3'", "3"):
+        spec = load(MEAN + f"forget({written}). adjacency(people, add_remove).")
+        for given in (table, tmp_path / "patients.parquet"):
+            kept = Network.from_spec(spec).evaluate(without_forgotten(spec, {"patients": given}))
+            assert kept.identifiers("people").tolist() == ["1"]
+    own = Network.from_spec(load(MEAN + "personal_rv(P, age(P)) :- patient(P)."))
+    for written in ("3", "3.0"):
+        (found,) = persons_own(own, {"patients": table}, written)
+        assert found.cells == (70.0,)
 
 
 def test_a_csv_study_runs_to_its_end(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,14 @@ def test_files_that_share_a_cluster_go_together():
         CLUSTER
     )
     assert "tests/run/test_ledger.py" not in CLUSTER
+
+
+def test_no_test_hides_an_example_that_is_not_run():
+    """tests/conftest.py does not look for examples in files of tests."""
+    example = re.compile(r"^\s*>>> ", re.MULTILINE)
+    assert not [
+        path.name for path in (ROOT / "tests").rglob("test_*.py") if example.search(path.read_text(encoding="utf-8"))
+    ]
 
 
 def test_what_takes_longest_comes_first():

@@ -42,6 +42,12 @@ def cells(rng: random.Random, kind: pa.DataType, low: float, high: float, size: 
     return [rng.choice(odd) if rng.random() < 0.3 else rng.uniform(low, high) for _ in range(size)]
 
 
+def column(cells: list, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_floating(kind):
+        return pa.array(cells, kind)
+    return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64()).cast(kind, safe=False)
+
+
 def whose(rng: random.Random, size: int) -> list:
     """Identifiers in order, out of order, as text; sometimes of nobody."""
     found = list(range(size))
@@ -70,7 +76,7 @@ def wrong(seed: int) -> list[str]:
     rng = random.Random(seed)
     (low, high, missing), kind = rng.choice(ENDS), rng.choice(KINDS)
     cut, size = low + (high - low) / 4, rng.choice([1, 30])
-    x = pa.array(cells(rng, kind, low, high, size), kind)
+    x = column(cells(rng, kind, low, high, size), kind)
     w = [rng.choice([*WORDS, "A", None]) for _ in range(size)]
     who = whose(rng, size)
     network = Network.from_spec(load(STUDY.format(low=low, high=high, missing=missing, cut=cut)))

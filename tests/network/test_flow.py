@@ -63,11 +63,12 @@ def test_a_crowd_is_who_has_several_rows(seed):
     table, spec = random_rows(100 + seed), load(STUDY)
     counts = table.to_pandas()["id"].value_counts()
     with TableRoom({"stays": table}, ["stays"]) as room:
-        found = crowd_of(room, layout_of(spec, "stays"), "id")
-        named = {row[0] for row in room.run(f"SELECT who FROM {found}")} if found else set()
+        crowd = crowd_of(room, layout_of(spec, "stays"), "id")
+        named = {row[0] for row in room.run(f"SELECT who FROM {crowd.table}")} if crowd.table else set()
     several = {str(one) for one in counts.index[counts > 1]}
-    assert (found is None) == (not several)
-    assert found == "" or named == several
+    assert (crowd.table is None) == (not several)
+    assert crowd.table == "" or named == several
+    assert crowd.nobodys == bool(table["id"].null_count)
 
 
 def test_bytes_that_are_no_text_are_read_all_the_same(tmp_path):

@@ -112,7 +112,7 @@ def test_a_history_opens_an_account_for_its_class(tmp_path):
 def test_the_class_is_checked_for_however_many_observers(tmp_path, observers):
     wide = make_plan(grouped(4, *observers))
     ledger = opened(tmp_path, wide, Pufferfish(9.0, 0.0, Groups(2), adjacency=WHO))
-    with pytest.raises(LedgerError, match=r"fixed by the first grant.*nothing was spent"):
+    with pytest.raises(LedgerError, match=r"accounted for .*nothing was spent"):
         run_plan(wide, {"t": PEOPLE}, ledger)
     assert ledger.balance("d", "p").spent is None
     fresh = Ledger(tmp_path / "fresh.db")

@@ -30,6 +30,7 @@ from sfumato.errors import InputError, SfumatoError, UndeclaredCellWarning
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
+    from sfumato.evidence.verify import Check
 
 __all__ = ["app", "main"]
 
@@ -113,18 +114,22 @@ def verify(
         checks = (*verify_certificate(file).checks, *verify_files(file, complete=False))
     ok = all(check.ok for check in checks)
     if not quiet:
-        console = Console()
-        table = Table("field", "", "finding", title=Text(str(file)), title_justify="left", box=None)
-        for check in checks:
-            found = "[green]holds[/]" if check.ok else "[red]FAILS[/]"
-            table.add_row(Text(check.field), found if check.covered else "not covered", Text(check.sentence))
-        console.print(table)
-        what = "release" if file.is_dir() else "certificate"
-        rest = "".join(f" Not covered: {check.field}." for check in checks if not check.covered)
-        console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]", end="")
-        console.print(Text(rest))
+        _show_checks(file, checks, ok)
     if not ok:
         raise typer.Exit(1)
+
+
+def _show_checks(file: Path, checks: Sequence[Check], ok: bool) -> None:
+    console = Console()
+    table = Table("field", "", "finding", title=Text(str(file)), title_justify="left", box=None)
+    for check in checks:
+        found = "[green]holds[/]" if check.ok else "[red]FAILS[/]"
+        table.add_row(Text(check.field), found if check.covered else "not covered", Text(check.sentence))
+    console.print(table)
+    what = "release" if file.is_dir() else "certificate"
+    rest = "".join(f" Not covered: {check.field}." for check in checks if not check.covered)
+    console.print(f"[green]The {what} holds.[/]" if ok else f"[red]The {what} does not hold.[/]", end="")
+    console.print(Text(rest))
 
 
 @app.command()

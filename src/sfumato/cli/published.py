@@ -54,7 +54,7 @@ def _lines(one: Published) -> Iterator[tuple[str, str, str, str]]:
     for row in rows:
         about = row["part"] or (row["node"] if several else "") or _cell(row)
         value, low, high = (_shown(row[name]) for name in _NUMBERS)
-        yield about, value, low, high
+        yield str(about), value, low, high
     if one.values.num_rows > len(rows):
         yield f"… and {one.values.num_rows - len(rows):,} more in its file", "", "", ""
 

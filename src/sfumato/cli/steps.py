@@ -7,6 +7,7 @@ Not here: what it means (run/steps.py, evidence/trace.py).
 
 from __future__ import annotations
 
+import math
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -117,8 +118,7 @@ def _person(
     """What was released before somebody was forgotten, and why that is bounded."""
     yield f"{person}: no table was opened for this line, and whether {person} is in the data is not told."
     gone = [one.number for one in found if f"forget({person})" in one.actions]
-    done = [one for one in found if one.released]
-    before = [one.number for one in done if not gone or one.number < gone[0]]
+    before = [one.number for one in found if one.released and one.number < min(gone, default=math.inf)]
     steps = ", ".join(map(str, before)) or "none"
     yield from _wrapped(
         f"Data of {person}, if there are any, are part of what was released at these steps: {steps}.", "  "
@@ -131,12 +131,7 @@ def _person(
                 "  ",
             )
     for one in found:
-        for action in one.actions:
-            if action == f"forget({person})":
-                yield from _wrapped(f"From step {one.number} on no row of {person} is read.", "  ")
-            elif action.startswith(f"forget({person},"):
-                cell = action.removeprefix(f"forget({person},").removesuffix(")").strip()
-                yield from _wrapped(f"From step {one.number} on {cell} is read as an absent cell.", "  ")
+        yield from _forgotten_at(one, person)
     for entry in private:
         what = f"no row of {person}" if entry.variable is None else f"{show(entry.variable)} as an absent cell"
         yield from _wrapped(
@@ -146,3 +141,12 @@ def _person(
         )
     if not gone and not any(entry.variable is None for entry in private):
         yield from _wrapped(f"Later steps read the rows of {person}: no step says forget({person}).", "  ")
+
+
+def _forgotten_at(step: StepState, person: str) -> Iterator[str]:
+    for action in step.actions:
+        if action == f"forget({person})":
+            yield from _wrapped(f"From step {step.number} on no row of {person} is read.", "  ")
+        elif action.startswith(f"forget({person},"):
+            cell = action.removeprefix(f"forget({person},").removesuffix(")").strip()
+            yield from _wrapped(f"From step {step.number} on {cell} is read as an absent cell.", "  ")

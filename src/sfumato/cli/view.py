@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from sfumato.network.stores.store import located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import default_ledger
 from sfumato.run.forget import forgotten_names, listed, read_forgotten, without_forgotten
-from sfumato.run.own import observers_own, persons_own
+from sfumato.run.own import Own, observers_own, persons_own
 from sfumato.run.row_key import KEY_SUFFIX, row_key
 
 __all__ = ["run_view"]
@@ -41,12 +42,7 @@ def run_view(
     ledger: Path | None = None,
 ) -> str:
     """What to print; the values themselves only for a person, and only without a file to write them to."""
-    if (person is None) == (observer is None):
-        raise InputError("Say whose view it is: --person ID or --observer NAME. Nothing was opened.")
-    if observer is not None and out is None:
-        raise InputError("An observer's view has a row for everybody: say where it goes with --out FILE.csv.")
-    if out is not None:
-        _check_place(out, folder)
+    _check_asked(folder, person, observer, out)
     plan = Plan.read(folder / "plan.json")
     spec = study_network(plan, study, _public(study, data)).spec
     # What any step forgets is not handed out, whichever step the folder is of.
@@ -57,20 +53,32 @@ def run_view(
     network = Network.from_spec(replace(spec, forgotten=gone), tables)
     keys = dict.fromkeys((dataset.name for dataset in spec.datasets), _key(ledger or default_ledger(data)))
     if person is not None:
-        head = ["variable", "cell", "counts_as"]
         own = persons_own(network, tables, person, keys)
-        rows = [[one.variable, "; ".join(map(_text, one.cells)), _text(one.counts_as)] for one in own]
-        return _handed(_csv([head, *rows]), out, "exact values") + (
-            "" if out else f"\n{trace_person(plan, person, folder, spec)}"
-        )
+        told = "" if out else f"\n{trace_person(plan, person, folder, spec)}"
+        return _handed(_cells_text(own), out, "exact values") + told
     assert observer is not None
     values = network.evaluate(without_forgotten(network.spec, tables) if gone else tables, keys)
-    text, named = "", []
-    for table in observers_own(plan, network, values, folder, observer).values():
-        columns = [table.column_names, *([_text(cell) for cell in row.values()] for row in table.to_pylist())]
-        text += _csv(columns)
-        named += table.column_names
-    return _handed(text, out, _what(network, observer, named))
+    found = observers_own(plan, network, values, folder, observer).values()
+    named = [name for table in found for name in table.column_names]
+    return _handed("".join(map(_table_text, found)), out, _what(network, observer, named))
+
+
+def _check_asked(folder: Path, person: str | None, observer: str | None, out: Path | None) -> None:
+    if (person is None) == (observer is None):
+        raise InputError("Say whose view it is: --person ID or --observer NAME. Nothing was opened.")
+    if observer is not None and out is None:
+        raise InputError("An observer's view has a row for everybody: say where it goes with --out FILE.csv.")
+    if out is not None:
+        _check_place(out, folder)
+
+
+def _cells_text(own: Iterable[Own]) -> str:
+    rows = [[one.variable, "; ".join(map(_text, one.cells)), _text(one.counts_as)] for one in own]
+    return _csv([["variable", "cell", "counts_as"], *rows])
+
+
+def _table_text(table: Any) -> str:
+    return _csv([table.column_names, *([_text(cell) for cell in row.values()] for row in table.to_pylist())])
 
 
 def _what(network: Network, observer: str, columns: list[str]) -> str:

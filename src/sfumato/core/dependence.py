@@ -212,8 +212,9 @@ class Known(Dependence):
 
     @property
     def together(self) -> float:
-        # Rounding to the grid moves the number as far as a unit's, by at most 1/4096 of that (mechanisms/grid.py).
-        return round_up(self.distance / self.move + 2.0**-12)
+        # Rounding moves the number by a grid step more, as a unit's: at most 1/4096 of that (mechanisms/grid.py).
+        part = self.distance / self.move
+        return round_up(max(part, (part + 2.0**-12) / (1 + 2.0**-12)), 1e-15)
 
     @property
     def flat(self) -> float:

@@ -7,7 +7,7 @@
 In:   public bounds and lists, written down by a person who did not look at the data.
 Out:  `place`: every value of a private column put inside the domain. Only a column's type can be refused.
 Not here: several columns together and their encoding as one matrix (core/schema.py), reading tables (core/tables.py),
-one Python object (core/cell.py), how the curator is told of a cell (core/curator.py).
+one Python object (core/cell.py), types (core/cell_types.py), how the curator is told of a cell (core/curator.py).
 
 A value outside an interval is clipped in silence: to count or to show how many would publish a private number. No cell
 makes a column fail, because a failure would tell of it: a cell that nothing was declared for has a fixed place, and the
@@ -21,7 +21,7 @@ import itertools
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
@@ -33,10 +33,24 @@ from numpy.typing import NDArray
 from sfumato.core.calendar import shown
 from sfumato.core.calendar_columns import calendar_cell, calendar_numbers, holds_calendar
 from sfumato.core.cell import number_of, text_of
+from sfumato.core.cell_types import (
+    ARROW_TYPES,
+    HOLDS,
+    HOLDS_NATIVE,
+    chunked,
+    column_at_once,
+    comparable,
+    fits_type,
+    holds_native_numbers,
+    holds_numbers,
+    integer_of,
+    truth_of,
+    wrong_type,
+)
 from sfumato.core.curator import tell_missing, tell_unfolded, tell_unlisted
 from sfumato.core.folding import folded, folded_column, two_alike
 from sfumato.core.tables import as_column, plain_type, untyped_cells
-from sfumato.errors import DataError, SchemaError
+from sfumato.errors import SchemaError
 
 __all__ = ["Categories", "Domain", "Interval", "Scalar", "checked_number", "checked_text"]
 
@@ -154,12 +168,12 @@ class Interval(Domain):
     def accepts(self, kind: pa.DataType) -> bool:
         """Integers, floating-point numbers, decimals, truth values; and the type of a column without any value."""
         plain = plain_type(kind)
-        return pa.types.is_null(kind) or _holds_numbers(plain) or holds_calendar(plain, self.calendar)
+        return pa.types.is_null(kind) or holds_numbers(plain) or holds_calendar(plain, self.calendar)
 
     def check_type(self, kind: pa.DataType, name: str) -> None:
         """DataError unless the type holds numbers."""
         if not self.accepts(kind):
-            raise _wrong_type(kind, name, f"an interval needs {f'{self.calendar}s' if self.calendar else 'numbers'}")
+            raise wrong_type(kind, name, f"an interval needs {f'{self.calendar}s' if self.calendar else 'numbers'}")
 
     def read(self, column: Any, name: str) -> pa.ChunkedArray:
         """Numbers as they are; Python objects as the numbers they hold or spell."""
@@ -167,9 +181,9 @@ class Interval(Domain):
         if cells is None:
             return calendar_numbers(_typed(self, column, name), self.calendar)
         if self.calendar:
-            return _chunked([calendar_cell(cell, self.calendar) for cell in cells], pa.float64())
-        quick = _quickly(cells, name, _holds_native_numbers)
-        return quick if quick is not None else _chunked([number_of(cell) for cell in cells], pa.float64())
+            return chunked([calendar_cell(cell, self.calendar) for cell in cells], pa.float64())
+        quick = column_at_once(cells, name, holds_native_numbers)
+        return quick if quick is not None else chunked([number_of(cell) for cell in cells], pa.float64())
 
     def place(self, column: Any, name: str) -> NDArray[np.float64]:
         """The values in their own unit, clipped, missing ones put at `null`, or else at the middle."""
@@ -259,35 +273,35 @@ class Categories(Domain):
 
     def accepts(self, kind: pa.DataType) -> bool:
         """The type of the listed values; and the type of a column without any value."""
-        return pa.types.is_null(kind) or _HOLDS[self.scalar](plain_type(kind))
+        return pa.types.is_null(kind) or HOLDS[self.scalar](plain_type(kind))
 
     def check_type(self, kind: pa.DataType, name: str) -> None:
         """DataError unless the type is that of the listed values."""
         if not self.accepts(kind):
-            raise _wrong_type(kind, name, f"its categories are of type {self.scalar}")
+            raise wrong_type(kind, name, f"its categories are of type {self.scalar}")
 
     def read(self, column: Any, name: str) -> pa.ChunkedArray:
         """Values as they are; Python objects as what they hold or spell of the categories' type."""
         cells = untyped_cells(column, name)
         if cells is None:
             return _typed(self, column, name)
-        quick = _quickly(cells, name, _HOLDS_NATIVE[self.scalar])
+        quick = column_at_once(cells, name, HOLDS_NATIVE[self.scalar])
         if quick is not None:
             return quick
         if self.scalar == "str":
-            return _chunked([text_of(cell) for cell in cells], pa.string())
+            return chunked([text_of(cell) for cell in cells], pa.string())
         if self.scalar == "bool":
-            return _chunked([_truth_of(cell) for cell in cells], pa.bool_())
+            return chunked([truth_of(cell) for cell in cells], pa.bool_())
         # A number that no int64 holds stands as one that is not listed either.
         unlisted = next(number for number in range(len(self.values) + 1) if number not in self.values)
-        return _chunked([_integer_of(cell, unlisted) for cell in cells], pa.int64())
+        return chunked([integer_of(cell, unlisted) for cell in cells], pa.int64())
 
     def place(self, column: Any, name: str) -> NDArray[np.int64]:
         """The position of each value in `values`; of the first where nothing was declared."""
         arrow = self.read(column, name)
         if pa.types.is_null(arrow.type):
-            arrow = arrow.cast(_ARROW_TYPES[self.scalar])
-        arrow = folded_column(arrow) if self.fold else _comparable(arrow)
+            arrow = arrow.cast(ARROW_TYPES[self.scalar])
+        arrow = folded_column(arrow) if self.fold else comparable(arrow)
         codes = self._codes(arrow)
         missing = arrow.is_null(nan_is_null=True).to_numpy()
         unlisted = (codes < 0) & ~missing
@@ -325,7 +339,7 @@ class Categories(Domain):
         """Positions in `values`, -1 for whatever is not listed."""
         # A category the column's type cannot express (300 in an int8 column) cannot occur in it either.
         values = [folded(str(value)) for value in self.values] if self.fold else self.values
-        expressed = [(code, value) for code, value in enumerate(values) if _fits(value, arrow.type)]
+        expressed = [(code, value) for code, value in enumerate(values) if fits_type(value, arrow.type)]
         # Arrow refuses 2**54 as a float although it is one, so the integers are converted here.
         convert = float if pa.types.is_floating(arrow.type) else _unchanged
         listed = pa.array([convert(value) for _, value in expressed], type=arrow.type)
@@ -431,113 +445,11 @@ def _shown(values: tuple[Scalar, ...]) -> str:
     return f"{shown}, …" if len(values) > 8 else shown
 
 
-def _holds_numbers(kind: pa.DataType) -> bool:
-    return _holds_integers(kind) or pa.types.is_boolean(kind)
-
-
-def _holds_integers(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-
-
-def _holds_native_numbers(kind: pa.DataType) -> bool:
-    return _holds_numbers(kind) and not pa.types.is_decimal(kind)
-
-
-def _holds_strings(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-_HOLDS = {"str": _holds_strings, "int": _holds_integers, "bool": pa.types.is_boolean}
-_PLAIN = {int, float, str, np.float64, np.float32, np.int64, np.int32, np.str_}
-#: As Python writes them: a decimal would be rounded otherwise than its cell alone.
-_HOLDS_NATIVE = {
-    "str": _holds_strings,
-    "int": lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind),
-    "bool": pa.types.is_boolean,
-}
-_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A type Arrow can look up exactly."""
-    kind = column.type
-    if pa.types.is_floating(kind):
-        # Adding zero turns -0.0 into 0.0, which Arrow's hash tells apart.
-        from pyarrow import compute as pc
-
-        return pc.call_function("add", [column.cast(pa.float64()), pa.scalar(0.0)])
-    if pa.types.is_decimal(kind) and kind.bit_width < 128:
-        return column.cast(pa.decimal128(kind.precision, kind.scale))
-    return column
-
-
 def _typed(domain: Domain, column: Any, name: str) -> pa.ChunkedArray:
     arrow = as_column(column, name)
     domain.check_type(arrow.type, name)
     return arrow
 
 
-def _quickly(cells: Sequence[Any], name: str, native: Any) -> pa.ChunkedArray | None:
-    """All cells at once where that gives the same as one by one: they are all of the wanted type or missing."""
-    kinds = set(map(type, cells)) - {type(None)}
-    # Other objects can even end the process inside Arrow; among numbers it takes True for 1.
-    if not (kinds <= _PLAIN or kinds <= {bool}):
-        return None
-    with suppress(DataError):
-        arrow = as_column(cells, name)
-        return arrow if pa.types.is_null(arrow.type) or native(arrow.type) else None
-    return None
-
-
-def _chunked(values: list[Any], kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(values, kind)])
-
-
-def _truth_of(cell: Any) -> bool | None:
-    """What is no truth value is missing, as in a text file."""
-    if isinstance(cell, (bool, np.bool_)):
-        return bool(cell)
-    return {"true": True, "false": False}.get((text_of(cell) or "").strip().lower()) if _is_text(cell) else None
-
-
-def _integer_of(cell: Any, unlisted: int) -> int | None:
-    """What is no number is missing, as in a text file; what is no whole number of 64 bits is `unlisted`."""
-    if isinstance(cell, (bool, np.bool_)):
-        return unlisted
-    if isinstance(cell, (int, np.integer)):
-        return int(cell) if -(2**63) <= cell < 2**63 else unlisted
-    number = number_of(cell)
-    if math.isnan(number):
-        return None
-    return int(number) if number.is_integer() and -(2.0**63) <= number < 2.0**63 else unlisted
-
-
-def _is_text(cell: Any) -> bool:
-    return isinstance(cell, (str, bytes))
-
-
 def _unchanged(value: Scalar) -> Scalar:
     return value
-
-
-def _fits(value: Scalar, kind: pa.DataType) -> bool:
-    if pa.types.is_floating(kind):
-        return int(float(value)) == value
-    with suppress(pa.ArrowException, OverflowError):
-        pa.scalar(value, type=kind)
-        return True
-    return False
-
-
-def _wrong_type(kind: pa.DataType, name: str, need: str) -> DataError:
-    if pa.types.is_temporal(kind):
-        way = "Declare Dates(first, last) or Times(first, last); in TOML an interval with low = 2020-01-01."
-    else:
-        way = "Convert the column, or declare a domain of its type."
-    return DataError(f"Column {name!r} is of type {_family(kind)} and {need}. {way} Nothing was spent.")
-
-
-def _family(kind: pa.DataType) -> str:
-    # The full name of a nested or extension type can hold field names and parameters that nobody declared.
-    simple = pa.types.is_primitive(kind) or _holds_strings(kind) or pa.types.is_decimal(kind)
-    return str(kind) if simple else str(kind).split("<", 1)[0].split("[", 1)[0]

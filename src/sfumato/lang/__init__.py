@@ -3,9 +3,10 @@
 `load` reads, checks and hands over a Spec; `Spec.ground` runs its clauses on logical facts. No data is read here.
 """
 
+from sfumato.lang.derivations import Grounding
 from sfumato.lang.load import examine, load
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import Grounding, Spec
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Number, Position, Term, Text, Variable, show
 
 __all__ = [

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from sfumato.lang.cells import check_cells
 from sfumato.lang.circles import first_circle
+from sfumato.lang.derivations import Dependency
 from sfumato.lang.derived import DerivedNetwork, problem_at, published_variables, shown_variable
 from sfumato.lang.expressions import cpf_problems
 from sfumato.lang.ground import Derivation, collect, derive, first_failure
@@ -22,7 +23,7 @@ from sfumato.lang.limits import Limits, Meter
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause
 from sfumato.lang.safety import called, single_variables
-from sfumato.lang.spec import Dependency, Spec
+from sfumato.lang.spec import Spec
 from sfumato.lang.symbolic import symbolic_facts
 from sfumato.lang.term import (
     Compound,

@@ -22,6 +22,7 @@ from sfumato.lang.arguments import number_of as _number
 from sfumato.lang.arguments import scalar_of as _scalar
 from sfumato.lang.centre_units import protect_centres
 from sfumato.lang.correlated import Correlated, correlated, pufferfish
+from sfumato.lang.declare_centres import CENTRE_READERS
 from sfumato.lang.declared import Declared
 from sfumato.lang.fair import fair_rv, fairness_holds, fairness_requirement
 from sfumato.lang.held import read_as_one
@@ -33,14 +34,12 @@ from sfumato.lang.spec import (
     EVERYONE,
     ROW,
     TABLE_ENDINGS,
-    Centre,
     Collusion,
     Column,
     Dataset,
     EachPerson,
     Forbidden,
     Forgotten,
-    Holds,
     Keep,
     Missing,
     MissingRule,
@@ -407,46 +406,6 @@ def _same_person(declared: Declared, clause: Clause) -> None:
     declared.same_people.append((first, second))
 
 
-def _centre(declared: Declared, clause: Clause) -> None:
-    declared.centres.append(Centre(_name(clause.head.arguments[0], "a centre"), clause.position))
-
-
-def _holds(declared: Declared, clause: Clause) -> None:
-    centre, table = clause.head.arguments
-    declared.holds.append(Holds(_name(centre, "a centre"), _name(table, "a table"), clause.position))
-
-
-def _trusted(declared: Declared, clause: Clause) -> None:
-    declared.trusted.append(_name(clause.head.arguments[0], "a party"))
-
-
-def _persons_per_centre(declared: Declared, clause: Clause) -> None:
-    dataset, number = clause.head.arguments
-    most = _centres(number, "how many individuals a centre has at most")
-    if most < 1:
-        raise _Wrong("a centre has at least one individual", number)
-    declared.persons_per_centre[_name(dataset, "a dataset")] = most
-
-
-def _inside(declared: Declared, clause: Clause) -> None:
-    declared.inside.append(_name(clause.head.arguments[0], "an observer"))
-
-
-def _colluders(declared: Declared, clause: Clause) -> None:
-    declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
-
-
-def _absences(declared: Declared, clause: Clause) -> None:
-    declared.absences = _centres(clause.head.arguments[0], "how many centres may stay away")
-
-
-def _centres(term: Term, what: str) -> int:
-    number = _number(term, what)
-    if number != int(number) or number < 0:
-        raise _Wrong(f"{what} is a whole number from 0 on", term)
-    return int(number)
-
-
 def _forget(declared: Declared, clause: Clause) -> None:
     individual, *variable = clause.head.arguments
     if variables(clause.head) or not (isinstance(individual, Number) or called(individual)):
@@ -489,13 +448,7 @@ _READERS: dict[str, Callable[[Declared, Clause], None]] = {
     "about": _about,
     "decided_by": _decided_by,
     "same_person": _same_person,
-    "centre": _centre,
-    "holds": _holds,
-    "trusted": _trusted,
-    "colluders": _colluders,
-    "persons_per_centre": _persons_per_centre,
-    "inside": _inside,
-    "absences": _absences,
+    **CENTRE_READERS,
     "forget": _forget,
 }
 _ORDER = {"adjacency": -1, "dataset": 0, "same_person": 2, "privacy_requirement": 2}

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
+from sfumato.lang.derivations import Dependency, Grounding
 from sfumato.lang.limits import Meter
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Dependency, Grounding, Spec
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match, show, variables, walk
 from sfumato.lang.vocabulary import PUBLICATION_FORMS
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sfumato.lang.derivations import Dependency
 from sfumato.lang.problem import nearest
-from sfumato.lang.spec import Dependency
 from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, indicator, show
 from sfumato.lang.vocabulary import DISTRIBUTIONS, FUNCTIONS
 

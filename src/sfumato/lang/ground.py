@@ -18,19 +18,12 @@ from typing import cast
 
 from sfumato.errors import StudyError
 from sfumato.lang.deadline import check_time
+from sfumato.lang.derivations import AggregateDeclaration, Dependency, DpRv, Grounding, Observation, Publication
 from sfumato.lang.engine import EngineError, Program
 from sfumato.lang.limits import GENEROUS, LimitReached, Limits, Meter
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import (
-    AggregateDeclaration,
-    Dependency,
-    DpRv,
-    Grounding,
-    Observation,
-    Publication,
-    Spec,
-)
+from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
 from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
 from sfumato.questions.form import Place

@@ -21,12 +21,10 @@ from sfumato.core import Adjacency, Categories, Guarantee, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
+from sfumato.lang.derivations import Grounding
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.institutions import Centre, CentrePromise, HeldPart, Holds
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
-from sfumato.questions.form import Place
-from sfumato.questions.question import Question
-from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.about import About, Decision
@@ -40,28 +38,22 @@ __all__ = [
     "EVERYONE",
     "ROW",
     "TABLE_ENDINGS",
-    "AggregateDeclaration",
     "Centre",
     "CentrePromise",
     "Collusion",
     "Column",
     "Dataset",
-    "Dependency",
-    "DpRv",
     "EachPerson",
     "Forbidden",
     "Forgotten",
-    "Grounding",
     "HeldPart",
     "Holds",
     "Keep",
     "Missing",
     "MissingRule",
     "Nonnegative",
-    "Observation",
     "Peer",
     "Preference",
-    "Publication",
     "Range",
     "Relation",
     "Requirement",
@@ -281,80 +273,6 @@ class Forgotten:
     individual: Term
     variable: Term | None = None
     position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """depends(Child, Parents, CPF), or an LBN statement `Child | Parents`, whose CPF may be `unspecified`."""
-
-    child: Term
-    parents: tuple[Term, ...]
-    cpf: Term
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DpRv:
-    """dp_rv(Requirement, RV): the observer sees RV, within the requirement."""
-
-    requirement: Term
-    variable: Term
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """publish(Name, What, Requirement)."""
-
-    name: str
-    what: Term
-    requirement: Term
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateDeclaration:
-    """A question over individuals (questions/); the person stays a Variable in what is given and in the condition.
-
-    `given` is what stands in the places of the question's form beside its name and its goal.
-    """
-
-    functor: str
-    atom: Term
-    condition: Term
-    given: tuple[tuple[Place, Term], ...] = ()
-    position: Position | None = field(default=None, compare=False)
-
-    def place(self, place: Place) -> Term | None:
-        """What stands there; None where the question is written without it."""
-        return dict(self.given).get(place)
-
-    @property
-    def question(self) -> type[Question]:
-        return QUESTIONS[self.functor]
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """observe(Observer, RV) or reveal(Observer, RV): the observer knows RV exactly."""
-
-    observer: Term
-    variable: Term
-    position: Position | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Grounding:
-    """What the clauses derive from given logical facts. Nothing in it comes from a private row."""
-
-    variables: tuple[Term, ...] = ()
-    dependencies: tuple[Dependency, ...] = ()
-    observed: tuple[DpRv, ...] = ()
-    publications: tuple[Publication, ...] = ()
-    aggregates: tuple[AggregateDeclaration, ...] = ()
-    personal: tuple[tuple[Term, Term], ...] = ()
-    instances: tuple[tuple[str, Term, Term], ...] = ()
-    observations: tuple[Observation, ...] = ()
 
 
 #: Groundings that a Spec keeps; a study with many public structures has one for each.

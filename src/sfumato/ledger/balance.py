@@ -383,12 +383,7 @@ def _from_pair(pair: Pair) -> Guarantee:
 
 
 def _pair(guarantee: Guarantee | None) -> Pair | None:
-    match guarantee:
-        case PureDP(eps=eps):
-            return eps, 0.0
-        case ApproxDP(eps=eps, delta_=delta):
-            return eps, delta
-    return None
+    return guarantee.stated if isinstance(guarantee, PureDP | ApproxDP) else None
 
 
 # ── numbers: exact, or rounded against us ────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ Proof: docs/proofs/tailored_noise.md
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -22,7 +21,7 @@ from sfumato.core.events.channel import ChannelEvent, Weights
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.mechanisms.mechanism import Mechanism, codes_array
 from sfumato.mechanisms.tailored.repair import TOTAL, TOTAL_BITS, private_weights
 from sfumato.mechanisms.tailored.sampling import AliasTable, alias_table
 
@@ -109,13 +108,7 @@ class FiniteChannel(Mechanism):
         return picked.reshape(len(outputs), -1).sum(axis=1)
 
     def _states(self, values: Any) -> np.ndarray:
-        states = None
-        with suppress(ValueError):
-            states = np.asarray(values)
-        if states is None:  # raised here, so that its context holds no error that quotes a value
-            raise DataError("States must form a regular array. Nothing was drawn.")
-        if states.size == 0 or not np.issubdtype(states.dtype, np.integer):
-            raise DataError("A finite channel takes the numbers of states. Nothing was drawn.")
+        states = codes_array(values, "States", "A finite channel takes the numbers of states")
         if states.min() < 0 or states.max() >= len(self.weights):
             raise DataError(f"A state lies outside 0 … {len(self.weights) - 1}. Nothing was drawn.")
         return states.astype(np.int64)

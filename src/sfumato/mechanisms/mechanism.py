@@ -21,7 +21,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
 
-__all__ = ["NO_INFLUENCE", "Mechanism", "exact_array", "finite_array", "kept", "unreachable"]
+__all__ = ["NO_INFLUENCE", "Mechanism", "codes_array", "exact_array", "finite_array", "kept", "unreachable"]
 
 NO_INFLUENCE = "What nobody influences needs no noise. "
 
@@ -86,6 +86,18 @@ def finite_array(values: Any, name: str = "values") -> np.ndarray:
             "(Schema does both). Nothing was drawn and nothing was spent."
         )
     return array
+
+
+def codes_array(values: Any, regular: str, whole: str) -> np.ndarray:
+    """`values` as a non-empty array of whole numbers; the words are those of the refusals."""
+    codes = None
+    with suppress(ValueError):
+        codes = np.asarray(values)
+    if codes is None:  # raised here, so that its context holds no error that quotes a value
+        raise DataError(f"{regular} must form a regular array. Nothing was drawn.")
+    if codes.size == 0 or not np.issubdtype(codes.dtype, np.integer):
+        raise DataError(f"{whole}. Nothing was drawn.")
+    return codes
 
 
 def exact_array(values: Any, name: str = "values") -> np.ndarray:

@@ -10,7 +10,6 @@ Reference: Warner 1965; Kairouz, Bonawitz & Ramage 2016 (k answers).
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -24,7 +23,7 @@ from sfumato.core.events.event import RandomizedResponseEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
-from sfumato.mechanisms.mechanism import Mechanism
+from sfumato.mechanisms.mechanism import Mechanism, codes_array
 
 __all__ = ["RandomizedResponse"]
 
@@ -111,13 +110,7 @@ class RandomizedResponse(Mechanism):
         return same * math.log(self.keep / self.move)
 
     def _codes(self, values: Any) -> np.ndarray:
-        codes = None
-        with suppress(ValueError):
-            codes = np.asarray(values)
-        if codes is None:  # raised here, so that its context holds no error that quotes a value
-            raise DataError("Category codes must form a regular array. Nothing was drawn.")
-        if codes.size == 0 or not np.issubdtype(codes.dtype, np.integer):
-            raise DataError("Randomised response takes category codes as whole numbers. Nothing was drawn.")
+        codes = codes_array(values, "Category codes", "Randomised response takes category codes as whole numbers")
         if codes.min() < 0 or codes.max() >= self.categories:
             raise DataError(
                 f"A code lies outside 0 … {self.categories - 1}: encode with a Schema first. Nothing was drawn."

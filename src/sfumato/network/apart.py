@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -103,8 +103,19 @@ def _families(nodes: list[AggregateNode], people: Mapping[str, Node]) -> list[Ex
 
 def _connected(names: list[str], sets: Sets) -> list[Exclusive]:
     """Aggregates linked by excluding each other; of each link the sets."""
+    found = []
+    for own in _links(names, sets):
+        inside = tuple(sorted({one & own for one in sets} - {frozenset()}, key=sorted))
+        everywhere = frozenset().union(*inside)
+        if len(own) > 1 and max(len(own), len(inside)) <= MOST_TOGETHER and everywhere == own:
+            found.append(Exclusive(tuple(name for name in names if name in own), inside))
+    return found
+
+
+def _links(names: list[str], sets: Sets) -> Iterator[frozenset[str]]:
+    """The aggregates, divided so that no two of different parts exclude each other."""
     met = {name: frozenset().union(*(one for one in sets if name in one)) for name in names}
-    left, found = dict.fromkeys(names), []
+    left = dict.fromkeys(names)
     while left:
         link, waiting = [], [next(iter(left))]
         while waiting:
@@ -113,12 +124,7 @@ def _connected(names: list[str], sets: Sets) -> list[Exclusive]:
                 del left[name]
                 link.append(name)
                 waiting += [other for other in left if other not in met[name]]
-        own = frozenset(link)
-        inside = tuple(sorted({one & own for one in sets} - {frozenset()}, key=sorted))
-        everywhere = {name for one in inside for name in one}
-        if len(link) > 1 and max(len(link), len(inside)) <= MOST_TOGETHER and everywhere == own:
-            found.append(Exclusive(tuple(name for name in names if name in own), inside))
-    return found
+        yield frozenset(link)
 
 
 def deciders(condition: Condition) -> dict[str | Condition, set[Level]]:
@@ -141,13 +147,18 @@ def deciders(condition: Condition) -> dict[str | Condition, set[Level]]:
     return {condition: set()}
 
 
-def _sets(nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> Sets | None:
-    """The aggregates that count in each cell of the product; None where there are too many cells."""
+def _keys(nodes: Sequence[AggregateNode]) -> dict[str | Condition, set[Level]]:
+    """What decides who counts in the aggregates, with the values that are asked for."""
     keys: dict[str | Condition, set[Level]] = {}
     for node in nodes:
         for key, values in deciders(node.condition).items():
             keys.setdefault(key, set()).update(values)
-    choices = {key: _choices(key, values, people) for key, values in keys.items()}
+    return keys
+
+
+def _sets(nodes: Sequence[AggregateNode], people: Mapping[str, Node]) -> Sets | None:
+    """The aggregates that count in each cell of the product; None where there are too many cells."""
+    choices = {key: _choices(key, values, people) for key, values in _keys(nodes).items()}
     size = math.prod(map(len, choices.values()))
     if size > MOST_CELLS:
         return None

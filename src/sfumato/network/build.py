@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.lang.spec import Dataset, DpRv, Grounding, Publication, Spec
-from sfumato.lang.term import Compound, Term, Variable, called, indicator, match, show, substitute
+from sfumato.lang.derivations import DpRv, Grounding, Publication
+from sfumato.lang.spec import Dataset, Spec
+from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, match, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
@@ -69,8 +70,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     for dataset in fed:
         for done in [p for p in passes if p.dataset == dataset][:_CHECKED_TWICE]:
             _check_alone(spec, facts, done, masks)
-    if not passes:
-        passes = [_ground(spec, facts, None, Alike(None, ()), masks)]
+    passes = passes or [_ground(spec, facts, None, Alike(None, ()), masks)]
     return with_known(_assemble(spec, passes, masks), tables)
 
 
@@ -200,25 +200,30 @@ def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, masks: Mapping[
     if both is not None:
         shown = show(masked(both, {done.symbol: masks[dataset.name], other: Variable("Other")}))
         raise refusal(dataset.position, f"{shown} relates two individuals of {dataset.name}.", way_out)
+    moved = _moved_by(spec, done, grounding, other)
+    if moved is not None:
+        raise refusal(moved[1], f"{moved[0]} depends on which other individuals {dataset.name} has.", way_out)
+
+
+def _moved_by(spec: Spec, done: _Pass, grounding: Grounding, other: Term) -> tuple[str, Position | None] | None:
+    """A node of the first individual that the second one changes, and where it is declared; or None."""
     mask = {**done.mask, other: Variable("$other")}
     kept = [v for v in grounding.variables if not mentions(v, [other])]
     dependencies = [d for d in grounding.dependencies if not mentions(d.child, [other])]
     crossing = next((d for d in dependencies if any(mentions(p, [other]) for p in (*d.parents, d.cpf))), None)
-    if crossing is None:
-        again = drafts(
-            spec,
-            replace(grounding, variables=tuple(kept), dependencies=tuple(dependencies)),
-            mask,
-            [show(masked(entry.atom, mask)) for entry in grounding.aggregates],
-        )
-        before = {**done.own, **done.shared}
-        changed = next((d for name, d in again.items() if before.get(name) != d), None)
-        if changed is None and len(again) == len(before):
-            return
-        name, position = (changed.name, changed.position) if changed else (next(iter(before)), None)
-    else:
-        name, position = show(masked(crossing.child, mask)), crossing.position
-    raise refusal(position, f"{name} depends on which other individuals {dataset.name} has.", way_out)
+    if crossing is not None:
+        return show(masked(crossing.child, mask)), crossing.position
+    again = drafts(
+        spec,
+        replace(grounding, variables=tuple(kept), dependencies=tuple(dependencies)),
+        mask,
+        [show(masked(entry.atom, mask)) for entry in grounding.aggregates],
+    )
+    before = {**done.own, **done.shared}
+    changed = next((d for name, d in again.items() if before.get(name) != d), None)
+    if changed is not None:
+        return changed.name, changed.position
+    return None if len(again) == len(before) else (next(iter(before)), None)
 
 
 def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]) -> Network:

@@ -13,6 +13,7 @@ the first in the order of network/rows.py counts, or the mean of all with each_p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import NUMBERS, TEXT, TableLayout, layout_of, plain_type
+from sfumato.network.tables import FLOATS, NUMBERS, TEXT, TableLayout, layout_of, plain_type
 
 __all__ = [
     "Cell",
@@ -40,6 +41,7 @@ __all__ = [
     "final_value",
     "flag",
     "merged",
+    "named_so",
     "placed",
     "single",
     "text_as_number",
@@ -102,6 +104,17 @@ def equals(column: str, level: Level) -> str:
     if abs(level) > _EXACT and isinstance(level, int):
         return f"{text} = {sql_level(str(level))}"
     return f"coalesce(TRY_CAST({text} AS DOUBLE) = {sql_number(float(level))}, FALSE)"
+
+
+def named_so(column: str, name: str) -> tuple[str, ...]:
+    """SQL tests of a cell that names somebody, against a text; of floating-point numbers 3 and 3.0 are one name."""
+    try:
+        number = float(name)
+    except ValueError:
+        return (equals(column, name),)
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(FLOATS))
+    as_number = f"(typeof({sql_name(column)}) IN ({kinds}) AND {equals(column, number)})"
+    return (equals(column, name), as_number) if math.isfinite(number) else (equals(column, name),)
 
 
 def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:

@@ -111,10 +111,7 @@ class _Converter:
         if functor in ("**", "^") and len(arguments) == 2:
             return self._power(*arguments, depth)
         if functor in ("-", "+") and len(arguments) == 1:
-            inner = self.convert(arguments[0], depth)
-            if isinstance(inner, Constant):
-                return Constant(-inner.value if functor == "-" else inner.value)
-            return Call("negate", (inner,)) if functor == "-" else inner
+            return self._signed(functor, arguments[0], depth)
         if functor in _LAWS:
             return self._law(term, depth)
         if functor == "discrete":
@@ -122,6 +119,12 @@ class _Converter:
         if functor == "lookup":
             return self._lookup(term, depth)
         return self._call(term, depth)
+
+    def _signed(self, sign: str, term: Term, depth: int) -> Expression:
+        inner = self.convert(term, depth)
+        if sign == "+":
+            return inner
+        return Constant(-inner.value) if isinstance(inner, Constant) else Call("negate", (inner,))
 
     def _call(self, term: Compound, depth: int) -> Expression:
         parts: Sequence[Term] = term.arguments

@@ -20,7 +20,7 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Requirement
-from sfumato.lang.term import Compound, show
+from sfumato.lang.term import Compound, indicator, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import Call, Distribution, Expression, Lookup
 from sfumato.network.layout import DrawingLayout, lay_out
@@ -135,13 +135,13 @@ def _boxes(
 ) -> tuple[dict[str, _Box], dict[str, str]]:
     """Boxes by name, and the box each node is drawn in."""
     families: dict[tuple[str, str, bool], list[str]] = {}
-    for name, node in nodes.items():
-        functor = f"{node.atom.functor}/{len(node.atom.arguments)}" if isinstance(node.atom, Compound) else name
+    functors = {name: indicator(node.atom) if isinstance(node.atom, Compound) else name for name, node in nodes.items()}
+    for name, functor in functors.items():
         families.setdefault((functor, letters[name], name in zones.observed), []).append(name)
     boxes: dict[str, _Box] = {}
     drawn: dict[str, str] = {}
     for name, node in nodes.items():
-        functor = f"{node.atom.functor}/{len(node.atom.arguments)}" if isinstance(node.atom, Compound) else name
+        functor = functors[name]
         family = families[functor, letters[name], name in zones.observed]
         many = len(family) > _MOST_ALIKE
         drawn[name] = family[0] if many else name

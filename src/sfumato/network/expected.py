@@ -101,7 +101,7 @@ def expected_total(
         for entry, own in zip(entries, rounded, strict=True)
     )
     counts = tuple(_weights(entries, units, entry) for entry in entries)
-    return Sums(entries, units, counts, sum(counts[0], Fraction(0)) if counts else Fraction(0))
+    return Sums(entries, units, counts, sum(next(iter(counts), ()), Fraction(0)))
 
 
 def _weights(entries: Sequence[Entry], units: Sequence[NDArray[Any]], entry: Entry) -> NDArray[Any]:

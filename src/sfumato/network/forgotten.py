@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from sfumato.errors import DataError
 from sfumato.lang.spec import Forgotten, Spec
 from sfumato.lang.term import Compound, Number, Term, Text, indicator, match
-from sfumato.network.cells import equals
+from sfumato.network.cells import equals, named_so
 from sfumato.network.tables import TableLayout
 
 __all__ = ["forgotten_cells", "forgotten_name", "forgotten_rows", "of_forgotten"]
@@ -61,5 +61,8 @@ def of_forgotten(spec: Spec, layout: TableLayout, column: str) -> str:
 
 
 def _same(column: str, individual: Term) -> tuple[str, ...]:
-    written = equals(column, forgotten_name(individual))
-    return (written, equals(column, individual.value)) if isinstance(individual, Number) else (written,)
+    """By the text, as a number where the line has one; a floating-point 3.0 is published as 3, and is either."""
+    name = forgotten_name(individual)
+    if isinstance(individual, Number):
+        return equals(column, name), equals(column, individual.value)
+    return named_so(column, name)

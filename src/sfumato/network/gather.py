@@ -15,13 +15,14 @@ from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.lang.asked import Named, named_in, number_in
-from sfumato.lang.spec import AggregateDeclaration, Dataset, Spec
+from sfumato.lang.derivations import AggregateDeclaration
+from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.condition import Condition, Every, Present
 from sfumato.network.convert import conjuncts
-from sfumato.network.expression import Power, Reference
+from sfumato.network.expression import Level, Power, Reference
 from sfumato.network.goals import Goals
 from sfumato.network.indicator import Indicator, has_chance
 from sfumato.network.network import Group, Node
@@ -29,6 +30,7 @@ from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
 from sfumato.questions.axis import Axis
 from sfumato.questions.bought import Bought, power_axis
+from sfumato.questions.form import Place
 from sfumato.questions.question import Question
 
 __all__ = ["aggregate_bounds", "aggregates_of"]
@@ -67,19 +69,13 @@ def _aggregate(
 ) -> AggregateNode:
     dataset, person = _whose(spec, entry)
     mask = {person: masks[dataset.name]}
-    own = [group for group in groups if group.dataset == dataset.name]
-    if not any(group.representative is not None for group in own):
-        raise refusal(
-            entry.position,
-            f"{show(entry.atom)} aggregates individuals the study itself names in facts.",
-            f"Aggregates run over a table's rows: remove these facts and declare column(Table, id, {dataset.goal}).",
-        )
+    own = _fed_groups(groups, dataset, entry)
     nodes = _representatives(own)
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
-    given = {place: substitute(term, mask) for place, term in entry.given}
-    values = tuple(_name(n.variable, nodes, entry) for p in ("value", "values") for n in named_in(p, given.get(p)))
-    sorted_by = [n for p in ("cells", "groups") for n in named_in(p, given.get(p))]
+    given: dict[Place, Term] = {place: substitute(term, mask) for place, term in entry.given}
+    values = tuple(_name(one.variable, nodes, entry) for one in _named(given, "value", "values"))
+    sorted_by = _named(given, "cells", "groups")
     names = tuple(dict.fromkeys((*values, *(_name(one.variable, nodes, entry) for one in sorted_by))))
     condition = _of_present(condition, names, nodes)
     _check_numbers(values, nodes, entry)
@@ -121,7 +117,7 @@ def _calendar_of(domain: Domain | AnyText | None) -> str:
     return domain.calendar if isinstance(domain, Interval) else ""
 
 
-def _further(entry: AggregateDeclaration, given: Mapping[str, Term]) -> dict[str, Any]:
+def _further(entry: AggregateDeclaration, given: Mapping[Place, Term]) -> dict[str, Any]:
     """The numbers a question asks for beside its variables, under the names of their places."""
     found: dict[str, Any] = {}
     if "numbers" in given:
@@ -147,6 +143,27 @@ def _bounds(
     return hull(as_bounds(node.domain or node.bounds) for node in forms)
 
 
+def _listed_levels(node: Node) -> tuple[Level, ...] | None:
+    if isinstance(node.domain, Categories) and node.source is not None:
+        return tuple(node.domain.values)
+    return node.levels if node.levels and node.is_random else None
+
+
+def _fed_groups(groups: Sequence[Group], dataset: Dataset, entry: AggregateDeclaration) -> list[Group]:
+    own = [group for group in groups if group.dataset == dataset.name]
+    if not any(group.representative is not None for group in own):
+        raise refusal(
+            entry.position,
+            f"{show(entry.atom)} aggregates individuals the study itself names in facts.",
+            f"Aggregates run over a table's rows: remove these facts and declare column(Table, id, {dataset.goal}).",
+        )
+    return own
+
+
+def _named(given: Mapping[Place, Term], *places: Place) -> list[Named]:
+    return [one for place in places for one in named_in(place, given.get(place))]
+
+
 def _axis(
     entry: AggregateDeclaration,
     named: Named,
@@ -159,10 +176,9 @@ def _axis(
     node, own = nodes[name], named.edges if named.edges is not None else edges
     if isinstance(node.domain, AnyText):
         return Axis(name)
-    if own is None and isinstance(node.domain, Categories) and node.source is not None:
-        return Axis(name, tuple(node.domain.values))
-    if own is None and node.levels and node.is_random:
-        return Axis(name, node.levels)
+    levels = _listed_levels(node)
+    if own is None and levels is not None:
+        return Axis(name, levels)
     if own is not None and isinstance(node.domain, Categories) and node.domain.scalar == "str":
         raise refusal(entry.position, f"{name} has a list of values, which no cut points sort.", "Take these out.")
     words = any(isinstance(level, str) for level in node.levels)

@@ -155,8 +155,7 @@ class Goals:
             return Every(()) if literal.arguments[0] in self.spec.listings[name] else Some(())
         if name in self.spec.random_predicates:
             raise refusal(position, f"{show(literal)} is a random variable.", f"Compare it: {show(literal)} =:= 1.")
-        fed = [relation for relation in self.spec.relations if indicator(relation.atom) == name]
-        fed += [column for column in self.spec.columns if indicator(column.atom) == name]  # type: ignore[misc]
+        fed = [one for one in (*self.spec.relations, *self.spec.columns) if indicator(one.atom) == name]
         if not fed:
             raise refusal(
                 position,
@@ -169,6 +168,26 @@ class Goals:
             )
         members = tuple(self._member(declared, literal, position, only) for declared in fed)
         return members[0] if len(members) == 1 else Some(members)
+
+    def _among(
+        self, column: Column, wanted: Sequence[Level] | None, position: Position | None
+    ) -> tuple[Level, ...] | None:
+        """The listed things that may stand there; None where nothing is listed."""
+        listed = self._listed(column, position)
+        if wanted is None:
+            return listed
+        return tuple(level for level in wanted if listed is None or level in listed)
+
+    def _matched(self, column: Column, given: Term, position: Position | None) -> Level:
+        level, listed = level_of(given, position), self._known(column, position)
+        if listed is not None and level not in listed:
+            raise refusal(
+                position,
+                f"{show(given)} is none of the things that the study lists as {column.atom}: rows with it are "
+                "left out.",
+                f"Use a listed one, or add the fact {show(Compound(column.atom.functor, (given,)))}.",
+            )
+        return level
 
     def _member(
         self,
@@ -188,23 +207,11 @@ class Goals:
             if given == self.person:
                 person = column.name
             elif isinstance(given, Variable):
-                if sum(part == given for part in literal.arguments) > 1:
+                if literal.arguments.count(given) > 1:
                     raise refusal(position, f"{show(given)} is unbound.", "Bind it in the body of the clause.")
-                listed = self._listed(column, position)
-                wanted = only.get(given.name)
-                if wanted is not None:
-                    listed = tuple(level for level in wanted if listed is None or level in listed)
-                among.append((column.name, listed))
+                among.append((column.name, self._among(column, only.get(given.name), position)))
             else:
-                level, listed = level_of(given, position), self._known(column, position)
-                if listed is not None and level not in listed:
-                    raise refusal(
-                        position,
-                        f"{show(given)} is none of the things that the study lists as {column.atom}: rows with it are "
-                        "left out.",
-                        f"Use a listed one, or add the fact {show(Compound(column.atom.functor, (given,)))}.",
-                    )
-                matches.append((column.name, level))
+                matches.append((column.name, self._matched(column, given, position)))
         if person is None:
             raise refusal(
                 position, f"{show(literal)} does not mention {self.person}.", "Move it into the body of the clause."

@@ -11,7 +11,7 @@ Not here: the expectation of an Indicator (network/inference.py), which is what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,15 +152,24 @@ def settled(condition: Condition, state: Mapping[str, Level], bind: Callable[[Ex
                 return found
             return Every(()) if bool(found.evaluate({})) else Some(())
         case Not(part=part):
-            inner = settled(part, state, bind)
-            return Some(()) if inner == Every(()) else Every(()) if inner == Some(()) else Not(inner)
+            return _negated(settled(part, state, bind))
         case Every(parts=parts):
-            kept = [p for p in (settled(part, state, bind) for part in parts) if p != Every(())]
-            return Some(()) if Some(()) in kept else Every(tuple(kept))
+            return _every([settled(part, state, bind) for part in parts])
         case Some(parts=parts):
-            kept = [p for p in (settled(part, state, bind) for part in parts) if p != Some(())]
-            return Every(()) if Every(()) in kept else Some(tuple(kept))
+            return _some([settled(part, state, bind) for part in parts])
     return condition
+
+
+def _negated(inner: Condition) -> Condition:
+    return Some(()) if inner == Every(()) else Every(()) if inner == Some(()) else Not(inner)
+
+
+def _every(parts: Sequence[Condition]) -> Condition:
+    return Some(()) if Some(()) in parts else Every(tuple(part for part in parts if part != Every(())))
+
+
+def _some(parts: Sequence[Condition]) -> Condition:
+    return Every(()) if Every(()) in parts else Some(tuple(part for part in parts if part != Some(())))
 
 
 def flag_keys(condition: Condition) -> frozenset[str]:

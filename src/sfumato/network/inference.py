@@ -272,12 +272,8 @@ def affine(expression: Expression, random: Mapping[str, object]) -> bool:
             return not is_random(rate, random)
         case Distribution(arguments=arguments):
             return not expression.categorical and all(affine(part, random) for part in arguments)
-        case Call(function="+" | "-" | "sum" | "mean" | "negate", arguments=arguments):
-            return all(affine(part, random) for part in arguments)
-        case Call(function="*", arguments=arguments):
-            return any(not is_random(part, random) for part in arguments) and all(affine(p, random) for p in arguments)
-        case Call(function="/", arguments=(above, below)):
-            return not is_random(below, random) and affine(above, random)
+        case Call():
+            return _affine_call(expression, random)
         case Lookup(parents=parents, rows=rows):
             return not random.keys() & set(parents) and all(affine(part, random) for _, part in rows)
     return False
@@ -321,6 +317,17 @@ def _summed(body: Expression, atom: Atom) -> Expression:
 
 def _closed(body: Expression, atom: Atom, ranges: Ranges) -> Expression | None:
     return expectation_over(body, atom.name, atom.law, ranges) if isinstance(atom.law, Distribution) else None
+
+
+def _affine_call(call: Call, random: Mapping[str, object]) -> bool:
+    match call.function, call.arguments:
+        case (("+" | "-" | "sum" | "mean" | "negate"), arguments):
+            return all(affine(part, random) for part in arguments)
+        case "*", arguments:
+            return not all(is_random(part, random) for part in arguments) and all(affine(p, random) for p in arguments)
+        case "/", (above, below):
+            return not is_random(below, random) and affine(above, random)
+    return False
 
 
 def _terms(body: Expression) -> list[tuple[Expression, Expression]]:

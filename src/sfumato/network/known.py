@@ -59,11 +59,11 @@ def _about(promise: Guarantee, law: Known) -> Guarantee:
 
 def _only_number(network: Network, one: Correlated) -> AggregateNode:
     """The one number that is published of the dataset."""
-    own = {r.name for r in network.spec.requirements if r.dataset == one.dataset}
+    promises = [requirement for requirement in network.spec.requirements if requirement.dataset == one.dataset]
+    own = {requirement.name for requirement in promises}
     seen = [name for zone in network.zones if zone.requirement in own for name in sorted(zone.observed)]
     found = [node for node in network.aggregates if node.name in seen]
-    promises = [r for r in network.spec.requirements if r.dataset == one.dataset]
-    plain = len(seen) == 1 and len(found) == 1 and len(promises) == 1 and len(network.publications) == 1
+    plain = all(len(part) == 1 for part in (seen, found, promises, network.publications))
     if not plain or network.exact or not _is_one_number(found[0]):
         raise refusal(
             one.position,

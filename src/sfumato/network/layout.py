@@ -41,9 +41,8 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
     [0, 1, 2]
     """
     layer, bands = _layers(zones, edges, order)
-    layers: list[list[_Vertex]] = [[] for _ in range(1 + max(layer.values(), default=0))]
-    for name in zones:
-        layers[layer[name]].append(name)
+    count = 1 + max(layer.values(), default=0)
+    layers: list[list[_Vertex]] = [[name for name in zones if layer[name] == at] for at in range(count)]
     links: list[tuple[_Vertex, _Vertex]] = []
     chains: dict[Edge, list[_Vertex]] = {}
     for edge in edges:
@@ -54,14 +53,29 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
         chains[edge] = chain
         links += list(itertools.pairwise(chain))
     _untangle(layers, links)
-    rows = max((len(part) for part in layers), default=0)
-    spots: dict[_Vertex, tuple[int, float]] = {}
-    for at, part in enumerate(layers):
-        for place, vertex in enumerate(part):
-            spots[vertex] = (at, place + (rows - len(part)) / 2)
+    rows = max(map(len, layers), default=0)
+    spots = {
+        vertex: (at, place + (rows - len(part)) / 2)
+        for at, part in enumerate(layers)
+        for place, vertex in enumerate(part)
+    }
     places = {name: spots[name] for name in zones}
     routes = {edge: tuple(spots[vertex] for vertex in chain) for edge, chain in chains.items()}
     return DrawingLayout(places, routes, bands, len(layers), rows)
+
+
+def _depths(members: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
+    """How many edges inside a zone lead to each of its nodes at most."""
+    depth = dict.fromkeys(members, 0)
+    inner = [(start, end) for start, end in edges if start in depth and end in depth]
+    for _ in members:  # at most as many rounds as there are nodes; fewer when nothing moves any more
+        moved = False
+        for start, end in inner:
+            if depth[end] < depth[start] + 1:
+                depth[end], moved = depth[start] + 1, True
+        if not moved:
+            break
+    return depth
 
 
 def _layers(
@@ -75,19 +89,19 @@ def _layers(
         members = [name for name, zone in zones.items() if zone == letter]
         if not members:
             continue
-        depth = dict.fromkeys(members, 0)
-        for _ in members:  # at most as many rounds as there are nodes; fewer when nothing moves any more
-            moved = False
-            for start, end in edges:
-                if start in depth and end in depth and depth[end] < depth[start] + 1:
-                    depth[end], moved = depth[start] + 1, True
-            if not moved:
-                break
+        depth = _depths(members, edges)
         last = first + max(depth.values())
         layer.update({name: first + at for name, at in depth.items()})
         bands[letter] = (first, last)
         first = last + 1
     return layer, bands
+
+
+def _sort_beside(layer: list[_Vertex], beside: list[_Vertex], near: Mapping[_Vertex, list[_Vertex]]) -> None:
+    """By the mean height of the neighbours in the layer beside it; who has none stays about where it is."""
+    height = {vertex: (place + 0.5) / len(beside) for place, vertex in enumerate(beside)}
+    own = {vertex: (place + 0.5) / len(layer) for place, vertex in enumerate(layer)}
+    layer.sort(key=lambda vertex: _mean([height[x] for x in near.get(vertex, ()) if x in height], own[vertex]))
 
 
 def _untangle(layers: list[list[_Vertex]], links: Sequence[tuple[_Vertex, _Vertex]]) -> None:
@@ -99,14 +113,12 @@ def _untangle(layers: list[list[_Vertex]], links: Sequence[tuple[_Vertex, _Verte
         left.setdefault(end, []).append(start)
     best, fewest = [list(part) for part in layers], _crossings(layers, right)
     for sweep in range(_SWEEPS):
-        forward = sweep % 2 == 0
-        span = range(1, len(layers)) if forward else range(len(layers) - 2, -1, -1)
-        for at in span:
-            beside = layers[at - 1] if forward else layers[at + 1]
-            height = {vertex: (place + 0.5) / len(beside) for place, vertex in enumerate(beside)}
-            near = left if forward else right
-            own = {vertex: (place + 0.5) / len(layers[at]) for place, vertex in enumerate(layers[at])}
-            layers[at].sort(key=lambda v, h=height, n=near, o=own: _mean([h[x] for x in n.get(v, ()) if x in h], o[v]))
+        if sweep % 2 == 0:
+            for at in range(1, len(layers)):
+                _sort_beside(layers[at], layers[at - 1], left)
+        else:
+            for at in range(len(layers) - 2, -1, -1):
+                _sort_beside(layers[at], layers[at + 1], right)
         now = _crossings(layers, right)
         if now < fewest:
             best, fewest = [list(part) for part in layers], now

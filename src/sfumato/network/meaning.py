@@ -188,6 +188,10 @@ def _absence(network: Network, node: AggregateNode | Node, cell: Node, said: Mis
         if isinstance(node, AggregateNode) and node.question.rows > 1 and cell.row_table == node.row_table:
             return "the row is left out, the person's other rows count"
         return "a person is left out if the cell of the row that counts is so"
+    return _counted_absence(cell, said, averaged)
+
+
+def _counted_absence(cell: Node, said: Missing | None, averaged: bool) -> str:
     part = "such cells take no part in a person's mean; if all of hers are so, she is " if averaged else ""
     if said is None or said.rule == "value":
         return f"{part}counted as {_placed(cell)}"

@@ -18,7 +18,8 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
-from sfumato.lang.spec import EVERYONE, Column, Publication, Spec
+from sfumato.lang.derivations import Publication
+from sfumato.lang.spec import EVERYONE, Column, Spec
 from sfumato.lang.term import Position, Term
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds

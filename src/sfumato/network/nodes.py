@@ -7,14 +7,15 @@ Not here: who the representatives are (network/build.py), aggregates (network/bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
-from sfumato.lang.spec import Column, Dependency, Grounding, Spec
+from sfumato.lang.derivations import Dependency, Grounding
+from sfumato.lang.spec import Column, Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
 from sfumato.network.algebra import times, total, within
 from sfumato.network.bounds import Bounds, as_bounds, hull
@@ -100,29 +101,31 @@ def _check_children(by_child: Mapping[str, list[Dependency]], known: set[str]) -
             )
 
 
-def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Dependency]], naming) -> Draft:
-    name = show(atom)
-    source = next((column for column in spec.columns if match(column.atom, atom) is not None), None)
-    laws: dict[Expression | None, Dependency] = {}
-    parents: dict[str, None] = {}
-    for dependency in by_child.get(name, ()):
-        law = None
-        if dependency.cpf != Compound("unspecified"):
-            law = expression_of(dependency.cpf, naming, dependency.position)
-        laws.setdefault(law, dependency)
-        parents.update(dict.fromkeys(_parents(dependency, naming)))
-    given = [law for law in laws if law is not None]
+def _only_law(name: str, dependencies: Sequence[Dependency], naming) -> Expression | None:
+    """The law that a node is given, by one of its dependencies or alike by several; None where none gives one."""
+    given: dict[Expression, Dependency] = {}
+    for one in dependencies:
+        if one.cpf != Compound("unspecified"):
+            given.setdefault(expression_of(one.cpf, naming, one.position), one)
     if len(given) > 1:
         raise refusal(
-            laws[given[1]].position,
+            list(given.values())[1].position,
             f"{name} has {len(given)} different CPFs.",
             "Bind every variable of the clause's body, so that it has one answer.",
         )
-    law = given[0] if given else None
+    return next(iter(given), None)
+
+
+def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Dependency]], naming) -> Draft:
+    name = show(atom)
+    source = next((column for column in spec.columns if match(column.atom, atom) is not None), None)
+    dependencies = by_child.get(name, ())
+    law = _only_law(name, dependencies, naming)
+    parents = dict.fromkeys(parent for one in dependencies for parent in _parents(one, naming))
     parents.update(dict.fromkeys(sorted(law.references()) if law else ()))
     declared = next((r.domain for r in spec.ranges if match(r.atom_pattern, atom) is not None), None)
     rows, row_table = _rows(spec, source, atom)
-    position = next((d.position for d in laws.values()), source.position if source else None)
+    position = next((one.position for one in dependencies), source.position if source else None)
     public = source is not None and source.table in spec.public_tables
     missing, said = _missing(spec, atom, declared), spec.missing_of(atom)
     skip = source is not None and said is not None and said.rule == "skip"
@@ -267,22 +270,25 @@ def _latent_node(shell: Node, law: Expression, inference: Inference) -> Node:
     )
 
 
+def _is_coin(law: Expression) -> bool:
+    return isinstance(law, Distribution) and law.kind == "bernoulli"
+
+
+def _declared_levels(draft: Draft, values: tuple[Level, ...], listed: tuple[Level, ...] | None) -> tuple[Level, ...]:
+    extra = [level for level in listed or () if level not in values]
+    if extra:
+        raise refusal(draft.position, f"{draft.name}: {extra[0]} is not in its range.", f"Its range is {list(values)}.")
+    return values if listed is not None else ()
+
+
 def _levels(draft: Draft, looked_up: frozenset[str]) -> tuple[Level, ...]:
     """The levels of an unobserved variable whose law is over finitely many."""
     if draft.source is not None or draft.law is None:
         return ()
     listed = _law_levels(draft.law)
     if isinstance(draft.declared, Categories):
-        values = tuple(draft.declared.values)
-        extra = [level for level in listed or () if level not in values]
-        if extra:
-            raise refusal(
-                draft.position, f"{draft.name}: {extra[0]} is not in its range.", f"Its range is {list(values)}."
-            )
-        return values if listed is not None else ()
-    if listed is None or (
-        isinstance(draft.law, Distribution) and draft.law.kind == "bernoulli" and draft.name not in looked_up
-    ):
+        return _declared_levels(draft, tuple(draft.declared.values), listed)
+    if listed is None or (_is_coin(draft.law) and draft.name not in looked_up):
         return ()
     if isinstance(draft.declared, Interval):
         listed = tuple(clipped_level(level, draft.declared.low, draft.declared.high) for level in listed)

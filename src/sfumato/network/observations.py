@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.lang.spec import EVERYONE, Observation, Requirement, Spec
+from sfumato.lang.derivations import Observation
+from sfumato.lang.spec import EVERYONE, Requirement, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, substitute
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import masked
@@ -109,19 +110,18 @@ def _protects_from(spec: Spec, requirement: Requirement, observer: str) -> bool:
     return any({observer, requirement.observer} <= collusion.observers for collusion in spec.collusions)
 
 
+def _is_given(node: Node) -> bool:
+    return node.reads_data or (node.source is None and node.law is None)
+
+
 def touched(network: Network, dataset: str) -> frozenset[str]:
     """What any individual of the dataset can move."""
-    own = {
-        node.name
-        for group in network.groups
-        if group.dataset == dataset
-        for node in group.nodes
-        if node.reads_data or (node.source is None and node.law is None)
-    }
+    groups = [group for group in network.groups if group.dataset == dataset]
+    own = {node.name for group in groups for node in group.nodes if _is_given(node)}
     own |= {node.name for node in network.aggregates if node.dataset == dataset}
-    for node in network.nodes:  # parents come before children
-        read = isinstance(node, Node) and node.source is not None
-        if not read and own & set(node.parents):
+    computed = [node for node in network.nodes if not isinstance(node, Node) or node.source is None]
+    for node in computed:  # parents come before children
+        if own.intersection(node.parents):
             own.add(node.name)
     return frozenset(own)
 

@@ -80,11 +80,19 @@ def _most(room: TableRoom, owners: Sequence[Owner]) -> int:
     return max(1, sum(int(number or 0) for ((number,),) in counts))
 
 
-def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[str, int]) -> Guarantee:
-    own = [other for other in promised if (other.observer, other.dataset) == (one.observer, one.dataset)]
+def _is_for_the_same(other: Requirement, one: Requirement) -> bool:
+    return (other.observer, other.dataset) == (one.observer, one.dataset)
+
+
+def _shares(own: Sequence[Requirement], most: Mapping[str, int]) -> list[Guarantee | None]:
     shares = [for_one_thing(other.guarantee, most[str(other.owner)]) for other in own]
     if any(isinstance(share, PureDP) for share in shares):  # a pure ε keeps an (ε, δ) too
-        shares = [_pure(other.guarantee, most[str(other.owner)]) for other in own]
+        return [_pure(other.guarantee, most[str(other.owner)]) for other in own]
+    return shares
+
+
+def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[str, int]) -> Guarantee:
+    shares = _shares([other for other in promised if _is_for_the_same(other, one)], most)
     known = [share for share in shares if share is not None]
     if len(known) < len(shares) or len({type(share) for share in known}) > 1:
         raise refusal(

@@ -109,23 +109,17 @@ def _found(spec: Spec, clause: Clause) -> _Found | None:
     if len(asked) != 1 or not isinstance(asked[0], Compound) or not isinstance(child, Compound):
         return None
     what, goal, collected = asked[0].arguments
-    if collected != parents or not isinstance(collected, Variable) or not isinstance(what, Compound):
+    if not isinstance(goal, Compound) or not isinstance(what, Compound) or not isinstance(collected, Variable):
         return None
-    if not isinstance(goal, Compound) or not spec.table_predicates.get(indicator(goal), ("", False))[1]:
+    if collected != parents or not _reads_others(child, what, goal):
         return None
-    if len(goal.arguments) != 2 or len(what.arguments) != 1 or what.arguments[0] != goal.arguments[1]:
-        return None
-    if child.arguments != (goal.arguments[0],):
+    if not spec.table_predicates.get(indicator(goal), ("", False))[1]:
         return None
     dataset = _between_individuals(spec, indicator(goal))
     cell = next((one for one in spec.columns if match(one.atom, what) is not None), None)
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
-    used = {
-        part.functor
-        for part in walk(clause.head.arguments[2])
-        if isinstance(part, Compound) and collected in part.arguments
-    }
+    used = _functions_of(collected, clause.head.arguments[2])
     if used not in ({"sum"}, {"mean"}):
         raise refusal(
             clause.position,
@@ -135,16 +129,26 @@ def _found(spec: Spec, clause: Clause) -> _Found | None:
     return _Found(clause, dataset, cell, indicator(goal), used == {"mean"})
 
 
+def _reads_others(child: Compound, what: Compound, goal: Compound) -> bool:
+    """v(P), x(Q) and r(P, Q)."""
+    return len(goal.arguments) == 2 and child.arguments == goal.arguments[:1] and what.arguments == goal.arguments[1:]
+
+
+def _functions_of(variable: Variable, term: Term) -> set[str]:
+    parts = (part for part in walk(term) if isinstance(part, Compound))
+    return {part.functor for part in parts if variable in part.arguments}
+
+
 def _between_individuals(spec: Spec, relation: str) -> Dataset | None:
     """The dataset whose individuals a relation has at both ends."""
     for one in spec.relations:
         if indicator(one.atom) == relation and len(one.atom.arguments) == 2:
             layout = layout_of(spec, one.table)
             ends = [layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable)]
-            kinds = {indicator(column.atom) for column in ends if column is not None}
-            for dataset in spec.datasets:
-                if len(ends) == 2 and kinds == {indicator(dataset.goal)}:
-                    return dataset
+            kinds = {indicator(column.atom) for column in ends if column is not None} if len(ends) == 2 else set()
+            dataset = next((one for one in spec.datasets if kinds == {indicator(one.goal)}), None)
+            if dataset is not None:
+                return dataset
     return None
 
 

@@ -31,6 +31,13 @@ _EXACT = frozenset(("negate", "abs", "max", "min", "clip"))
 _OUTWARDS = 1 + 1e-9
 
 
+def _power(expression: Power, ranges: Ranges, error: float) -> float:
+    inner, exponent = expression.base.interval(ranges), expression.exponent
+    steepness = Bounds.point(exponent) * inner.power(exponent - 1) if exponent else Bounds(0.0, 0.0)
+    own = _LIBRARY * _unit(expression.interval(ranges))
+    return _OUTWARDS * (own + _passed([steepness], [error]))
+
+
 def rounding(expression: Expression, ranges: Ranges, errors: Mapping[str, float]) -> float:
     """A bound on |computed - exact|; references are off by at most `errors`, those not listed are exact.
 
@@ -48,11 +55,8 @@ def rounding(expression: Expression, ranges: Ranges, errors: Mapping[str, float]
             return errors.get(name, 0.0)
         case Distribution():
             return rounding(expression.expectation(), ranges, errors)
-        case Power(base=base, exponent=exponent):
-            inner = base.interval(ranges)
-            steepness = Bounds.point(exponent) * inner.power(exponent - 1) if exponent else Bounds(0.0, 0.0)
-            own = _LIBRARY * _unit(expression.interval(ranges))
-            return _OUTWARDS * (own + _passed([steepness], [rounding(base, ranges, errors)]))
+        case Power(base=base):
+            return _power(expression, ranges, rounding(base, ranges, errors))
         case Call(arguments=arguments):
             return _call(expression, ranges, [rounding(part, ranges, errors) for part in arguments])
         case Lookup(parents=parents, rows=rows):

@@ -7,8 +7,9 @@ Not here: grounding (network/build.py). No private table is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, variables
@@ -153,17 +154,20 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
 
 def _rows(room: TableRoom, spec: Spec, layout: TableLayout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
     names = [variable.name for variable in variables(atom)]
-    room.types(layout.table, [_bound(layout, name) for name in names])
+    bound = {name: _bound(layout, name) for name in names}
+    room.types(layout.table, list(bound.values()))
     shown = [name for name in names if only is None or name != only[0]]
-    cells = ", ".join(sql_name(_bound(layout, name)) for name in shown) or "1"
+    cells = ", ".join(sql_name(bound[name]) for name in shown) or "1"
     where = _present(room, spec, layout, names)
     if only is not None:
-        where += f" AND {sql_name(_bound(layout, only[0]))}::VARCHAR = {sql_level(only[1])}"
+        where += f" AND {sql_name(bound[only[0]])}::VARCHAR = {sql_level(only[1])}"
     found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")
-    kinds = [room.numbers_in(layout.table, _bound(layout, name)) or (lambda cell: cell) for name in shown]
-    return [
-        substitute(atom, _binding(shown, [kind(cell) for kind, cell in zip(kinds, row, strict=False)])) for row in found
-    ]
+    kinds = [room.numbers_in(layout.table, bound[name]) for name in shown]
+    return [substitute(atom, _binding(shown, _cells_of(kinds, row))) for row in found]
+
+
+def _cells_of(kinds: Sequence[Callable[[Any], Any] | None], row: Sequence[Any]) -> list[Any]:
+    return [cell if kind is None else kind(cell) for kind, cell in zip(kinds, row, strict=False)]
 
 
 def _binding(names: list[str], row: Sequence[object]) -> Mapping[str, Term]:

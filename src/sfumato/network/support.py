@@ -28,6 +28,10 @@ def support_of(law: Expression, ranges: Ranges) -> Bounds:
         return hull(support_of(part, ranges) for _, part in law.rows)
     if not isinstance(law, Distribution):
         return law.interval(ranges)
+    return _support_of_kind(law, ranges)
+
+
+def _support_of_kind(law: Distribution, ranges: Ranges) -> Bounds:
     match law.kind:
         case "bernoulli":
             return Bounds(0.0, 1.0)

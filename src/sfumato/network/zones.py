@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sfumato.lang.spec import DpRv, Publication, Requirement
+from sfumato.lang.derivations import DpRv, Publication
+from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Node, Zones
@@ -54,9 +55,10 @@ def zones_of(
     while waiting:
         name = waiting.pop()
         forms = variants.get(name, ())
-        above = {parent for form in forms if not _is_read(form) for parent in form.parents if parent in variants}
-        if any(_is_read(form) for form in forms) or not above:
-            (public if forms and all(_is_public(form) for form in forms) else sensitive).add(name)
+        computed = [form for form in forms if not _is_read(form)]
+        above = {parent for form in computed for parent in form.parents if parent in variants}
+        if len(computed) < len(forms) or not above:
+            (public if forms and all(map(_is_public, forms)) else sensitive).add(name)
         elif name not in visible:
             between.add(name)
         new = above - met

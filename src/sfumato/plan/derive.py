@@ -209,13 +209,16 @@ def _observer(plan: Plan, network: Network, observer: str, requests: list[Reques
 
 
 def _individuals(draws: list[AnyDraw], network: Network, observer: str, asked: list[Request]) -> Iterator[Finding]:
-    numbers = [name for request in asked if not request.sampled for name in request.nodes]
-    answers = dict.fromkeys(name for request in asked if request.sampled for name in request.nodes)
+    numbers, answers = _names(asked, sampled=False), _names(asked, sampled=True)
     for index in range(len(network.groups)):
         own = [draw for draw in draws if draw.group == index]
         sampled = [draw for draw in own if isinstance(draw, SampleDraw)]
         yield from _of_group([draw for draw in own if draw not in sampled], network, index, observer, numbers)
-        yield from _answers(sampled, network, index, observer, answers)
+        yield from _answers(sampled, network, index, observer, dict.fromkeys(answers))
+
+
+def _names(asked: list[Request], *, sampled: bool) -> list[str]:
+    return [name for request in asked if bool(request.sampled) == sampled for name in request.nodes]
 
 
 def _of_group(
@@ -236,8 +239,8 @@ def _answers(
     group = network.groups[index]
     nodes = {name: node for name in asked if (node := group.node(name)) is not None}
     for name, node in nodes.items():
-        own = [draw for draw in draws if draw.node == name]
-        fine = bool(own) and all(draw.candidate == sample_answers(network, group, node)[1] for draw in own)
+        stated = [draw.candidate for draw in draws if draw.node == name]
+        fine = bool(stated) and stated == [sample_answers(network, group, node)[1]] * len(stated)
         yield _found(f"{observer}: {name}", fine, "the answers' law is the study's")
     for name in dict.fromkeys(draw.node for draw in draws if draw.node not in nodes):
         yield Finding(f"{observer}: {name}", False, "The study asks for no such answer.")
@@ -255,9 +258,13 @@ def _sums(
             yield from _sum([draw for draw in drawn if draw.node == name], plan, sums[name], observer)
         else:
             yield Finding(f"{observer}: {name}", False, "Its requirement protects nobody behind it.")
+    yield from _unseen(drawn, behind, observer)
+    yield from _families(drawn, sums, network, observer)
+
+
+def _unseen(drawn: list[Draw], behind: Mapping[str, bool], observer: str) -> Iterator[Finding]:
     for name in dict.fromkeys(draw.node for draw in drawn if draw.node not in behind):
         yield Finding(f"{observer}: {name}", False, "It is drawn, and nothing of it is seen.")
-    yield from _families(drawn, sums, network, observer)
 
 
 def _behind(network: Network, sums: Mapping[str, AggregateNode], requests: list[Request]) -> dict[str, bool]:

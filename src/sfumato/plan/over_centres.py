@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Spec
@@ -52,6 +52,13 @@ def needs_one_party(request: Request) -> PlanError:
     )
 
 
+def _taken(settled: Mapping[Sharing | None, list[Mixed]], wished: list[str]) -> Sharing | None:
+    """The first way of about the least error among those that are wished most."""
+    most = max(wished.count(_name(way)) for way in settled)
+    losses = {way: _loss(one) for way, one in settled.items() if wished.count(_name(way)) == most}
+    return next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
+
+
 def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle) -> list[Mixed]:
     """The study settled the way that its wishes and the errors decide."""
     ways = ways_of(spec)
@@ -64,9 +71,7 @@ def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle)
     if not settled:
         raise refusals[0]
     wished = [name for request in requests for name in request.preferred]
-    most = max(wished.count(_name(way)) for way in settled)
-    losses = {way: _loss(one) for way, one in settled.items() if wished.count(_name(way)) == most}
-    taken = next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
+    taken = _taken(settled, wished)
     others = [way for way in ways if way != taken]
     mixed = enumerate(settled[taken])
     return [_told(one, taken, others, settled, banned, wished, place) for place, one in mixed]

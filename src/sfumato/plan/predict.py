@@ -168,8 +168,9 @@ def seen_of_one(
 
 def _own_law(group: int, name: str, draws: Sequence[AnyDraw]) -> NoiseLaw | None:
     """Of the noise in a published number itself: its own draws, or the strategy it is read off."""
-    own = [d for d in draws if isinstance(d, Draw) and d.node == name and d.group == group]
+    here = [draw for draw in draws if draw.group == group]
+    own = [draw for draw in here if isinstance(draw, Draw) and draw.node == name]
     if own:
         return law_of(own)
-    read = [d for d in draws if isinstance(d, LinearDraw) and d.group == group and name in d.candidate.outputs]
+    read = [draw for draw in here if isinstance(draw, LinearDraw) and name in draw.candidate.outputs]
     return linear_law(read, name) if read else None

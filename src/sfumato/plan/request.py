@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError
+from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import Publication, Requirement
+from sfumato.lang.spec import Forbidden, Preference, Requirement
 from sfumato.lang.term import Compound, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
@@ -120,21 +121,25 @@ def requests_of(network: Network) -> tuple[Request, ...]:
     return tuple(requests.values())
 
 
+def _may_be_joint(request: Request) -> bool:
+    return "joint" not in request.forbidden and (not request.preferred or "joint" in request.preferred)
+
+
 def _drawn_itself(request: Request, network: Network, requests: Sequence[Request]) -> Request:
     """The request as an act of its own, where its answer is better drawn than read off noisy sums.
 
     Acts of several observers add up, noisy sums are refinements of each other: so with one observer only.
     """
     own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
-    asked = [_asked(other, network) for other in own]
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network)
     if question is None or network.spec.centres or len({other.requirement.name for other in own}) > 1:
         return request
-    if "joint" in request.forbidden or (request.preferred and "joint" not in request.preferred):
+    if not _may_be_joint(request):
         return request
-    alike = [other for other in asked if other is not None and other.form.ways == question.form.ways]
+    asked = [other for other in (_asked(one, network) for one in own) if other is not None]
+    alike = [other for other in asked if other.form.ways == question.form.ways]
     beside = len(alike) - 1 if len(alike) == len(own) else -1
     promised = PureDP(1.0) if "joint" in request.preferred else request.requirement.guarantee
     return replace(request, level="other") if question.drawn_itself(promised, beside) else request
@@ -271,18 +276,26 @@ def _check_columns(network: Network) -> None:
                 )
 
 
+def _sampled(what: Term) -> tuple[bool, Term]:
+    """Whether one random answer is asked for, and of what."""
+    if isinstance(what, Compound) and what.functor == "sample" and len(what.arguments) == 1:
+        return True, what.arguments[0]
+    return False, what
+
+
+def _ways(wishes: Iterable[Preference | Forbidden], publication: str) -> list[str]:
+    return [name for one in wishes if one.publication == publication for name in one.strategies]
+
+
 def _request(network: Network, requirement: Requirement, entry: Publication) -> Request:
     spec = network.spec
     known = {node.name: node for node in network.nodes}
-    sampled = isinstance(entry.what, Compound) and entry.what.functor == "sample" and len(entry.what.arguments) == 1
-    what = entry.what.arguments[0] if sampled and isinstance(entry.what, Compound) else entry.what
+    sampled, what = _sampled(entry.what)
     direct = known.get(show(what))
     nodes = (direct.name,) if direct else tuple(sorted(seen(entry.what, known)))
-    plain = direct is not None
     _check_counts(network, entry, nodes)
     _check_whole(network, entry, nodes)
-    levels = {_level(known[name], network) for name in nodes}
-    level = levels.pop() if plain and len(levels) == 1 else "other"
+    level = _level(direct, network) if direct is not None else "other"
     return Request(
         entry.name,
         entry.what,
@@ -290,8 +303,8 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         nodes,
         level,
         next((weight.value for weight in spec.weights if weight.publication == entry.name), 1.0),
-        tuple(name for p in spec.preferences if p.publication == entry.name for name in p.strategies),
-        frozenset(name for f in spec.forbidden if f.publication == entry.name for name in f.strategies),
+        tuple(_ways(spec.preferences, entry.name)),
+        frozenset(_ways(spec.forbidden, entry.name)),
         f"{entry.position.file}:{entry.position.line} " if entry.position else "",
         sampled or (isinstance(direct, Node) and direct.of_individual and is_finite(direct)),
     )
@@ -300,9 +313,11 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
 def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
     """nonnegative(Name) is about counts of cells alone."""
     said = next((one for one in network.spec.nonnegative if one.publication == entry.name), None)
+    if said is None:
+        return
     tables = {node.name for node in network.aggregates if node.question.counts_cells}
     others = [name for name in nodes if name not in tables] or ([] if nodes else [entry.name])
-    if said is not None and others:
+    if others:
         place = f"{said.position.file}:{said.position.line} " if said.position else ""
         raise PlanError(
             f"{place}nonnegative({entry.name}): {', '.join(others)} is no table of counts, and only those can be moved "
@@ -385,24 +400,27 @@ def shared_template(network: Network, observed: Iterable[str], sums: Mapping[str
     return _template({node.name: node for node in network.shared}, list(observed), sums)
 
 
-def _template(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bounds]) -> Template:
+def _needed(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bounds]) -> dict[str, tuple[str, ...]]:
+    """Everything that the targets are computed from, with its own inputs; sums and unknown names have none."""
     needed: dict[str, tuple[str, ...]] = {}
     waiting = list(targets)
     while waiting:
         name = waiting.pop()
         if name in needed:
             continue
-        if name in sums or name not in found:
-            needed[name] = ()
-            continue
-        needed[name] = found[name].inputs
+        needed[name] = found[name].inputs if name in found and name not in sums else ()
         waiting.extend(needed[name])
+    return needed
+
+
+def _is_computed(node: Node) -> bool:
+    return node.source is None and node.expression is not None
+
+
+def _template(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bounds]) -> Template:
+    needed = _needed(found, targets, sums)
     order = topological_order(needed)
-    formulas = {
-        name: found[name].expression
-        for name in order
-        if name in found and found[name].source is None and found[name].expression is not None
-    }
+    formulas = {name: found[name].expression for name in order if name in found and _is_computed(found[name])}
     inputs = [name for name in order if name not in formulas]
     return Template(
         needed,

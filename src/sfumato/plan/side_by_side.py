@@ -36,11 +36,7 @@ def settle_side_by_side(
     network: Network, dataset: str, requests: tuple[Request, ...], settle: Settle
 ) -> Settled | None:
     """The two classes of observers apart; None where there is one class only, or what they see cannot be told apart."""
-    pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
-    classes: dict[NoiseName, tuple[Request, ...]] = {
-        "laplace": tuple(request for request in requests if request.observer in pure),
-        "gaussian": tuple(request for request in requests if request.observer not in pure),
-    }
+    classes = _classes(requests)
     # What everyone sees counts for all; of people in several public groups the worst would be sought in two currencies.
     alone = all(request.of_sums and request.observer != EVERYONE for request in requests)
     if not alone or not all(classes.values()) or _are_banned(classes):
@@ -51,8 +47,22 @@ def settle_side_by_side(
         return None
 
 
+def _classes(requests: tuple[Request, ...]) -> dict[NoiseName, tuple[Request, ...]]:
+    pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
+    return {
+        "laplace": tuple(request for request in requests if request.observer in pure),
+        "gaussian": tuple(request for request in requests if request.observer not in pure),
+    }
+
+
 def _are_banned(classes: Mapping[NoiseName, tuple[Request, ...]]) -> bool:
     return any(noise in request.forbidden for noise, own in classes.items() for request in own)
+
+
+def _last_of_each(promises: Sequence[Promise | None]) -> list[Promise]:
+    """Of promises to the same observers the last, in their order."""
+    known = [promise for promise in promises if promise is not None]
+    return list({frozenset(one.observers): one for one in reversed(known)}.values())[::-1]
 
 
 def _settled_apart(
@@ -86,12 +96,13 @@ def _settled(
     groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
     crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
     found = _settled_apart(crossing, classes, asked, settle)
-    together = [_together(dataset, group, found, asked) for group in crossing] if found is not None else []
-    if found is None or None in together:
+    if found is None:
         return None
-    promises = [p for one in found.values() for p in one.promises if not _is_part(p, crossing, groups)]
-    promises += [promise for promise in together if promise is not None]
-    promises = list({frozenset(one.observers): one for one in reversed(promises)}.values())[::-1]
+    together = [_together(dataset, group, found, asked) for group in crossing]
+    if None in together:
+        return None
+    own = [p for one in found.values() for p in one.promises if not _is_part(p, crossing, groups)]
+    promises = _last_of_each([*own, *together])
     planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
     return Settled(
         None,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.events.event import Event
 from sfumato.core.noise import GaussianNoise, LaplaceNoise, Noise
@@ -41,8 +42,6 @@ __all__ = [
 ]
 
 Columns = dict[str, Any]
-
-_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 
 
 def seeded(mechanism: Any, *path: int | str) -> Any:
@@ -231,4 +230,4 @@ def category_values(domain: Any, codes: np.ndarray) -> pa.Array:
     Never of the type the column came in: a single missing value turns a column of whole numbers into floats, and a
     published type that depends on one record gives it away.
     """
-    return pa.array(list(domain.values), _ARROW_TYPES[domain.scalar]).take(pa.array(codes))
+    return pa.array(list(domain.values), ARROW_TYPES[domain.scalar]).take(pa.array(codes))

@@ -23,7 +23,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Box, RandomizedResponse
 from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
-from sfumato.release.label import label_act, label_notes
+from sfumato.release.label import with_label
 from sfumato.release.table import RECORD, PreparedTable, TableReleaser, feature_columns, protected
 
 __all__ = ["BoxRelease", "WeakGuaranteeWarning"]
@@ -77,20 +77,8 @@ class BoxRelease(TableReleaser):
             for name in numbers
         ]
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
-        features = compose(events_of(acts))
-        warning = self._warn(numbers, features)
-        label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
-        return PreparedTable(
-            schema=self.schema,
-            acts=(*acts, *([label] if label else [])),
-            label=self.label,
-            label_is_raw=adjacency != RECORD,
-            clip=self.clip,
-            subject=f"a table of {len(self.schema.columns)} columns, every record with box noise",
-            plan=self._plan(),
-            notes=(warning, *label_notes(self.label, self.label_epsilon, features)),
-            publishable=self.random_state is None,
-        )
+        warning = self._warn(numbers, compose(events_of(acts)))
+        return with_label(self, acts, "box", self._plan(), (warning,))
 
     def _noise(self, name: str, adjacency) -> Box:
         """In the column's own unit: stiffness θλ in units of the width becomes θλ/width⁴."""

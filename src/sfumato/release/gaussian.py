@@ -29,8 +29,8 @@ from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Gaussian, RandomizedResponse
 from sfumato.release.acts import ColumnAct, GaussianBlock, Respond, events_of
 from sfumato.release.budget import Share, estimated_delta, responder, response_divergence, split
-from sfumato.release.label import label_act, label_notes
-from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
+from sfumato.release.label import with_label
+from sfumato.release.table import PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
 __all__ = ["GaussianRelease"]
 
@@ -85,19 +85,8 @@ class GaussianRelease(TableReleaser):
         self._check(categories)
         adjacency = protected(self.label, self.label_epsilon)
         acts, shares = self._feature_acts(numbers, categories, adjacency)
-        events = events_of(acts)
-        label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
-        return PreparedTable(
-            schema=self.schema,
-            acts=(*acts, *([label] if label else [])),
-            label=self.label,
-            label_is_raw=adjacency != RECORD,
-            clip=self.clip,
-            subject=f"a table of {len(self.schema.columns)} columns, every record with Gaussian noise",
-            plan={"release": "gaussian", "schema": self.schema.to_toml(), "shares": shares},
-            notes=(*_share_notes(shares), *label_notes(self.label, self.label_epsilon, compose(events))),
-            publishable=self.random_state is None,
-        )
+        plan = {"release": "gaussian", "schema": self.schema.to_toml(), "shares": shares}
+        return with_label(self, acts, "Gaussian", plan, _share_notes(shares))
 
     def _check(self, categories: list[str]) -> None:
         given = [self.epsilon is not None, self.adversary_error is not None, self.trade_off is not None]

@@ -6,15 +6,19 @@ Out:  an act or None, and the sentences that belong to it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sfumato.core.compose import compose
 from sfumato.core.domain import Categories
 from sfumato.core.guarantee import Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms import Laplace, RandomizedResponse
-from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, interval
-from sfumato.release.table import RECORD
+from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
+from sfumato.release.table import RECORD, PreparedTable, protected
 
-__all__ = ["label_act", "label_notes"]
+__all__ = ["label_act", "label_notes", "with_label"]
 
 
 def label_act(schema: Schema, label: str | None, epsilon: float | None, random_state: int | None) -> ColumnAct | None:
@@ -36,6 +40,40 @@ def label_act(schema: Schema, label: str | None, epsilon: float | None, random_s
     width = interval(schema, label).width
     noise = Laplace.for_guarantee(wanted, width, RECORD, dimension=1, random_state=random_state)
     return AdditiveColumn(label, noise)
+
+
+class Labelled(Protocol):
+    """What the release classes with a label say."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def label(self) -> str | None: ...
+    @property
+    def label_epsilon(self) -> float | None: ...
+    @property
+    def clip(self) -> bool: ...
+    @property
+    def random_state(self) -> int | None: ...
+
+
+def with_label(
+    release: Labelled, acts: Sequence[ColumnAct], noise: str, plan: dict[str, Any], notes: Sequence[str] = ()
+) -> PreparedTable:
+    """The table with these acts on its features, and what happens to its label."""
+    label = label_act(release.schema, release.label, release.label_epsilon, release.random_state)
+    features = compose(events_of(acts))
+    return PreparedTable(
+        schema=release.schema,
+        acts=(*acts, *([label] if label else [])),
+        label=release.label,
+        label_is_raw=protected(release.label, release.label_epsilon) != RECORD,
+        clip=release.clip,
+        subject=f"a table of {len(release.schema.columns)} columns, every record with {noise} noise",
+        plan=plan,
+        notes=(*notes, *label_notes(release.label, release.label_epsilon, features)),
+        publishable=release.random_state is None,
+    )
 
 
 def label_notes(label: str | None, epsilon: float | None, features: Guarantee) -> tuple[str, ...]:

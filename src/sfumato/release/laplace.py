@@ -23,8 +23,8 @@ from sfumato.mechanisms import Laplace, RandomizedResponse
 from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
 from sfumato.release.budget import Share, responder, split
 from sfumato.release.gaussian import GaussianRelease
-from sfumato.release.label import label_act, label_notes
-from sfumato.release.table import RECORD, PreparedTable, TableReleaser, check_kept, feature_columns, protected
+from sfumato.release.label import with_label
+from sfumato.release.table import PreparedTable, TableReleaser, check_kept, feature_columns, protected
 
 __all__ = ["LaplaceRelease"]
 
@@ -62,19 +62,8 @@ class LaplaceRelease(TableReleaser):
             acts = self._acts_of_budget(numbers, categories, adjacency)
         else:
             raise PrivacyParameterError("equalise is 'privacy' or 'fisher'.")
-        events = events_of(acts)
-        label = label_act(self.schema, self.label, self.label_epsilon, self.random_state)
-        return PreparedTable(
-            schema=self.schema,
-            acts=(*acts, *([label] if label else [])),
-            label=self.label,
-            label_is_raw=adjacency != RECORD,
-            clip=self.clip,
-            subject=f"a table of {len(self.schema.columns)} columns, every record with Laplace noise",
-            plan={"release": "laplace", "schema": self.schema.to_toml(), "equalise": self.equalise},
-            notes=label_notes(self.label, self.label_epsilon, compose(events)),
-            publishable=self.random_state is None,
-        )
+        plan = {"release": "laplace", "schema": self.schema.to_toml(), "equalise": self.equalise}
+        return with_label(self, acts, "Laplace", plan)
 
     def _acts_of_budget(self, numbers: list[str], categories: list[str], adjacency: Adjacency) -> list[ColumnAct]:
         wanted: Guarantee = ApproxDP(self.epsilon, self.delta) if self.delta > 0 else PureDP(self.epsilon)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from sfumato.errors import DataError, InputError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Variable, indicator, match
-from sfumato.network.cells import equals
+from sfumato.network.cells import equals, named_so
 from sfumato.network.convert import level_of
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.expression import sql_name
@@ -119,7 +119,8 @@ def _rows_of(spec: Spec, name: str, table: Any, person: str) -> Any:
         return table
     with TableRoom({name: table}, [name]) as room:
         room.types(name, owners)
-        chosen = " OR ".join(f"coalesce({equals(owner, person)}, FALSE)" for owner in owners)
+        tests = [test for owner in owners for test in named_so(owner, person)]
+        chosen = " OR ".join(f"coalesce({test}, FALSE)" for test in tests)
         return room.selected(name, chosen)
 
 

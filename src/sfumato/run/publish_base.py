@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Interval, PureDP
+from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import PlanError, UnprovedError
 from sfumato.mechanisms.elsewhere import Elsewhere
@@ -26,8 +27,6 @@ from sfumato.plan.wanted import Wanted
 from sfumato.run.study_files import Published
 
 __all__ = ["Performed", "Publisher", "column_of", "point_of", "under"]
-
-_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,8 @@ def under(event: Event | Repeated, adjacency: Adjacency) -> Event | Repeated:
 
 def point_of(guarantee: Guarantee) -> tuple[float, float]:
     """(ε, δ)."""
-    match guarantee:
-        case PureDP(eps=eps):
-            return eps, 0.0
-        case ApproxDP(eps=eps, delta_=delta):
-            return eps, delta
+    if isinstance(guarantee, PureDP | ApproxDP):
+        return guarantee.stated
     raise PlanError(f"{guarantee.describe()} is no (ε, δ). State dp(ε) or dp(ε, δ). Nothing was spent.")
 
 
@@ -120,7 +116,7 @@ def column_of(values: Any, domain: Interval | Categories) -> pa.Array:
         np.array([_plain(value) for value in array.tolist()], dtype=object), return_inverse=True
     )
     codes = np.array([known.get(level, 0) for level in levels], dtype=np.int64)[inverse.ravel()]
-    return pa.array(list(domain.values), _ARROW_TYPES[domain.scalar]).take(pa.array(codes))
+    return pa.array(list(domain.values), ARROW_TYPES[domain.scalar]).take(pa.array(codes))
 
 
 def _plain(value: Any) -> str:

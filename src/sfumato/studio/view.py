@@ -17,7 +17,7 @@ from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, Variable, show
 from sfumato.ledger.balance import amount_text
-from sfumato.plan.plan import Plan, Planned, Promise
+from sfumato.plan.plan import Considered, Plan, Planned, Promise
 from sfumato.plan.told import digits, told_before
 
 __all__ = ["form_of", "problems_of", "view_of", "widths"]
@@ -40,7 +40,6 @@ def widths(plan: Plan) -> dict[str, float]:
 
 def view_of(plan: Plan, before: Mapping[str, float]) -> dict[str, Any]:
     """Everything the right side of the page says."""
-    observers = list(dict.fromkeys(one.observer for one in plan.publications))
     return {
         "hash": plan.hash,
         "promises": [_promise(one) for one in plan.promises if len(one.observers) == 1],
@@ -49,10 +48,7 @@ def view_of(plan: Plan, before: Mapping[str, float]) -> dict[str, Any]:
             for one in plan.promises
             if len(one.observers) > 1
         ],
-        "observers": [
-            {"name": who, "seen": [_publication(one, before) for one in plan.publications if one.observer == who]}
-            for who in observers
-        ],
+        "observers": _observers(plan, before),
         "network": _network(plan),
         "words": [{"key": key, "title": title, "parts": _parts(explain(plan, key))} for key, title in REGISTERS],
         "costs": [{"dataset": name, "amount": amount_text(plan.cost(name))} for name in plan.datasets],
@@ -118,6 +114,18 @@ def _promise(promise: Promise) -> dict[str, Any]:
     }
 
 
+def _alternative(one: Considered) -> dict[str, str]:
+    error = "" if one.error is None else digits(math.sqrt(one.error))
+    return {"strategy": one.strategy, "error": error, "reason": one.reason}
+
+
+def _observers(plan: Plan, before: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [
+        {"name": who, "seen": [_publication(one, before) for one in plan.publications if one.observer == who]}
+        for who in dict.fromkeys(one.observer for one in plan.publications)
+    ]
+
+
 def _publication(planned: Planned, before: Mapping[str, float]) -> dict[str, Any]:
     told = [one for seen in planned.seen for one in told_before(seen)]
     width = max((seen.half_width for seen in planned.seen), default=math.inf)
@@ -136,14 +144,7 @@ def _publication(planned: Planned, before: Mapping[str, float]) -> dict[str, Any
         "change": _change(width, was),
         "strategy": planned.strategy,
         "reason": planned.reason,
-        "others": [
-            {
-                "strategy": one.strategy,
-                "error": "" if one.error is None else digits(math.sqrt(one.error)),
-                "reason": one.reason,
-            }
-            for one in planned.alternatives
-        ],
+        "others": list(map(_alternative, planned.alternatives)),
         "line": planned.position.rpartition(":")[2] if ":" in planned.position else "",
     }
 
@@ -159,14 +160,18 @@ def _change(width: float, was: float) -> str:
     )
 
 
+def _is_rule(line: str) -> bool:
+    return set(line.strip()) == {"─"}
+
+
 def _parts(text: str) -> list[dict[str, str]]:
     """Paragraphs and headings of an explanation."""
     lines = text.split("\n")
     found: list[dict[str, str]] = []
     for place, line in enumerate(lines):
-        if not line.strip() or set(line.strip()) == {"─"}:
+        if not line.strip() or _is_rule(line):
             found.append({"kind": "break", "text": ""})
-        elif place + 1 < len(lines) and set(lines[place + 1].strip()) == {"─"}:
+        elif any(map(_is_rule, lines[place + 1 : place + 2])):
             found.append({"kind": "title", "text": line.strip()})
         elif found and found[-1]["kind"] == "text" and not line.startswith("·") and _goes_on(lines[place - 1]):
             found[-1]["text"] += f" {line.strip()}"
@@ -183,26 +188,26 @@ def _goes_on(previous: str) -> bool:
 # ── who depends on whom ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _network(plan: Plan) -> dict[str, Any]:
-    """Columns of boxes from what is private to who sees it, and the lines between them."""
-    assert plan.network is not None
-    graph = plan.network
-    parents = {node.name: tuple(node.parents) for node in graph.nodes}
+#: What a box is, and its name.
+_Entry = tuple[str, str]
+
+
+def _columns(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> list[list[_Entry]]:
+    """What is private, what is drawn, what is published, who reads it."""
     shown = dict.fromkeys(seen.node for one in plan.publications for seen in one.seen)
     drawn = dict.fromkeys(name for one in plan.publications for name in one.cut)
     private = dict.fromkeys(root for name in (*shown, *drawn) for root in _roots(name, parents))
-    columns = [
+    return [
         [("private", name) for name in private if name not in drawn],
         [("drawn", name) for name in drawn],
         [("publication", one.name) for one in _unique(plan.publications)],
         [("reader", name) for name in dict.fromkeys(one.observer for one in plan.publications)],
     ]
-    places = {
-        entry: (20 + column * _COLUMN, 20 + row * _ROW)
-        for column, entries in enumerate(columns)
-        for row, entry in enumerate(entries)
-    }
-    lines: dict[tuple[tuple[str, str], tuple[str, str]], None] = {}
+
+
+def _lines(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> dict[tuple[_Entry, _Entry], None]:
+    drawn = dict.fromkeys(name for one in plan.publications for name in one.cut)
+    lines: dict[tuple[_Entry, _Entry], None] = {}
     for name in drawn:
         for root in _roots(name, parents):
             lines[("private", root), ("drawn", name)] = None
@@ -210,6 +215,20 @@ def _network(plan: Plan) -> dict[str, Any]:
         for name in one.cut or [root for seen in one.seen for root in _roots(seen.node, parents)]:
             lines[("drawn" if name in drawn else "private", name), ("publication", one.name)] = None
         lines[("publication", one.name), ("reader", one.observer)] = None
+    return lines
+
+
+def _network(plan: Plan) -> dict[str, Any]:
+    """Columns of boxes from what is private to who sees it, and the lines between them."""
+    assert plan.network is not None
+    parents = {node.name: tuple(node.parents) for node in plan.network.nodes}
+    columns = _columns(plan, parents)
+    places = {
+        entry: (20 + column * _COLUMN, 20 + row * _ROW)
+        for column, entries in enumerate(columns)
+        for row, entry in enumerate(entries)
+    }
+    lines = _lines(plan, parents)
     tall = max((len(column) for column in columns), default=1)
     return {
         "width": 20 + len(columns) * _COLUMN,

@@ -75,7 +75,7 @@ class LinearForm:
         singles = [(count, *next(iter(move.items()))) for count, move in self.question.kinds if len(move) == 1]
         columns = self.strategy[:, [one_of[at] for _, at, _ in singles]].T.tolist()
         for (count, _, width), column in zip(singles, columns, strict=True):
-            yield count, (width,), (tuple(entry for entry in column if entry != 0),)
+            yield count, (width,), (tuple(filter(None, column)),)
         for count, move in self.question.kinds:
             if len(move) > 1:
                 own = self.strategy[:, [one_of[at] for at in move]].T

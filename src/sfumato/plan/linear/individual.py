@@ -115,9 +115,15 @@ def linear_candidate(template: Template, weights: Mapping[str, float]) -> Linear
     inputs, matrix, constant = found
     if not inputs or len(inputs) > _MOST_INPUTS or not np.any(matrix):
         return None
-    bounds = [template.bounds[name] for name in inputs]
-    if not all(bound.bounded and bound.width > 0 for bound in bounds):
+    if not all(template.bounds[name].bounded and template.bounds[name].width > 0 for name in inputs):
         return None
+    return _placed(template, weights, inputs, matrix, constant)
+
+
+def _placed(
+    template: Template, weights: Mapping[str, float], inputs: tuple[str, ...], matrix: np.ndarray, constant: list[float]
+) -> LinearCandidate:
+    outputs, bounds = tuple(weights), [template.bounds[name] for name in inputs]
     from sfumato.plan.linear.query import place_noise  # its solver is loaded where there are linear answers
 
     low, width = [bound.low for bound in bounds], [bound.width for bound in bounds]

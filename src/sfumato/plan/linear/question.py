@@ -212,6 +212,13 @@ def _missing(person: Hashable) -> bool:
     return person is None or (isinstance(person, float) and math.isnan(person))
 
 
+def _check_covariance(matrix: list[list[Fraction]], size: int) -> None:
+    if any(len(row) != size for row in matrix) or len(matrix) != size:
+        raise InputError("A covariance is square and a change has one number for each output.")
+    if any(matrix[i][j] != matrix[j][i] for i in range(size) for j in range(i)):
+        raise InputError("A covariance is symmetric.")
+
+
 def separation(covariance: Any, change: Any) -> Fraction | float:
     """ΔᵀΣ⁻¹Δ in rational arithmetic: the μ² of seeing noise N(0, Σ) on outputs that one change moves by Δ.
 
@@ -224,10 +231,7 @@ def separation(covariance: Any, change: Any) -> Fraction | float:
     """
     matrix = [[Fraction(float(cell)) for cell in row] for row in covariance]
     rest = [Fraction(float(cell)) for cell in change]
-    if any(len(row) != len(rest) for row in matrix) or len(matrix) != len(rest):
-        raise InputError("A covariance is square and a change has one number for each output.")
-    if any(matrix[i][j] != matrix[j][i] for i in range(len(rest)) for j in range(i)):
-        raise InputError("A covariance is symmetric.")
+    _check_covariance(matrix, len(rest))
     total: Fraction | float = Fraction(0)
     for k in range(len(rest)):
         pivot = matrix[k][k]

@@ -25,6 +25,7 @@ import pyarrow as pa
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.calendar_columns import calendar_kind
 from sfumato.core.cell import name_of
+from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.events.event import Event
@@ -49,7 +50,6 @@ __all__ = ["Counting", "FirstLook", "SyntheticRelease"]
 
 #: Of μ², for edges that nobody has given: a little for each column, at most this for all.
 _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
-_ARROW_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
 #: Rows of a table in memory that are coded at a time.
 _BATCH_ROWS = 1 << 18
 
@@ -364,7 +364,7 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
         if untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype):
             found[name] = arrow.schema.field(name).type
         else:
-            found[name] = _ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+            found[name] = ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
     return found
 
 
