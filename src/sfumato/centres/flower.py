@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
 from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, reason_of, refusal_of
+from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, known_reason, reason_of, refusal_of
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
@@ -193,7 +193,9 @@ def _read(content: Any) -> Message | str:
     try:
         record = content[_RECORD]
         head = read_json(record["head"].encode(), dict)
-        if "error" in head or "settled" in head:
+        if "error" in head:
+            return known_reason(head["error"])
+        if "settled" in head:
             return str(head)
         found = Message.from_dict({**head, "body": ""})
         return Message(found.round_hash, found.sender, found.step, bytes(record["body"]), found.signature)

@@ -45,6 +45,7 @@ __all__ = [
     "can_be_mended",
     "check_agreement",
     "declined",
+    "known_reason",
     "reason_of",
     "refusal_of",
     "said_by",
@@ -229,10 +230,13 @@ def declined(agreed: Round, name: str, key: Ed25519PrivateKey, error: SfumatoErr
 
 
 def refusal_of(message: Message) -> str:
-    """The reason in a centre's word; of what is none of the known ones nothing is repeated."""
-    known = {text for _, text in _REASONS}
-    said = message.body.decode("utf-8", "replace")
-    return said if said in known else _OTHERWISE
+    """The reason in a centre's word."""
+    return known_reason(message.body.decode("utf-8", "replace"))
+
+
+def known_reason(said: object) -> str:
+    """A reason as it may be repeated: of what is none of the known ones nothing is."""
+    return next((text for _, text in _REASONS if text == said), _OTHERWISE)
 
 
 def can_be_mended(reason: str) -> bool:
