@@ -18,8 +18,11 @@ __all__ = ["with_prices"]
 
 
 def with_prices(plan: Plan) -> Plan:
-    """The plan with the seconds and bytes of each way; itself where there are no two centres."""
-    if plan.network is None or len(centres_of(plan.network.spec)) < 2:
+    """The plan with the seconds and bytes of each way; itself where there are no two centres.
+
+    How many rounds tables and models take follows from what they see: beside them nothing is said.
+    """
+    if plan.network is None or plan.acts or len(centres_of(plan.network.spec)) < 2:
         return plan
     spec = plan.network.spec
     count = len(centres_of(spec))
