@@ -58,10 +58,15 @@ def _asks_for(relation: Relation, asked: Compound) -> bool:
     return indicator(relation.atom) == indicator(asked) and len(relation.atom.arguments) == 2
 
 
+def _conditions_of_parents(clauses: Iterable[Clause]) -> Iterator[Term]:
+    for clause in clauses:
+        if indicator(clause.head) == "depends/3":
+            yield from goals(clause.body)
+
+
 def _collected(clauses: Iterable[Clause]) -> Iterator[tuple[Compound, Compound]]:
     """x(Q) and r(P, Q) of every findall(x(Q), r(P, Q), L) that gives a variable its parents."""
-    bodies = (clause.body for clause in clauses if indicator(clause.head) == "depends/3")
-    for goal in (goal for body in bodies for goal in goals(body)):
+    for goal in _conditions_of_parents(clauses):
         if isinstance(goal, Compound) and indicator(goal) == "findall/3":
             what, asked, _ = goal.arguments
             if isinstance(what, Compound) and isinstance(asked, Compound) and _is_of_the_other(what, asked):

@@ -156,17 +156,22 @@ def _dataset_of_things(declared: Declared, owner: Owner) -> Dataset:
     return Dataset(unit, variable.name, column.atom, Adjacency(unit, "replace-one"), owner.position)
 
 
+def _keep_things(declared: Declared, owner: Owner, owners: set[str]) -> Dataset:
+    """The dataset of the things, made where there is none; those of their owners go."""
+    kept = {dataset.name: dataset for dataset in declared.datasets if dataset.name not in owners}
+    if owner.whole not in kept:
+        made = _dataset_of_things(declared, owner)
+        kept[made.name] = made
+    declared.datasets = list(kept.values())
+    return kept[owner.whole]
+
+
 def _move(declared: Declared, owners: Sequence[Owner]) -> None:
     """Requirements of owners become requirements on their things; the table of owners is no structure of the "
     "network."""
     names = {owner.dataset for owner in owners}
     tables = {owner.table for owner in owners}
-    kept = {dataset.name: dataset for dataset in declared.datasets if dataset.name not in names}
-    if owners[0].whole not in kept:
-        made = _dataset_of_things(declared, owners[0])
-        kept[made.name] = made
-    declared.datasets = list(kept.values())
-    things = kept[owners[0].whole]
+    things = _keep_things(declared, owners[0], names)
     for what in ("columns", "relations"):
         setattr(declared, what, [one for one in getattr(declared, what) if one.table not in tables])
     declared.requirements = [

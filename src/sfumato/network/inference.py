@@ -170,15 +170,14 @@ class Inference:
     # ── integrating them out ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _integrated(self, body: Expression, atoms: list[Atom]) -> Expression:
-        if not atoms:
-            return body
-        if all(atom.levels for atom in atoms):
-            return self._summed_out(body, atoms)
         left = list(atoms)
-        while (leaf := self._eliminated(body, left)) is not None:
-            body, left = leaf
-            if left and all(atom.levels for atom in left):
+        while left:
+            if all(atom.levels for atom in left):
                 return self._summed_out(body, left)
+            leaf = self._eliminated(body, left)
+            if leaf is None:
+                break
+            body, left = leaf
         if not left:
             return body
         terms = _terms(body)

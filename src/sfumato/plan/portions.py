@@ -73,7 +73,7 @@ def split_portions(losses: Mapping[str, float]) -> dict[str, Fraction]:
         free = {name: root for name, root in roots.items() if name not in held}
         left = 1 - floor * len(held)
         total = sum(free.values(), Fraction(0))
-        found = {name: left * free[name] / total if name in free else floor for name in losses}
+        found = dict.fromkeys(losses, floor) | {name: left * root / total for name, root in free.items()}
         low = [name for name in free if found[name] < floor]
         if not low:
             return {name: portion * SPENT for name, portion in found.items()}

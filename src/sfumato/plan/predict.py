@@ -170,7 +170,9 @@ def _own_law(group: int, name: str, draws: Sequence[AnyDraw]) -> NoiseLaw | None
     """Of the noise in a published number itself: its own draws, or the strategy it is read off."""
     here = [draw for draw in draws if draw.group == group]
     own = [draw for draw in here if isinstance(draw, Draw) and draw.node == name]
-    if own:
-        return law_of(own)
-    read = [draw for draw in here if isinstance(draw, LinearDraw) and name in draw.candidate.outputs]
+    return law_of(own) if own else _law_read_off(name, [draw for draw in here if isinstance(draw, LinearDraw)])
+
+
+def _law_read_off(name: str, draws: Sequence[LinearDraw]) -> NoiseLaw | None:
+    read = [draw for draw in draws if name in draw.candidate.outputs]
     return linear_law(read, name) if read else None

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.domain import Categories
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
@@ -137,9 +136,6 @@ class TableNoise:
             )
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise InputError(f"This is not the noise law of a released table: {error}.") from error
-
-    def category_columns(self) -> list[str]:
-        return [name for name, domain in self.schema.columns.items() if isinstance(domain, Categories)]
 
 
 def _law_record(law: Noise) -> dict[str, Any]:

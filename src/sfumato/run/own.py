@@ -136,7 +136,7 @@ def observers_own(plan: Plan, network: Network, values: Values, folder: Path, ob
     listed = [planned for planned in plan.publications if planned.observer == observer and planned.listed]
     found: dict[str, pa.Table] = {}
     for dataset, table in values.individuals.items():
-        groups = [(place, group) for place, group in enumerate(network.groups) if group.dataset == dataset]
+        groups = _groups_of(network, dataset)
         if not any(group.known_to(observer) for _, group in groups):
             continue
         columns = _known_cells(groups, values, dataset, observer)
@@ -146,6 +146,10 @@ def observers_own(plan: Plan, network: Network, values: Values, folder: Path, ob
     if not found:
         raise InputError(f"The study has no observe or reveal line for {observer}: it knows nothing exactly.")
     return found
+
+
+def _groups_of(network: Network, dataset: str) -> list[tuple[int, Group]]:
+    return [(place, group) for place, group in enumerate(network.groups) if group.dataset == dataset]
 
 
 def _without_forgotten(spec: Spec, rows: pa.Table) -> pa.Table:

@@ -207,10 +207,9 @@ def _columns(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> list[list[_E
 
 def _lines(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> dict[tuple[_Entry, _Entry], None]:
     drawn = dict.fromkeys(name for one in plan.publications for name in one.cut)
-    lines: dict[tuple[_Entry, _Entry], None] = {}
-    for name in drawn:
-        for root in _roots(name, parents):
-            lines[("private", root), ("drawn", name)] = None
+    lines: dict[tuple[_Entry, _Entry], None] = {
+        (("private", root), ("drawn", name)): None for name in drawn for root in _roots(name, parents)
+    }
     for one in plan.publications:
         for name in one.cut or [root for seen in one.seen for root in _roots(seen.node, parents)]:
             lines[("drawn" if name in drawn else "private", name), ("publication", one.name)] = None

@@ -100,6 +100,11 @@ _OPTIONS: dict[Place, Option] = {
 }
 
 
+def _subject_of(places: Sequence[str]) -> Subject:
+    found: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
+    return found[0] if found else "nothing"
+
+
 @final
 @dataclass(frozen=True)
 class Questioned(BuilderMethod):
@@ -116,8 +121,7 @@ class Questioned(BuilderMethod):
     def of(cls, kind: type[Question]) -> Questioned:
         written = kind.form
         places = list(itertools.chain.from_iterable(written.usages))
-        subjects: list[Subject] = [_SUBJECTS[place] for place in places if place in _SUBJECTS]
-        subject: Subject = subjects[0] if subjects else "nothing"
+        subject = _subject_of(places)
         wanted = [*places, "edges"] if subject == "columns" else places
         options = dict.fromkeys(_OPTIONS[place] for place in wanted if place in _OPTIONS)
         help_text = f"{written.help[:1].upper()}{written.help[1:]}."
