@@ -190,8 +190,9 @@ def test_any_schedule_of_learning_is_paid_once():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_any_schedule_of_learning_at_length():
-    search(600)
+    search(300)
 
 
 def test_the_law_finds_a_centre_that_takes_back_what_was_opened(monkeypatch):

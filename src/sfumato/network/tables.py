@@ -207,7 +207,8 @@ class TableRoom:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         view = f"SELECT {shown} FROM {source}"
         if decimals := self._decimals(name, view):
-            texts = ", ".join(f"{number_text(sql_name(column))} AS {sql_name(column)}" for column in decimals)
+            cells = [sql_name(column) for column in decimals]  # what is no number names nobody
+            texts = ", ".join(f"CASE WHEN NOT isnan({cell}) THEN {number_text(cell)} END AS {cell}" for cell in cells)
             view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
         if only := self._plains[name].only:
