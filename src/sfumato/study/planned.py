@@ -154,7 +154,7 @@ class StudyPlan(Shown):
         if folder is not None and not (folder / "report.html").exists():
             from sfumato.evidence.report import finish_folder
 
-            finish_folder(self.plan, folder, None)
+            finish_folder(self.plan, folder, _file_of(ledger))
         return StudyRelease(self, release)
 
     def dry_run(self, people: int = 200) -> StudyRelease:
@@ -212,6 +212,12 @@ class StudyPlan(Shown):
         return "\n".join([self.people, str(self.lines), *kept, *aims, *weak_promises(self.plan), *self._told, *assumed])
 
     __repr__ = __str__
+
+
+def _file_of(ledger: Ledger | str | Path | None) -> Path | None:
+    """The file a run charged, as the ledger itself understands its name."""
+    found = getattr(ledger, "path", ledger)
+    return None if found is None else Path(found).expanduser()
 
 
 def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
