@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 from rich.console import Console
 from typer.testing import CliRunner
@@ -36,6 +38,22 @@ def test_a_plan_ends_with_what_to_do_next_and_says_what_an_aim_takes(tmp_path):
     text = " ".join(done.output.split())
     assert "wider than the ±0.1 one can live with. It needs ε" in text
     assert "Next: sfumato run" in text
+
+
+@pytest.mark.parametrize("size", ["people=48842", "people=1234.5"])
+def test_the_next_command_makes_the_same_plan(tmp_path, size):
+    """What shaped the plan is said again: without the size another one would be run."""
+    study, plans = tmp_path / "study.pl", (tmp_path / "a.json", tmp_path / "published" / "plan.json")
+    study.write_text(STUDY.replace("'t.parquet'", "'t.csv'"))
+    (tmp_path / "t.csv").write_text("id,x\n1,3\n2,4\n")
+    done = CliRunner().invoke(app, ["plan", str(study), "--size", size, "--out", str(plans[0])])
+    (line,) = [line for line in done.output.splitlines() if line.startswith("Next: sfumato run")]
+    words = shlex.split(line.removeprefix("Next: sfumato "))
+    assert words[words.index("--size") + 1] == size
+    followed = CliRunner().invoke(app, [*words, "--dry-run"])
+    assert followed.exit_code == 0, followed.output
+    first, second = (json.loads(path.read_text(encoding="utf-8")) for path in plans)
+    assert first == second
 
 
 def test_watching_plans_again_after_a_change_and_survives_what_is_wrong(tmp_path):

@@ -180,7 +180,8 @@ def plan(
         if out is not None:
             write_new(out, made.to_json())
         show_plan(made, console, aims_of(made, sizes))
-        console.print(f"Next: {next_command(made, study, data, at)}", markup=False, highlight=False, soft_wrap=True)
+        command = next_command(made, study, data, at, sizes)
+        console.print(f"Next: {command}", markup=False, highlight=False, soft_wrap=True)
 
     if watch:
         watched(study, once, console)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -82,14 +82,24 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 
 
-def next_command(plan: Plan, study: Path, data: Path | None, at: int | None) -> str:
-    """What carries out the plan: one command, or over centres the first of a few."""
+def next_command(
+    plan: Plan, study: Path, data: Path | None, at: int | None, sizes: Mapping[str, float] | None = None
+) -> str:
+    """What carries out the plan: one command, or over centres the first of a few; all that shaped it is said again."""
+    said = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={_plain(size)}")]
     if sharing_of(plan) is not None:
-        step = "" if at is None else f" --step {at}"
-        cards = f"sfumato coordinate init {shlex.quote(str(study))} CARD CARD …{step}"
+        said += [] if at is None else ["--step", str(at)]
+        cards = " ".join(["sfumato coordinate init", shlex.quote(str(study)), "CARD CARD …", *map(shlex.quote, said)])
         return f"at each centre `sfumato centre init NAME`, then {cards}"
-    words = ["sfumato", "run", str(study), "--data", str(data or study.parent), "--out", "published"]
-    return shlex.join([*words, *(["--at", str(at)] if at is not None else [])])
+    place = study.parent
+    said += [] if at is None else ["--at", str(at)]
+    words = ["sfumato", "run", str(study), "--data", str(data or place), "--out", str(place / "published")]
+    return shlex.join([*words, *said])
+
+
+def _plain(size: float) -> str:
+    """A number that is read back as it was given."""
+    return str(int(size)) if size.is_integer() else repr(size)
 
 
 def watched(
