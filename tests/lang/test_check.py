@@ -314,5 +314,22 @@ def test_several_rows_and_absent_cells_are_spoken_of():
 def test_only_sums_leave_people_out():
     text = changed("missing(patients, never).", "missing(age(P), skip).")
     (problem,) = [problem for problem in problems_of(text) if problem.severity == "error"]
-    assert "has a row for everybody" in problem.message
+    assert problem.message == "people without age(P) are skipped, and what is published here has a row for everybody"
+    assert "missing(age(P), never)" in problem.way_out
     assert not codes(text.replace("dp_rv(privacy(doctor), risk(P)) :- patient(P).", ""))
+
+
+@pytest.mark.parametrize("what", ["regression(age(P), [age(P)])", "outliers([age(P)])", "synthetic([age(P)])"])
+def test_a_model_is_made_from_everybody_and_shows_no_row(what):
+    text = changed("missing(patients, never).", "missing(age(P), skip).")
+    text = text.replace("dp_rv(privacy(doctor), risk(P)) :- patient(P).", f"publish(made, {what}, privacy(doctor)).")
+    (problem,) = [problem for problem in problems_of(text) if problem.code == "missing"]
+    assert problem.message == (
+        "people without age(P) are skipped, and what is published here is made from a whole row of everybody"
+    )
+
+
+def test_no_problem_names_a_symbolic_individual():
+    for wrong in ("depends(risk(P), [agge(P)], agge(P)) :- patient(P).", "publish(x, agge(P), privacy(doctor))."):
+        for problem in problems_of(changed("missing(patients, never).", "") + wrong):
+            assert "$" not in str(problem)

@@ -16,9 +16,13 @@ from sfumato.core import Categories
 from sfumato.lang.derived import DerivedNetwork, problem_at
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Column, Spec
-from sfumato.lang.term import Term, indicator, match, show
+from sfumato.lang.term import Compound, Position, Term, indicator, match, show
+from sfumato.lang.vocabulary import PUBLICATION_FORMS
 
 __all__ = ["check_cells"]
+
+#: What is made from everybody's row and shows none of them.
+_MADE = ("classifier", "regression", "outliers", "synthetic")
 
 
 def check_cells(network: DerivedNetwork) -> Iterator[Problem]:
@@ -85,6 +89,11 @@ def _absent(network: DerivedNetwork) -> Iterator[Problem]:
 def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
     """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
     reported = set()
+    made = {
+        one.position
+        for one in network.grounding.publications
+        if isinstance(one.what, Compound) and one.what.functor in _MADE and indicator(one.what) in PUBLICATION_FORMS
+    }
     for target, position in network.targets():
         met, waiting = set(), [target]
         while waiting:
@@ -96,10 +105,18 @@ def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
             said = network.spec.missing_of(current)
             if said is not None and said.rule == "skip" and network.column(current) and said not in reported:
                 reported.add(said)
-                yield problem_at(
-                    network,
-                    "missing",
-                    f"people without {show(current)} are skipped, and what is published here has a row for everybody",
-                    position,
-                    f"Write missing({show(said.atom_pattern)}, Value), or publish an aggregate.",
-                )
+                yield _skipped_at(network, current, position, position in made)
+
+
+def _skipped_at(network: DerivedNetwork, variable: Term, position: Position | None, made: bool) -> Problem:
+    shown = next((show(one.atom) for one in network.spec.columns if match(one.atom, variable) is not None), "")
+    listed = " or unlisted" if isinstance(_domain(network.spec, variable), Categories) else ""
+    everybody = "is made from a whole row of everybody" if made else "has a row for everybody"
+    return problem_at(
+        network,
+        "missing",
+        f"people without {shown} are skipped, and what is published here {everybody}",
+        position,
+        f"Write missing({shown}, Value), or missing({shown}, never) if it is certain that no such cell is absent"
+        f"{listed}, in place of skip; or publish an aggregate, which can leave people out.",
+    )

@@ -86,6 +86,12 @@ class DerivedNetwork:
         patterns = [atom for term in terms for atom in _atoms(term) if indicator(atom) in self.spec.random_predicates]
         return [known for known in self.variables for pattern in patterns if match(pattern, known) is not None]
 
+    def plainly(self, text: str) -> str:
+        """A text in which symbolic individuals have the name that the study gives them: age(P)."""
+        for dataset in self.spec.datasets:
+            text = text.replace(f"'${dataset.adjacency.unit}_1'", dataset.variable)
+        return text
+
     def targets(self) -> list[tuple[Term, Position | None]]:
         """Everything somebody gets to see, with the place that says so."""
         seen = [(one.variable, one.position) for one in self.grounding.observed]
@@ -189,4 +195,6 @@ def problem_at(
     """A problem of the study at one of its clauses."""
     place = position or Position("study", 1, 1)
     severity = more.pop("severity", None) or "error"
-    return Problem(severity, code, message, place, network.clause(position), way_out=way_out, **more)  # type: ignore[arg-type]
+    said = {word: text and network.plainly(text) for word, text in more.items()}
+    message, way_out = network.plainly(message), network.plainly(way_out)
+    return Problem(severity, code, message, place, network.clause(position), way_out=way_out, **said)  # type: ignore[arg-type]
