@@ -24,7 +24,7 @@ from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.told import told_before
-from sfumato.plan.usefulness import verdicts
+from sfumato.plan.usefulness import verdicts, verdicts_of
 from sfumato.run.aims import Aimed
 
 __all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "watched", "write_new"]
@@ -52,6 +52,7 @@ def plan_table(plan: Plan) -> Table:
     table = Table("publication", "observer", "strategy", "95 % within", "standard error", box=None, pad_edge=False)
     for planned in plan.publications:
         told = [one for seen in planned.seen for one in told_before(seen)]
+        apart = verdicts_of(plan, planned)  # said below the table, in whole lines
         for place, one in enumerate(told):
             first = place == 0
             table.add_row(
@@ -59,7 +60,7 @@ def plan_table(plan: Plan) -> Table:
                 Text(planned.observer if first else ""),
                 Text(planned.strategy if first else ""),
                 one.within,
-                Text(f"{one.error}  {one.name}{f'. {one.note}' if one.note else ''}"),
+                Text(f"{one.error}  {one.name}{f'. {one.note}' if one.note and one.note not in apart else ''}"),
             )
     return table
 

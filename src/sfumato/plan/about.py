@@ -85,7 +85,7 @@ def _used(spec: Spec) -> set[str]:
     used = {
         name
         for clause in spec.clauses
-        if indicator(clause.head) in ("publish/3", "dp_rv/2")
+        if indicator(clause.head) in ("publish/3", "dp_rv/2", "fairness_requirement/3")
         for name in _names(clause.head)
     }
     while True:

@@ -77,8 +77,11 @@ class SyntheticPublisher(Publisher):
         own = found[self.name]
         rows = max(size * wanted.rows, 1.0)
         seen = [self._seen(name, own) for name in wanted.columns]
-        note = f"Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models. "
-        seen[0] = dataclasses.replace(seen[0], note=note + seen[0].note)
+        note = (
+            f"Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models. "
+            "The error beside a column is that of the shares of its levels, all together."
+        )
+        seen[0] = dataclasses.replace(seen[0], note=note)
         columns = len(wanted.columns)
         seconds = rows * columns**2 / 2 / _PAIRS_PER_SECOND + _FIT_SECONDS[self.name]
         loss = own.two_way**2 if own.known else 1.0 + own.two_way  # nothing can be known, but some ways lose less
@@ -88,13 +91,7 @@ class SyntheticPublisher(Publisher):
     def _seen(name: str, forecast: Forecast) -> Seen:
         """Of a column: the share of any of its levels, by the noise of the tables it is measured in."""
         error = forecast.one_way if forecast.known else 1.0
-        return Seen(
-            name,
-            error**2,
-            min(1.0, _NORMAL_95 * error),
-            1,
-            "The error beside a column is that of the shares of its levels, all together.",
-        )
+        return Seen(name, error**2, min(1.0, _NORMAL_95 * error))
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         release = _release(wanted.schema, wanted.target, wanted.rows, guarantee)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -352,9 +352,13 @@ class Study(Shown):
     @property
     def unsaid(self) -> tuple[str, ...]:
         """What this study takes for granted because nothing was said: that no cell is absent or unlisted."""
-        if not self._parts.unsaid:
+        return self.unsaid_of(self._parts.unsaid)
+
+    def unsaid_of(self, columns: Collection[str]) -> tuple[str, ...]:
+        """The same about these columns alone, such as those that a plan reads."""
+        places = ", ".join(f"{name} as {place}" for name, place in self._parts.unsaid.items() if name in columns)
+        if not places:
             return ()
-        places = ", ".join(f"{name} as {place}" for name, place in self._parts.unsaid.items())
         return (
             "Nothing is said about absent or unlisted cells, so it counts as your word that there are none. One that "
             f"is there all the same would be counted: {places}. Say missing='never' or missing='skip' in .table(…), or "

@@ -54,7 +54,8 @@ class StudyPlan(Shown):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted, such as the number of people, or that no cell is absent."""
-        return (*(in_callers_words(one) for one in self.plan.assumptions), *self.study.unsaid)
+        read = {column for _, column, _, _ in self.plan.extras["about"]["columns"]}
+        return (*(in_callers_words(one) for one in self.plan.assumptions), *self.study.unsaid_of(read))
 
     @property
     def people(self) -> str:
