@@ -82,6 +82,13 @@ class PublicationFacts:
         return tuple(dict.fromkeys(seen.node for seen in self.planned.seen))
 
     @property
+    def made(self) -> str:
+        """Of rows or a model: what they are in words, without their name; empty for numbers, which questions word."""
+        head = f"{self.planned.name} is "
+        found = next((one for one in self.planned.about if one.startswith(head)), "") if self.act else ""
+        return found.removeprefix(head)
+
+    @property
     def widest(self) -> Told:
         return max(self.told, key=lambda one: max(one.below, one.above))
 

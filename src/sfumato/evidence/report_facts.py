@@ -164,16 +164,27 @@ def _zones(plan: Plan, network: Network) -> tuple[ZoneFacts, ...]:
     labels = noise_labels(plan)
     found = []
     for zones in network.zones:
+        acts = [act for act in drawn_for(plan, zones.observer) if act.publication]
         noisy = [f"{node} ({label})" for (observer, node), label in labels.items() if observer == zones.observer]
         named = {
             "sensitive": zones.sensitive,
             "between": zones.intermediate,
-            "seen": zones.observed,
-            "noise on": noisy,
+            "seen": _seen_by(plan, zones.observer, zones.observed),
+            "noise on": [*noisy, *(f"{act.publication} ({act.title}: {act.cost})" for act in acts)],
         }
         if zones.observed:
             found.append(ZoneFacts(zones.observer, {word: tuple(sorted(names)) for word, names in named.items()}))
     return tuple(found)
+
+
+def _seen_by(plan: Plan, observer: str, observed: Iterable[str]) -> set[str]:
+    """What an observer sees by name; of a model or of rows their own name, for the cells they are made from are not."""
+    own = [one for one in plan.publications if one.observer == observer]
+    made = [one.name for one in own if plan.act_of(one)]
+    cells = {node for act in drawn_for(plan, observer) if act.publication for node in act.nodes}
+    shown = {seen.node for one in own if not plan.act_of(one) for seen in one.seen}
+    exact = {variable for reader, variable in plan.extras.get("exact", ()) if reader == observer}
+    return (set(observed) - (cells - shown - exact)) | set(made)
 
 
 def accounts_of(facts: ReleaseFacts, ledger: str | Path | None) -> Accounts:

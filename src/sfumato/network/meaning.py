@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sfumato.network.network import Network, Node
     from sfumato.network.tables import TableLayout
 
-__all__ = ["absent_of", "mean_of", "meaning_of", "range_of", "rule_of", "what_of"]
+__all__ = ["absent_of", "made_of", "mean_of", "meaning_of", "range_of", "rule_of", "what_of"]
 
 #: No study declares a limit that all rows keep, so nothing can be said about those that are left out.
 _NO_INTERVAL = "No interval can be given for all rows together: one person's part in them has no limit."
@@ -35,6 +35,19 @@ def meaning_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
     nodes = _with_aggregates(network, names)
     said = [rule(network, node) for rule in (what_of, mean_of, range_of, absent_of) for node in nodes]
     return tuple(sentence for sentence in dict.fromkeys(said) if sentence)
+
+
+def made_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
+    """Of rows or a model made from these variables: what was read for it, then the rules, all cells in one sentence."""
+    nodes = _with_aggregates(network, names)
+    cells = [node for node in nodes if not isinstance(node, AggregateNode) and node.source is not None]
+    private = [node for node in cells if not node.public]
+    columns = "; ".join(f"{one.name}, the column {one.source.name} of {one.source.table}" for one in private)  # type: ignore[union-attr]
+    said = [f"What it is made from is read and not published as it is: {columns}."] if columns else []
+    said += [what_of(network, node) for node in nodes if node not in private]
+    said += [sentence for node in nodes if (sentence := mean_of(network, node))]
+    said += [sentence for rule in (range_of, absent_of) if (sentence := rule(network, *nodes))]
+    return tuple(dict.fromkeys(said))
 
 
 def what_of(network: Network, node: AggregateNode | Node) -> str:
@@ -139,12 +152,12 @@ def _looked_at(layout: TableLayout) -> str:
     return f"a condition looks at the rows that count: {rule_of(layout)}"
 
 
-def range_of(network: Network, node: AggregateNode | Node) -> str | None:
-    """The declared ranges of the cells behind a number, and what happens to values outside of them."""
+def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
+    """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
     from sfumato.network.tables import layout_of
 
     words = []
-    for cell in _cells(network, node):
+    for cell in _cells(network, *nodes):
         if isinstance(cell.domain, Interval) and cell.domain.share is not None:
             words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
         elif isinstance(cell.domain, Interval):
@@ -161,13 +174,14 @@ def range_of(network: Network, node: AggregateNode | Node) -> str | None:
     return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."
 
 
-def absent_of(network: Network, node: AggregateNode | Node) -> str | None:
-    """What stands for absent or unlisted cells behind a number, in one sentence."""
+def absent_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
+    """What stands for absent or unlisted cells behind numbers, in one sentence."""
     words = [
         f"{cell.name}: {_absence(network, node, cell, network.spec.missing_of(cell.atom))}"
+        for node in nodes
         for cell in _cells(network, node)
     ]
-    for member in sorted(_members(network, node), key=str):
+    for member in sorted((one for node in nodes for one in _members(network, node)), key=str):
         words += [f"{column} of {member.table}: {_unsaid(listed)}" for column, listed in member.among]
         words += [f"{column} of {member.table}: {_unsaid(None)}" for column, _ in member.matches]
     return f"Cells that are absent or cannot be read: {'; '.join(dict.fromkeys(words))}." if words else None
@@ -206,9 +220,9 @@ def _placed(cell: Node) -> str:
     return shown(float(cell.missing), cell.domain.calendar) if number else str(cell.missing)  # type: ignore[union-attr,arg-type]
 
 
-def _cells(network: Network, node: AggregateNode | Node) -> list[Node]:
-    """The private cells behind a node, by name; of several public structures the first stands for all."""
-    names = node.parents if isinstance(node, AggregateNode) else (node.name,)
+def _cells(network: Network, *nodes: AggregateNode | Node) -> list[Node]:
+    """The private cells behind nodes, by name; of several public structures the first stands for all."""
+    names = [name for one in nodes for name in (one.parents if isinstance(one, AggregateNode) else (one.name,))]
     found = [variants[0] for name in sorted(_behind(network, names)) if (variants := network.variants(name))]
     return [cell for cell in found if cell.source is not None and not cell.public]
 

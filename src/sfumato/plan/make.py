@@ -29,6 +29,7 @@ from sfumato.network.observations import touched
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.about import about_of
+from sfumato.plan.act import Act
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.mixed import Mixed, Mixing
@@ -134,7 +135,7 @@ def _planned(
     plan = Plan(
         network.spec.name,
         network.spec.digest,
-        tuple(with_meaning(planned, network) for one in settled for planned in one.planned),
+        tuple(_with_meaning(planned, network, one.acts, strategies) for one in settled for planned in one.planned),
         _all(one.draws for one in settled),
         _all(one.promises for one in settled),
         tuple(assumptions),
@@ -146,6 +147,12 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _with_meaning(planned: Planned, network: Network, acts: Iterable[Act], strategies: Sequence[Strategy]) -> Planned:
+    act = next((one for one in acts if (one.name, one.observer) == (planned.name, planned.observer)), None)
+    words = next((one.words for one in strategies if act is not None and one.kind == act.kind and one.words), "")
+    return with_meaning(planned, network, act, words)
 
 
 def _check_step(spec: Spec) -> None:

@@ -9,11 +9,13 @@ is read (templates/).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from sfumato.lang.fair import fair_wish
 from sfumato.lang.term import show
-from sfumato.network.meaning import meaning_of
+from sfumato.network.meaning import made_of, meaning_of
 from sfumato.network.network import Network
+from sfumato.plan.act import Act
 from sfumato.plan.plan import Planned
 from sfumato.plan.request import template_of
 
@@ -56,14 +58,35 @@ def _known(planned: Planned, network: Network) -> tuple[str, ...]:
     )
 
 
-def with_meaning(planned: Planned, network: Network) -> Planned:
-    """The publication with all that must be known to read it; it stays in the plan's file, which has no network."""
+def with_meaning(planned: Planned, network: Network, act: Act | None = None, words: str = "") -> Planned:
+    """The publication with all that must be known to read it; it stays in the plan's file, which has no network.
+
+    `words` say of rows or a model what they are (plan/strategy.py): they are no cells, although they are named by some.
+    """
     listed = (*((LISTED,) if planned.listed else ()), *_known(planned, network))
-    meaning = meaning_of(network, (seen.node for seen in planned.seen))
+    if act is not None and words:
+        meaning = _made(act, words, network)
+    else:
+        meaning = meaning_of(network, (seen.node for seen in planned.seen))
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
     rounded = any(one.publication == planned.name for one in network.spec.whole)
     said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()), *_fair(planned, network))
     return dataclasses.replace(planned, about=(*listed, *meaning, *said))
+
+
+def _made(act: Act, words: str, network: Network) -> tuple[str, ...]:
+    """What an act publishes, and what it is made from."""
+    columns, target = act.parameters["columns"], act.parameters["target"]
+    what = words.format(columns=_listing(columns), target=target)
+    return (f"{act.name} is {what}.", *made_of(network, dict.fromkeys((*columns, *((target,) if target else ())))))
+
+
+def _listing(names: Sequence[str]) -> str:
+    """
+    >>> _listing(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _fair(planned: Planned, network: Network) -> tuple[str, ...]:

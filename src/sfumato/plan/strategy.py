@@ -47,6 +47,8 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     kind: ClassVar[str]
+    #: What is published, in plain words about {columns} and {target}; empty where a question has its own.
+    words: ClassVar[str] = ""
     #: What may go wrong that no public fact tells of: such a strategy is taken where it is preferred, or alone is left.
     risk: ClassVar[str] = ""
     #: Whether every number it draws is a sum over individuals: then several institutions can draw it together.

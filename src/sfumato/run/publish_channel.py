@@ -45,6 +45,7 @@ class TailoredChannel(Publisher):
 
     name: ClassVar[str] = "tailored"
     kind: ClassVar[str] = "channel"
+    words: ClassVar[str] = "{columns} of each individual, replaced at random by a value of a public list"
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if not isinstance(wanted.domains[0], Interval):

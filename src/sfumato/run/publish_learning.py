@@ -179,6 +179,10 @@ class ClassifierPublisher(LearningPublisher):
     """A classifier whose labels are the declared range of its target. Abstract."""
 
     kind: ClassVar[str] = "classifier"
+    words: ClassVar[str] = (
+        "a classifier of {target} from {columns}: a rule that anybody can apply to anybody. All that it takes from the "
+        "data are weights learned with noise"
+    )
     estimator: ClassVar[Any]
     seconds: ClassVar[float]  # for a thousand rows, measured on one core
     has_norm: ClassVar[bool] = False
@@ -361,6 +365,10 @@ class Regression(LearningPublisher):
 
     name: ClassVar[str] = "sufficient"
     kind: ClassVar[str] = "regression"
+    words: ClassVar[str] = (
+        "a regression of {target} on {columns}: a formula that anybody can apply to anybody. All that it takes from "
+        "the data are sums with noise"
+    )
     summed: ClassVar[bool] = True
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
@@ -417,6 +425,10 @@ class Outliers(LearningPublisher):
 
     name: ClassVar[str] = "svdd"
     kind: ClassVar[str] = "outliers"
+    words: ClassVar[str] = (
+        "a rule that says from {columns} how unusual somebody is. All that it takes from the data are numbers learned "
+        "with noise; who is unusual is not published"
+    )
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         return None

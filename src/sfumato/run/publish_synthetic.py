@@ -60,6 +60,10 @@ class SyntheticPublisher(Publisher):
     """One of the plans. Abstract."""
 
     kind: ClassVar[str] = "synthetic"
+    words: ClassVar[str] = (
+        "a table of invented rows with {columns}: no row stands for anybody. All that they take from the data are "
+        "counts with noise, which are published beside them"
+    )
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if not point_of(guarantee)[1]:

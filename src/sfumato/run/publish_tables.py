@@ -55,6 +55,10 @@ class TablePublisher(Publisher):
     """Noise of one law on the numbers of a record, random answers for its categories. Abstract."""
 
     kind: ClassVar[str] = "table"
+    words: ClassVar[str] = (
+        "a table with {columns} of each individual. Every number has noise of its own, every category is an answer "
+        "drawn at random"
+    )
 
     def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
         noise = self._prepared(wanted.schema, self._parameters(wanted, guarantee), None).noise
