@@ -217,8 +217,9 @@ class StudyPlan(Shown):
 
 def _file_of(ledger: Ledger | str | Path | None) -> Path | None:
     """The file a run charged, as the ledger itself understands its name."""
-    found = getattr(ledger, "path", ledger)
-    return None if found is None else Path(found).expanduser()
+    if ledger is None or isinstance(ledger, str | Path):
+        return None if ledger is None else Path(ledger).expanduser()
+    return ledger.path
 
 
 def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
