@@ -314,3 +314,39 @@ def test_no_command_in_the_source_has_a_hole():
                     if re.search(r"…|\b[A-Z]{4,}\b|--epsilon E\b|ledger \w+`?$", command)
                 ]
     assert holes == []
+
+
+def untold(source: str) -> list[str]:
+    """Sentences that name an option of a command, and not what it is called in Python."""
+    tree = ast.parse(source)
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    told = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            told.append("".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            told.append(node.value)
+    documented = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+    sentences = [re.sub(r"`.*?`", "", text) for text in told if text not in documented]
+    return [
+        text
+        for text in sentences
+        for option in ("ledger", "grant")
+        if re.search(rf" --{option}\b", text) and not text.startswith("sfumato ") and f" {option}=" not in text
+    ]
+
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def test_a_sentence_that_names_an_option_names_what_it_is_in_python():
+    """Errors of ledger/ and run/ reach both doors."""
+    found = {
+        path.name: untold(path.read_text(encoding="utf-8"))
+        for room in ("ledger", "run")
+        for path in (HOME / room).rglob("*.py")
+    }
+    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert untold('raise E(f"Run {it} again with --ledger {path}. Nothing was spent.")')
+    assert untold('raise E("Run it with --grant, or name ledger=.")')
+    assert not untold('raise E(f"Run {it} with --grant (from Python: grant=True), or `sfumato run --ledger x`.")')

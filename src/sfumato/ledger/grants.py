@@ -238,7 +238,8 @@ def class_way_out(
     whole = raised(recharged(acts, (), granted, wanted), wanted) or wanted
     return (
         "Grant the account for that class first, which weighs anew what is counted already: "
-        f"`{grant_command(dataset, whole, ledger)}`. Or use data that has no account yet, and run with --grant."
+        f"`{grant_command(dataset, whole, ledger)}`. Or use data that has no account yet, and run with --grant "
+        "(from Python: grant=True)."
     )
 
 
