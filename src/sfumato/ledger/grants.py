@@ -30,7 +30,7 @@ from sfumato.ledger.balance import GRANTABLE, Charge, Cost, charge, fits, rechar
 from sfumato.ledger.commands import grant_command, raise_command, show_command
 from sfumato.ledger.windows import check_one_class, raised_window
 
-__all__ = ["class_way_out", "held_by", "more_way_out", "raised", "unknown_text", "window_grant"]
+__all__ = ["class_way_out", "held_by", "is_higher", "more_way_out", "raised", "unknown_text", "window_grant"]
 
 #: What is granted beyond the sum, so that rounding never refuses the last release.
 _UP = 1 + 1e-9
@@ -67,6 +67,15 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     if found is None or not math.isfinite(found.epsilon(0.5)) or not fits(charges, found):
         return None
     return found.under(granted.adjacency) if granted.adjacency else found
+
+
+def is_higher(total: Guarantee, granted: Guarantee) -> bool:
+    """Whether `total` is a raise of `granted`: of the same kind, and promising less.
+
+    >>> [is_higher(total, PureDP(1.0)) for total in (PureDP(2.0), PureDP(1.0), GaussianDP(2.0))]
+    [True, False, False]
+    """
+    return type(total) is type(granted) and total.implies(granted) is not True and granted.implies(total) is True
 
 
 def held_by(acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guarantee, wanted: Guarantee) -> Guarantee:
