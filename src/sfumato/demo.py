@@ -169,11 +169,11 @@ def _learned(rows: pa.Table, features: np.ndarray, diagnosis: np.ndarray) -> flo
     from sklearn.preprocessing import StandardScaler
 
     frame = rows.to_pandas()
-    columns = ["radius(P)", "texture(P)", "smoothness(P)"]
-    if frame["diagnosis(P)"].nunique() < 2:
-        return float(np.mean(diagnosis == frame["diagnosis(P)"].iloc[0]))
+    columns = ["radius", "texture", "smoothness"]
+    if frame["diagnosis"].nunique() < 2:
+        return float(np.mean(diagnosis == frame["diagnosis"].iloc[0]))
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    model.fit(frame[columns].to_numpy(), frame["diagnosis(P)"].to_numpy())
+    model.fit(frame[columns].to_numpy(), frame["diagnosis"].to_numpy())
     return float(np.mean(model.predict(features) == diagnosis))
 
 

@@ -7,6 +7,8 @@ it stands below with the reason why no command helps.
 from __future__ import annotations
 
 import ast
+import math
+import random
 import re
 import shlex
 import shutil
@@ -14,9 +16,11 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pytest
+from scipy.optimize import brentq
 from typer.testing import CliRunner
 
 import sfumato
@@ -41,6 +45,8 @@ from sfumato.run.accounts import first_grant
 HOME = Path(sfumato.__file__).parent
 PERSON = Adjacency("person", "replace-one")
 NOISE = GaussianEvent(scale=2.0, sensitivity=1.0, grid=2.0**-30, dimension=1, adjacency=REPLACE_ONE)
+#: What a trained model costs.
+MODEL = ApproxDP(0.996, 9.96e-7)
 
 #: Sites that no command mends, and why.
 EXCUSED = {
@@ -184,6 +190,12 @@ ASKED: dict[str, Case] = {
     "too much ρ": of_people(ZCDP(0.5), ZCDP(0.4), reserving([NOISE]), mends=True),
     "too much of a Rényi budget": of_people(RenyiDP(4.0, 1.0), RenyiDP(4.0, 0.9), reserving([NOISE]), mends=True),
     "Gaussian noise on a pure budget": of_people(1.0, 0.25, reserving([NOISE]), mends=True),
+    "a δ on a budget in μ": of_people(GaussianDP(0.216), GaussianDP(0.216), reserving(MODEL), mends=True),
+    "a δ on a budget in ρ": of_people(ZCDP(0.3), [NOISE] * 2, reserving([MODEL, NOISE]), mends=True),
+    "a δ on a pure budget": of_people(1.0, 0.3, reserving(MODEL), mends=True),
+    "a δ on a Rényi budget": of_people(RenyiDP(4.0, 1.0), RenyiDP(4.0, 0.9), reserving(MODEL), mends=True),
+    "a curve beyond ε and δ": of_people(ApproxDP(0.5, 1e-6), ApproxDP(0.4, 1e-6), reserving([NOISE]), mends=True),
+    "a pure cost on a budget in μ": of_people(GaussianDP(0.216), GaussianDP(0.216), reserving(1.0), mends=True),
     "families": of_people(FAMILY, PureDP(0.2), reserving(PureDP(0.3), promised=FAMILY), mends=True),
     "families on a plain budget": of_people(1.0, 0.2, reserving(PureDP(0.3), promised=FAMILY), mends=True),
     "series on a budget of families": of_people(FAMILY, 0.1, reserving(PureDP(0.1), promised=SERIES)),
@@ -242,6 +254,34 @@ def test_every_command_of_an_error_works_as_it_stands(name, tmp_path):
         action()
 
 
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """ε of μ-Gaussian DP at δ by the closed form (Dong, Roth & Su 2022, Cor. 2.13)."""
+
+    def excess(epsilon: float) -> float:
+        normal = NormalDist().cdf
+        return normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal(-mu / 2 - epsilon / mu) - delta
+
+    return float(brentq(excess, 0.0, 100 * mu + 10))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_refusal_offers_first_what_is_least_in_epsilon(seed, tmp_path):
+    """Noise in μ is spent and an ε-DP act is asked for: the raise in μ, or an (ε, δ) for both, whichever is less."""
+    draw = random.Random(seed)
+    mu, pure = 10 ** draw.uniform(-1.3, 0.3), 10 ** draw.uniform(-2, 0.7)
+    case = of_people(GaussianDP(mu), GaussianDP(mu), reserving(pure))
+    first = re.findall(r"`(.+?)`", str(refused(case.made(tmp_path / "ledger.db"))))[0]
+    amounts = {name: float(value) for name, value in re.findall(r"--(mu|epsilon|delta) (\S+)", first)}
+    mu_of_both = math.hypot(mu, 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-pure))))
+    in_mu = epsilon_of_mu(mu_of_both, 1e-6)
+    # The share of (ε, δ) that the noise takes: any will do, and the best of many is nearly the least.
+    shares = (place / 200 for place in range(1, 200))
+    in_pairs = min(max(epsilon_of_mu(mu, share * 1e-6) / share, pure / (1 - share)) for share in shares)
+    offered = amounts["epsilon"] if "epsilon" in amounts else epsilon_of_mu(amounts["mu"], 1e-6)
+    assert amounts.get("delta", 1e-6) == 1e-6
+    assert offered <= 1.12 * min(in_mu, in_pairs)
+
+
 def test_a_folder_that_is_not_there_is_made_with_the_command(tmp_path):
     action = at_the_terminal("grant", "people", "--epsilon", 1, "--ledger", tmp_path / "new one" / "ledger.db")
     (command,) = re.findall(r"`(.+?)`", str(refused(action)))
@@ -274,3 +314,39 @@ def test_no_command_in_the_source_has_a_hole():
                     if re.search(r"…|\b[A-Z]{4,}\b|--epsilon E\b|ledger \w+`?$", command)
                 ]
     assert holes == []
+
+
+def untold(source: str) -> list[str]:
+    """Sentences that name an option of a command, and not what it is called in Python."""
+    tree = ast.parse(source)
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    told = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            told.append("".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            told.append(node.value)
+    documented = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+    sentences = [re.sub(r"`.*?`", "", text) for text in told if text not in documented]
+    return [
+        text
+        for text in sentences
+        for option in ("ledger", "grant")
+        if re.search(rf" --{option}\b", text) and not text.startswith("sfumato ") and f" {option}=" not in text
+    ]
+
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def test_a_sentence_that_names_an_option_names_what_it_is_in_python():
+    """Errors of ledger/ and run/ reach both doors."""
+    found = {
+        path.name: untold(path.read_text(encoding="utf-8"))
+        for room in ("ledger", "run")
+        for path in (HOME / room).rglob("*.py")
+    }
+    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert untold('raise E(f"Run {it} again with --ledger {path}. Nothing was spent.")')
+    assert untold('raise E("Run it with --grant, or name ledger=.")')
+    assert not untold('raise E(f"Run {it} with --grant (from Python: grant=True), or `sfumato run --ledger x`.")')

@@ -50,8 +50,10 @@ def table(shape: str, n: int, seed: int = 0) -> pa.Table:
 
 
 def bounds(row: dict) -> tuple[float, float]:
-    low, high = row["part"].partition("clipped to ")[2].strip("[]").split(", ")
-    return float(low), float(high)
+    """As numbers of their own, which the sentence tells too."""
+    low, high = map(float, row["part"].partition("clipped to ")[2].strip("[]").split(", "))
+    assert (row["clipped_from"], row["clipped_to"]) == (low, high)
+    return low, high
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -252,7 +254,8 @@ def test_in_python():
     made = made.promise("public", epsilon=5, delta=1e-6).mean("balance", to="public")
     assert "private(0.1)" in made.to_text()
     shown = made.plan(size=5000).run(ledger=None)["mean balance"].to_pandas()
-    assert shown["clipped_to"][0]
+    assert shown["clipped_from"].dtype == shown["clipped_to"].dtype == np.float64
+    assert shown["clipped_from"][0] <= shown["value"][0] <= shown["clipped_to"][0]
     assert 0 < shown["value"][0] < 2 * frame["balance"].mean()
     with pytest.raises(SchemaError, match="only studies can buy"):
         Schema({"balance": Interval.private(0.1)})

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from sfumato import make_plan
-from sfumato.plan.difficulty import FAIR
+from sfumato.plan.portions import FAIR
 
 STUDY = """
 source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
@@ -63,3 +63,22 @@ def test_more_cells_weigh_no_more():
     """The number of cells of a table does not change what its neighbour gets."""
     small, large = (errors(study("dp(1)", "average", name))["average"] for name in ("small", "large"))
     assert small == pytest.approx(large)
+
+
+MODELS = {
+    "rows": "publish(rows, synthetic([a(P), x(P)]), o(public)) :- p(P).",
+    "line": "publish(line, regression(x(P), [a(P)]), o(public)) :- p(P).",
+}
+
+
+@pytest.mark.parametrize("models", [("rows",), ("line",), ("rows", "line")])
+@pytest.mark.parametrize("names", [("small",), ("average", "small"), ("average", "small", "large")])
+def test_nor_for_models_and_invented_rows(models, names):
+    """Beside invented rows a table of counts once had a twentieth of the budget."""
+    more = "\n".join(MODELS[name] for name in models)
+    together = errors(study("dp(1, 0.000001)", *names, more=more))
+    count = len(models) + len(names)
+    even = {name: errors(study(f"dp({1 / count:.9f}, {1e-6 / count:.15f})", name))[name] for name in names}
+    for name in names:
+        # A 256th is held back where acts are composed.
+        assert together[name] <= FAIR * even[name] * 256 / 255 * 1.02, name

@@ -16,7 +16,7 @@ from sfumato.plan import mixed
 from sfumato.plan.act import Act
 from sfumato.plan.make import make_plan, network_of
 from sfumato.plan.plan import Plan, Seen
-from sfumato.plan.portions import STATISTICS, add_up, as_point, collude, portion_of, split_portions
+from sfumato.plan.portions import STATISTICS, add_up, as_point, collude, even_floors, portion_of, split_portions
 from sfumato.plan.request import requests_of
 from sfumato.plan.strategy import Prediction, Strategy
 from sfumato.plan.wanted import follows_study, wanted_of
@@ -57,10 +57,15 @@ class Toy(Strategy):
 def test_portions_add_up_exactly(seed):
     generator = random.Random(seed)
     losses = {f"p{i}": 10 ** generator.uniform(-9, 9) for i in range(generator.randint(1, 30))}
-    found = split_portions(losses)
+    weights = {name: 10 ** generator.uniform(-2, 2) for name in losses}
+    numbers = [10 ** generator.uniform(-2, 2) for _ in range(generator.randint(0, 5))]
+    floors = even_floors(weights, numbers)
+    if numbers:
+        losses[STATISTICS] = 10 ** generator.uniform(-9, 9)
+    found = split_portions(losses, floors)
     assert sum(found.values()) <= 1
-    floor = min(Fraction(1, 20), Fraction(1, 2 * len(losses)))
-    assert min(found.values()) >= floor * Fraction(255, 256)
+    assert all(found[name] >= floor * Fraction(255, 256) for name, floor in floors.items())
+    assert floors.keys() == losses.keys()
     whole = ApproxDP(10 ** generator.uniform(-3, 2), 10 ** generator.uniform(-9, -3))
     parts = [portion_of(whole, portion) for portion in found.values()]
     assert add_up(parts, whole)
@@ -70,7 +75,7 @@ def test_portions_add_up_exactly(seed):
 def test_portions_are_best_for_quadratic_losses():
     """No other split on a grid loses less than 1 % less."""
     losses = {"a": 7.0, "b": 0.5, "c": 2.0}
-    found = {name: float(portion) * 256 / 255 for name, portion in split_portions(losses).items()}
+    found = {name: float(portion) * 256 / 255 for name, portion in split_portions(losses, {}).items()}
     own = sum(loss / found[name] ** 2 for name, loss in losses.items())
     best = min(
         7.0 / a**2 + 0.5 / b**2 + 2.0 / (1 - a - b) ** 2
@@ -103,7 +108,7 @@ def test_colluders_share_the_loosest_budget():
 def test_curves_become_a_pure_epsilon_that_implies_them(curve):
     point = as_point(curve)
     assert isinstance(point, PureDP)
-    parts = [portion_of(point, portion) for portion in split_portions({"a": 1.0, "b": 3.0, "c": 0.1}).values()]
+    parts = [portion_of(point, portion) for portion in split_portions({"a": 1.0, "b": 3.0, "c": 0.1}, {}).values()]
     assert compose(parts).implies(curve) is True
 
 
@@ -156,7 +161,7 @@ def test_the_frontier_has_every_publication_and_marks_the_settled_point():
 
 def test_a_planted_larger_portion_is_caught(monkeypatch):
     """The planner adds up again what it handed out."""
-    monkeypatch.setattr(mixed, "split_portions", lambda losses: dict.fromkeys(losses, Fraction(6, 10)))
+    monkeypatch.setattr(mixed, "split_portions", lambda losses, floors: dict.fromkeys(losses, Fraction(6, 10)))
     with pytest.raises(PlanError, match="mistake of the planner"):
         make_plan(study("dp(1, 0.000001)", MEAN + TABLE), strategies=(Toy("cheap", 1.0),))
 

@@ -117,3 +117,26 @@ def test_who_decided_is_listed_with_what_was_spent_since(path):
     assert max(map(len, shown.splitlines())) <= 80
     rows = [line for line in shown.splitlines() if re.search(r"\d{4}-\d\d-\d\d", line)]
     assert [line.rstrip(" │").split()[-1] for line in rows] == ["2", "0"]
+
+
+def test_history_tells_a_raise_from_a_grant(path):
+    """Lower, in another currency, for another unit or another dataset is a decision of its own: a grant."""
+    for words in (
+        ("grant", "survey", "--epsilon", 1),
+        ("grant", "visits", "--epsilon", 2),
+        ("raise", "survey", "--epsilon", 2),
+        ("grant", "survey", "--epsilon", 9, "--unit", "person"),
+        ("grant", "survey", "--epsilon", 1.5, "--unit", "record"),
+        ("grant", "survey", "--rho", 50, "--unit", "record"),
+        ("raise", "survey", "--rho", 60, "--unit", "record"),
+    ):
+        done = run_command(*words, "--ledger", path)
+        assert done.exit_code == 0, done.exception
+    Ledger(path).reserve("visits", 0.1)
+
+    def shown(*words: str) -> list[str]:
+        lines = run_command("history", *words, "--ledger", path).output.splitlines()
+        return [line.split("│")[3].strip() for line in lines if re.search(r"│ +\d+ │", line)]
+
+    assert shown() == ["grant", "grant", "raise", "grant", "grant", "grant", "raise", "reserve"]
+    assert shown("survey") == ["grant", "raise", "grant", "grant", "grant", "raise"]

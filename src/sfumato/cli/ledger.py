@@ -127,6 +127,7 @@ def raise_grant(
     Example: sfumato ledger raise people --epsilon 2 --note "data board, 3 May"
     """
     from sfumato.ledger.commands import doubled, grant_command, raise_command
+    from sfumato.ledger.grants import is_higher
     from sfumato.ledger.ledger import Ledger
 
     book = Ledger(ledger, create=False)
@@ -143,7 +144,7 @@ def raise_grant(
     granted = known[unit]
     example = raise_command(dataset, doubled(granted), ledger, unit)
     total = _raised(granted, epsilon, delta, mu, rho, alpha, example)
-    if type(total) is not type(granted) or total.implies(granted) is True or granted.implies(total) is not True:
+    if not is_higher(total, granted):
         instead = grant_command(dataset, book.least(dataset, unit, total), ledger, granted.adjacency)
         raise LedgerError(
             f"{dataset} has {granted.describe()}, and {total.describe()} is no higher budget of its kind. One that is: "
@@ -217,7 +218,7 @@ def history(
     ledger: LedgerPath = DEFAULT_LEDGER,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON list instead of a table.")] = False,
 ) -> None:
-    """Every grant, reservation, commit and release, oldest first."""
+    """Every grant, raise, reservation, commit and release, oldest first; in JSON a raise is a grant, as recorded."""
     from sfumato.ledger.ledger import Ledger
 
     records = Ledger(ledger, create=False).history(dataset)
@@ -346,13 +347,29 @@ def _history_table(records: list[LedgerRecord], path: Path) -> Table:
     table.add_column("dataset, who is protected", overflow="fold")
     table.add_column("how much", overflow="fold")
     table.add_column("for", overflow="fold")
-    for record in records:
+    for record, what in zip(records, _in_words(records), strict=True):
         table.add_row(
             str(record.sequence),
             f"{record.created:%Y-%m-%d %H:%M:%S}",
-            record.action,
+            what,
             _who(record.dataset, record.amount.adjacency),
             _amount(record.amount),
             Text(record.text),
         )
     return table
+
+
+def _in_words(records: list[LedgerRecord]) -> list[str]:
+    """What each line did: a grant above the one before it, of the same kind and for the same people, is a raise."""
+    from sfumato.ledger.grants import is_higher
+
+    granted: dict[tuple[str, str], Guarantee] = {}
+    words: list[str] = []
+    for record in records:
+        before = granted.get((record.dataset, record.unit))
+        words.append(
+            "raise" if record.action == "grant" and before and is_higher(record.amount, before) else record.action
+        )
+        if record.action == "grant":
+            granted[record.dataset, record.unit] = record.amount
+    return words

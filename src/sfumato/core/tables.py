@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -36,14 +37,17 @@ _CONVERSION_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, N
 _KINDS = "a pandas or polars DataFrame, a pyarrow Table, a dict of 1-D arrays or a 2-D numpy array"
 
 
-def as_arrow(table: Any, schema: Schema, *, extra: Extra = "refuse") -> pa.Table:
+def as_arrow(
+    table: Any, schema: Schema, *, extra: Extra = "refuse", also: Mapping[str, str] = MappingProxyType({})
+) -> pa.Table:
     """The declared columns of `table`, in schema order, as an Arrow table; typed values are left as they are.
 
     Columns of Python objects are read as their domains say, cell by cell: what one cell holds decides nothing about the
     others. A column whose type does not fit its domain is refused.
 
     A column that is not declared is refused, or left out unread with `extra="ignore"`. A plain 2-D array has
-    no names: its columns are taken in schema order. The index of a pandas frame is not a column.
+    no names: its columns are taken in schema order. The index of a pandas frame is not a column. A column that the
+    table does not have by its declared name is looked for by the name in `also`.
 
     >>> from sfumato.core.domain import Interval
     >>> from sfumato.core.schema import Schema
@@ -55,9 +59,11 @@ def as_arrow(table: Any, schema: Schema, *, extra: Extra = "refuse") -> pa.Table
         raise SchemaError("extra must be 'refuse' or 'ignore'.")
     declared = list(schema.columns)
     names, pick = _open(table, declared)
-    _check_names(names, declared, extra)
+    present = set(names)
+    called = {name: name if name in present else also.get(name, name) for name in declared}
+    _check_names(names, list(called.values()), extra)
     position = {name: at for at, name in enumerate(names)}
-    columns = [schema.columns[name].read(pick(position[name]), name) for name in declared]
+    columns = [schema.columns[name].read(pick(position[called[name]]), called[name]) for name in declared]
     if len({len(column) for column in columns}) > 1:
         raise DataError("The columns of the table differ in length. Nothing was spent.")
     return pa.Table.from_arrays(columns, names=declared)

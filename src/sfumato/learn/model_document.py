@@ -19,6 +19,7 @@ import numpy as np
 
 from sfumato.card import Card, Shown
 from sfumato.core import MeasuredGap, Schema
+from sfumato.core.tables import as_arrow
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
 from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
@@ -40,7 +41,8 @@ _VERSION = 1
 class PublishedModel(Shown):
     """A model as it was published. Made by `load_model`.
 
-    Tables are dicts of columns, pandas, polars or Arrow; columns have the names the study gives them, such as age(P).
+    Tables are dicts of columns, pandas, polars or Arrow; columns have the names the schema gives them, such as age(P),
+    or those of `also`: the names of the study's own columns. Absent and unlisted cells count as the study says.
     """
 
     kind: str
@@ -53,6 +55,8 @@ class PublishedModel(Shown):
     notes: tuple[str, ...] = ()
     #: Of a rule that treats groups alike: what was measured, the share of its own answers, the constant.
     fairness: Mapping[str, Any] | None = field(default=None, repr=False)
+    #: By the schema's name another that a column may have in a table.
+    also: Mapping[str, str] = field(default_factory=dict)
 
     def _card(self) -> Card:
         facts = {"promise": self.guarantee, "by": self.strategy}
@@ -74,6 +78,7 @@ class PublishedModel(Shown):
             "guarantee": self.guarantee,
             "notes": list(self.notes),
             **({"fairness": dict(self.fairness)} if self.fairness is not None else {}),
+            **({"also": dict(self.also)} if self.also else {}),
         }
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -83,7 +88,7 @@ class PublishedModel(Shown):
 
     def decision_function(self, table: Any) -> np.ndarray:
         """Scores: of the second of two classes, of each of several, of being typical; for a regression its number."""
-        rows = SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table)
+        rows = self._encoded(table)
         match self.rule["type"]:
             case "linear":
                 shaped = UnitRows(rows, self.rule["norm"], self.rule["constant"])
@@ -124,7 +129,7 @@ class PublishedModel(Shown):
 
     def _own(self, table: Any) -> np.ndarray:
         if self.rule["type"] == "points":
-            return self._by_points(SchemaEncoder(self.schema, extra="ignore").fit(None).transform(table))
+            return self._by_points(self._encoded(table))
         scores = self.decision_function(table)
         if self.kind == "regression":
             return scores
@@ -132,6 +137,10 @@ class PublishedModel(Shown):
             return np.where(scores < 0, -1, 1)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes)[chosen]
+
+    def _encoded(self, table: Any) -> np.ndarray:
+        found = as_arrow(table, self.schema, extra="ignore", also=self.also)
+        return SchemaEncoder(self.schema, extra="ignore").fit(None).transform(found)
 
     def _by_points(self, rows: np.ndarray) -> np.ndarray:
         points, labels = self._array("points"), np.asarray(self.rule["labels"], dtype=int)
@@ -172,6 +181,7 @@ def model_from_text(text: str) -> PublishedModel:
             record["guarantee"],
             tuple(record["notes"]),
             record.get("fairness"),
+            {str(name): str(other) for name, other in record.get("also", {}).items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"This is not a published model: {error}.") from error
@@ -184,12 +194,16 @@ def model_document(
     model: Any,
     notes: tuple[str, ...],
     measured: MeasuredGap | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of a fitted estimator."""
+    """The text of a fitted estimator; `also` are other names of its columns."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
     rule, promise = _rule(model), str(model.guarantee_)
     fair = None if measured is None else measured.to_dict()
-    return PublishedModel(kind, strategy, target, tuple(classes), model.schema, rule, promise, notes, fair).to_text()
+    made = PublishedModel(
+        kind, strategy, target, tuple(classes), model.schema, rule, promise, notes, fair, dict(also or {})
+    )
+    return made.to_text()
 
 
 def _rule(model: Any) -> dict[str, Any]:

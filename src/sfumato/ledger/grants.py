@@ -9,19 +9,40 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 
-from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, compose
+from sfumato.core import (
+    REPLACE_ONE,
+    ZCDP,
+    Adjacency,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    Pufferfish,
+    PureDP,
+    RenyiDP,
+    compose,
+)
 from sfumato.errors import LedgerError
-from sfumato.ledger.balance import GRANTABLE, Charge, Cost, fits, recharged, total
+from sfumato.ledger.balance import GRANTABLE, Charge, Cost, charge, fits, recharged, total
 from sfumato.ledger.commands import grant_command, raise_command, show_command
 from sfumato.ledger.windows import check_one_class, raised_window
 
-__all__ = ["class_way_out", "held_by", "more_way_out", "raised", "unknown_text", "window_grant"]
+__all__ = ["class_way_out", "held_by", "is_higher", "more_way_out", "raised", "unknown_text", "window_grant"]
 
 #: What is granted beyond the sum, so that rounding never refuses the last release.
 _UP = 1 + 1e-9
+#: Currencies of one number, in which an ε-DP act or a δ is dear or has no amount.
+_ONE_NUMBER = (GaussianDP, ZCDP, RenyiDP)
+_ANEW = "grant in another currency, which weighs anew what is counted already"
+#: Another currency is worth a decision only where it is this much less.
+_CLEARLY = 1.1
+#: The least ε that is tried, how often it is doubled, and how often what lies between is halved.
+_SMALLEST, _DOUBLINGS, _HALVINGS = 0.01, 10, 10
+#: The δ that is left at this ε is left at every ε.
+_FAR = 700.0
 
 
 def _no_less(found: Guarantee | None, granted: ApproxDP) -> Guarantee | None:
@@ -48,6 +69,15 @@ def raised(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
     return found.under(granted.adjacency) if granted.adjacency else found
 
 
+def is_higher(total: Guarantee, granted: Guarantee) -> bool:
+    """Whether `total` is a raise of `granted`: of the same kind, and promising less.
+
+    >>> [is_higher(total, PureDP(1.0)) for total in (PureDP(2.0), PureDP(1.0), GaussianDP(2.0))]
+    [True, False, False]
+    """
+    return type(total) is type(granted) and total.implies(granted) is not True and granted.implies(total) is True
+
+
 def held_by(acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guarantee, wanted: Guarantee) -> Guarantee:
     """`wanted`, or the least grant of its kind that holds what is counted under the old one; `old` where none does."""
     wanted = wanted.under(old.adjacency)
@@ -56,24 +86,117 @@ def held_by(acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], old: Guar
 
 
 def more_way_out(
-    dataset: str, acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], granted: Guarantee, ledger: Path
+    dataset: str,
+    acts: Sequence[Sequence[Cost]],
+    charges: Sequence[Charge],
+    granted: Guarantee,
+    ledger: Path,
+    promised: Guarantee | None = None,
 ) -> str:
-    """What to do where a cost does not fit: `acts` and `charges` are all that is counted, and the cost."""
-    assert granted.adjacency is not None
+    """What to do where a cost does not fit: `acts` and `charges` are all that is counted, and the cost at the end."""
     enough = raised(charges, granted)
-    if enough is not None:
+    if enough is not None and not isinstance(granted, _ONE_NUMBER):
         return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, enough, granted, ledger)}`."
     # Never out of a class of dependences: what was promised to families would no longer be counted for them.
-    others = () if isinstance(granted, Pufferfish) else (ApproxDP(_epsilon(granted), 1e-6), GaussianDP(0.01))
-    for other in others:
-        wanted = other.under(granted.adjacency)
-        enough = raised(recharged(acts, charges, granted, wanted), wanted)
-        if enough is not None and fits(recharged(acts, charges, granted, enough), enough):
-            return (
-                "No grant of this kind holds it. Ask for less, or grant in another currency, which weighs anew what is "
-                f"counted already: `{grant_command(dataset, enough, ledger)}`."
-            )
-    return "No grant holds it. Ask for something with a finite cost."
+    pair = None if isinstance(granted, Pufferfish) else _least_pair(acts, charges, granted, promised, enough)
+    if enough is not None:
+        return _dearer(dataset, enough, pair, granted, ledger)
+    other = pair if isinstance(granted, Pufferfish) else _less(pair, _in_mu(acts, charges, granted, promised))
+    if other is None:
+        return "No grant holds it. Ask for something with a finite cost."
+    if type(other) is type(granted):
+        return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, other, granted, ledger)}`."
+    return (
+        f"No grant of this kind holds it. Ask for less, or {_ANEW}: "
+        f"`{grant_command(dataset, other, ledger, granted.adjacency)}`."
+    )
+
+
+def _dearer(dataset: str, enough: Guarantee, pair: ApproxDP | None, granted: Guarantee, ledger: Path) -> str:
+    """The raise, and beside it the (ε, δ) that is clearly less: an ε-DP act is dear in μ and in ρ."""
+    again = f"raise the grant with `{_raise(dataset, enough, granted, ledger)}`"
+    if pair is None or pair.eps * _CLEARLY >= enough.epsilon(pair.delta_):
+        return f"Lower ε, drop a publication, or {again}."
+    return (
+        f"Lower ε, drop a publication, or {_ANEW}: `{grant_command(dataset, pair, ledger, granted.adjacency)}`. "
+        f"Dearer for the people: {again}, which is ε = {enough.epsilon(pair.delta_):.3g} at δ = {pair.delta_:g}."
+    )
+
+
+def _weighed(
+    acts: Sequence[Sequence[Cost]],
+    charges: Sequence[Charge],
+    granted: Guarantee,
+    wanted: Guarantee,
+    promised: Guarantee | None,
+) -> list[Charge]:
+    """The charges as a new grant and then the refused reservation will make them."""
+    counted = recharged(acts[:-1], charges[:-1], granted, wanted)
+    return [*counted, charge(acts[-1], wanted, counted, promised)]
+
+
+def _in_mu(
+    acts: Sequence[Sequence[Cost]], charges: Sequence[Charge], granted: Guarantee, promised: Guarantee | None
+) -> Guarantee | None:
+    wanted = GaussianDP(0.01).under(granted.adjacency)
+    return raised(_weighed(acts, charges, granted, wanted, promised), wanted)
+
+
+def _least_pair(
+    acts: Sequence[Sequence[Cost]],
+    charges: Sequence[Charge],
+    granted: Guarantee,
+    promised: Guarantee | None,
+    enough: Guarantee | None,
+) -> ApproxDP | None:
+    """An (ε, δ) that holds everything, ε the least to three digits; None where there is none, or none below `enough`.
+
+    What an act is charged depends on the grant, so that the sum is not known before: it is tried.
+    """
+    costs = [compose(items) for items in acts]
+    delta = _delta_for([known or cost for known, cost in zip(charges, costs, strict=True)], granted, promised)
+    least = math.fsum(cost.epsilon(delta) for cost in costs) if delta < 1 else math.inf  # no act has more δ than all
+    if least * _CLEARLY >= (math.inf if enough is None else enough.epsilon(delta)):
+        return None
+
+    def holds(epsilon: float) -> ApproxDP | None:
+        wanted = ApproxDP(epsilon, delta, adjacency=granted.adjacency)
+        return wanted if fits(_weighed(acts, charges, granted, wanted, promised), wanted) else None
+
+    first = granted.eps if isinstance(granted, PureDP | ApproxDP) else _SMALLEST
+    return _least_that(holds, max(least, first))
+
+
+def _least_that(holds: Callable[[float], ApproxDP | None], first: float) -> ApproxDP | None:
+    """What holds at about the least number from `first` on: doubled until it does, then halved, as a ratio."""
+    high = next((one for one in (first * 2**power for power in range(_DOUBLINGS)) if holds(one)), None)
+    if high is None:
+        return None
+    low = max(first, high / 2)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return holds(_round_up(high, 3)) or holds(high)
+
+
+def _delta_for(costs: Sequence[Guarantee], granted: Guarantee, promised: Guarantee | None) -> float:
+    """That of the account or of the promise, or what no ε spares where that is more: twice, if other acts need some."""
+    stated = [one.delta_ for one in (granted, promised) if isinstance(one, ApproxDP) and one.delta_ > 0]
+    usual = stated[0] if stated else 1e-6
+    shares = 1 if all(isinstance(cost, PureDP | ApproxDP) for cost in costs) else 2
+    spent = shares * math.fsum(cost.delta(_FAR) for cost in costs)
+    return usual if spent <= usual else _round_up(spent, 1)
+
+
+def _round_up(value: float, digits: int) -> float:
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value)))
+
+
+def _less(pair: ApproxDP | None, other: Guarantee | None) -> Guarantee | None:
+    """The one with the smaller ε at the δ of the pair."""
+    if pair is None or other is None:
+        return pair or other
+    return pair if pair.eps <= other.epsilon(pair.delta_) else other
 
 
 def _raise(dataset: str, enough: Guarantee, granted: Guarantee, ledger: Path) -> str:
@@ -82,10 +205,6 @@ def _raise(dataset: str, enough: Guarantee, granted: Guarantee, ledger: Path) ->
     if not same:  # a pure budget that needs a δ
         return grant_command(dataset, enough, ledger, granted.adjacency)
     return raise_command(dataset, enough, ledger, granted.adjacency.unit)
-
-
-def _epsilon(granted: Guarantee) -> float:
-    return granted.eps if isinstance(granted, PureDP | ApproxDP) else 0.01
 
 
 def _first(items: Sequence[Cost]) -> Guarantee:
@@ -128,7 +247,8 @@ def class_way_out(
     whole = raised(recharged(acts, (), granted, wanted), wanted) or wanted
     return (
         "Grant the account for that class first, which weighs anew what is counted already: "
-        f"`{grant_command(dataset, whole, ledger)}`. Or use data that has no account yet, and run with --grant."
+        f"`{grant_command(dataset, whole, ledger)}`. Or use data that has no account yet, and run with --grant "
+        "(from Python: grant=True)."
     )
 
 

@@ -423,7 +423,7 @@ class Ledger:
         raise OverspendError(
             f"{purpose or 'The run'}: asks for {requested} but {dataset} has {left_over} left in {self.path.name} "
             f"(under {granted.adjacency}).{still} Nothing was run and nothing was spent. "
-            f"{more_way_out(dataset, acts, [*counted, charged], granted, self.path)}",
+            f"{more_way_out(dataset, acts, [*counted, charged], granted, self.path, promised)}",
             requested=requested,
             remaining=left_over,
             difference=missing_text(items, charged, left, granted),

@@ -217,7 +217,7 @@ class EntryStore:
             raise LedgerError(
                 f"There is no ledger at {self.path}. A first grant makes one, for example "
                 f"`{grant_command('people', PureDP(1.0), self.path)}`; or name another file with --ledger or "
-                "SFUMATO_LEDGER. Nothing was spent."
+                "SFUMATO_LEDGER (from Python: ledger= or Ledger(path)). Nothing was spent."
             )
         if not os.path.isdir(self.path.parent):
             make = shlex.join(["mkdir", "-p", str(self.path.parent.resolve())])

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.plan.individual_part import IndividualPart, finite_difficulty
+from sfumato.plan.portions import FAIR
 
 if TYPE_CHECKING:
     from sfumato.plan.settle import Settling
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["FAIR", "difficulties_of", "floors_of", "individuals", "limits_of"]
 
 _INDIVIDUALS = "individuals "
-#: How much noisier than in an even split a publication may become for the sake of the others.
-FAIR = 1.2
 
 
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:

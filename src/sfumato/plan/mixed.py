@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
@@ -23,7 +24,17 @@ from sfumato.plan.act import Act
 from sfumato.plan.curves import act_curve, relative_losses, statistic_curve
 from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.plan import Curve, Plan, Planned, Promise
-from sfumato.plan.portions import SPENT, STATISTICS, Portions, add_up, as_point, collude, portion_of, split_portions
+from sfumato.plan.portions import (
+    SPENT,
+    STATISTICS,
+    Portions,
+    add_up,
+    as_point,
+    collude,
+    even_floors,
+    portion_of,
+    split_portions,
+)
 from sfumato.plan.request import Request
 from sfumato.plan.settle import Settled
 from sfumato.plan.strategy import Choice, Strategy, choose
@@ -124,13 +135,18 @@ class Mixing:
         for observer, loss in self._losses_of_statistics().items():
             if observer in losses:
                 losses[observer][STATISTICS] = loss
-        portions = {observer: split_portions(own) for observer, own in losses.items()}
+        portions = {observer: split_portions(own, self._floors(observer)) for observer, own in losses.items()}
         for group in self.groups:
             for observer in sorted(group - portions.keys()):
                 portions[observer] = {STATISTICS: SPENT}
         for group in self.groups:
             portions = collude(portions, self.points, group, self.loosest(group))
         return portions
+
+    def _floors(self, observer: str) -> dict[str, Fraction]:
+        """What each of an observer's publications gets at least: public weights alone decide."""
+        acts = {name: wanted.request.weight for (whose, name), wanted in self.wanted.items() if whose == observer}
+        return even_floors(acts, [request.weight for request in self.numbers if request.observer == observer])
 
     def _losses_of_statistics(self) -> dict[str, float]:
         """Of each observer, weighted, were the whole budget for statistics."""

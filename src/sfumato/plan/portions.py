@@ -6,9 +6,10 @@ Not here: what a publication makes of its portion (plan/strategy.py, plan/settle
 Proof: docs/proofs/portions.md
 
 A publication with the portion φ of (ε, δ) is predicted to lose about κ/φ², κ its loss at the whole budget: the variance
-of noise is proportional to 1/ε². Σ wκ/φ² subject to Σφ = 1 is least at φ ∝ ∛(wκ). Nobody gets less than a twentieth,
-or than half an even part where there are more than ten. All statistics of an observer together are one publication
-here; how they share their portion is plan/allocation.py's.
+of noise is proportional to 1/ε². Σ wκ/φ² subject to Σφ = 1 is least at φ ∝ ∛(wκ). But losses of a model and of a count
+have no common scale, and a count's is always the smaller one: so nobody gets so little that it becomes more than 1.2
+times as noisy as in an even split (`even_floors`). All statistics of an observer together are one publication here; how
+they share their portion is plan/allocation.py's.
 """
 
 from __future__ import annotations
@@ -21,13 +22,25 @@ from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 
-__all__ = ["SPENT", "STATISTICS", "Portions", "add_up", "as_point", "collude", "portion_of", "split_portions"]
+__all__ = [
+    "FAIR",
+    "SPENT",
+    "STATISTICS",
+    "Portions",
+    "add_up",
+    "as_point",
+    "collude",
+    "even_floors",
+    "portion_of",
+    "split_portions",
+]
 
 #: The name of an observer's statistics among the publications.
 STATISTICS = "\0statistics"
 #: The part that is handed out. Whoever composes acts on a grid, such as the verifier, rounds up: the rest is for that.
 SPENT = Fraction(255, 256)
-_FLOOR = Fraction(1, 20)
+#: How much noisier than in an even split a publication may become for the sake of the others.
+FAIR = 1.2
 
 Portions = dict[str, dict[str, Fraction]]
 
@@ -57,24 +70,50 @@ def as_point(guarantee: Guarantee, where: str = "") -> PureDP | ApproxDP:
         ) from error
 
 
-def split_portions(losses: Mapping[str, float]) -> dict[str, Fraction]:
-    """Portions of one budget, proportional to the cube roots of weighted losses, none below the floor.
+def even_floors(acts: Mapping[str, float], statistics: Sequence[float]) -> dict[str, Fraction]:
+    """What each publication gets at least, from the weights of acts by name and of all statistics.
+
+    An even split gives each the part ∛weight/Σ∛weight of ε. Several statistics have all of their parts together, since
+    among themselves each may lose the factor 1.2 again.
+
+    >>> found = even_floors({"rows": 1.0}, [1.0, 1.0])
+    >>> round(float(found["rows"]), 3), round(float(found[STATISTICS]), 3)
+    (0.278, 0.667)
+    """
+    parts = {name: weight ** (1 / 3) for name, weight in acts.items()}
+    numbers = [weight ** (1 / 3) for weight in statistics]
+    whole = math.fsum(parts.values()) + math.fsum(numbers)
+    found = {name: _floor_of(part / whole / FAIR) for name, part in parts.items()}
+    if numbers:
+        found[STATISTICS] = _floor_of(math.fsum(numbers) / whole / (FAIR if len(numbers) == 1 else 1.0))
+    return found
+
+
+def _floor_of(part: float) -> Fraction:
+    return Fraction(math.floor(part * 2**30), 2**30)
+
+
+def split_portions(losses: Mapping[str, float], floors: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Portions of one budget, proportional to the cube roots of weighted losses, none below its floor.
 
     They add up to 255/256 at most, exactly.
 
-    >>> found = split_portions({"table": 8.0, "triage": 1.0})
+    >>> found = split_portions({"table": 8.0, "triage": 1.0}, {})
     >>> round(float(found["table"]), 3), sum(found.values()) <= 1
     (0.664, True)
+    >>> found = split_portions({"table": 8.0, "triage": 1.0}, {"triage": Fraction(2, 5)})
+    >>> round(float(found["table"]), 3)
+    0.598
     """
-    floor = min(_FLOOR, Fraction(1, 2 * len(losses)))
     roots = {name: _root(loss) for name, loss in losses.items()}
+    least = {name: floors.get(name, Fraction(0)) for name in losses}
     held: set[str] = set()
     while True:
         free = {name: root for name, root in roots.items() if name not in held}
-        left = 1 - floor * len(held)
+        left = 1 - sum((least[name] for name in held), Fraction(0))
         total = sum(free.values(), Fraction(0))
-        found = dict.fromkeys(losses, floor) | {name: left * root / total for name, root in free.items()}
-        low = [name for name in free if found[name] < floor]
+        found = least | {name: left * root / total for name, root in free.items()}
+        low = [name for name in free if found[name] < least[name]]
         if not low:
             return {name: portion * SPENT for name, portion in found.items()}
         held.update(low)

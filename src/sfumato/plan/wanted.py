@@ -9,7 +9,7 @@ Not here: how it is answered (plan/strategy.py and whoever registers there).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.core import Categories, Fairness, Interval, Schema
@@ -18,6 +18,7 @@ from sfumato.lang.fair import fair_wish
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import Cells, cell_rule
 from sfumato.plan.request import Request, asked_of, requests_of
 from sfumato.questions.question import Question
 
@@ -35,7 +36,11 @@ KINDS = {
 
 
 #: Parameters of an act that are the study's own words; the others say how it is done.
-_SAYS_WHAT_IS_READ = frozenset({"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group"})
+_SAYS_WHAT_IS_READ = frozenset(
+    {"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group", "cells"}
+)
+#: The kinds whose readers bring cells of their own, or look for the study's columns.
+_WITH_CELLS = frozenset({"classifier", "regression", "outliers", "synthetic"})
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class Wanted:
     fairness: Fairness | None = None
     group: str = ""
     group_domain: Categories | None = None
+    #: What goes along with models and invented rows, whose readers have cells of their own.
+    cells: Cells = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -83,6 +90,7 @@ class Wanted:
             read.setdefault(self.group, self.group_domain)
             fair = {"fairness": self.fairness.to_dict(), "group": self.group}
         found = {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target, **fair}
+        found |= {"cells": {name: dict(rule) for name, rule in self.cells.items()}} if self.cells else {}
         return {**found, "rows": self.rows, "row_table": self.row_table} if self.kind == "synthetic" else found
 
     @property
@@ -135,6 +143,7 @@ def _read(request: Request, term: Compound, reader: _Reader) -> Wanted:
         fairness,
         group,
         group_domain,
+        reader.cells((*columns, *(() if aim is None else (aim,)))) if term.functor in _WITH_CELLS else {},
     )
 
 
@@ -224,6 +233,12 @@ class _Reader:
         raise self.wrong(
             f"needs a public range of {name}, with more than one value in it", f"Declare range({name}, Low, High)."
         )
+
+    def cells(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What the study says of the cells behind these variables, of those that are plain columns."""
+        dataset, spec = self.request.requirement.dataset, self.network.spec
+        found = {name: cell_rule(self._of_everybody(name, dataset), spec) for name in dict.fromkeys(names)}
+        return {name: rule for name, rule in found.items() if rule}
 
     def fairness(self) -> tuple[Fairness | None, str, Categories | None]:
         """What is asked of a fair rule, whose groups are the public categories of one variable."""
@@ -321,5 +336,6 @@ def follows_study(act: Act, network: Network) -> bool:
         stated = (act.kind, act.dataset, act.guarantee.adjacency)
         asked = (wanted.kind, request.requirement.dataset, request.adjacency)
         said = {key: value for key, value in act.parameters.items() if key in _SAYS_WHAT_IS_READ}
-        return stated == asked and said == wanted.stated
+        own = {key: value for key, value in wanted.stated.items() if key != "cells" or key in said}  # older acts: none
+        return stated == asked and said == own
     return False

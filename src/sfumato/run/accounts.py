@@ -69,7 +69,10 @@ def default_ledger(data: str | os.PathLike[str]) -> Path:
     'sfumato-ledger.db'
     """
     if "://" in str(data):
-        raise InputError(f"{data} is not on this machine: say with --ledger where its ledger is. Nothing was spent.")
+        raise InputError(
+            f"{data} is not on this machine: say with --ledger (from Python: ledger=) where its ledger is. Nothing was "
+            "spent."
+        )
     place = Path(data).resolve()
     return (place.parent if place.is_file() else place) / LEDGER_NAME
 
@@ -292,10 +295,12 @@ def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
         except LedgerError:  # a ledger that cannot be read is no reason to stop all others
             continue
         if owners:
+            place = str(path.resolve())
             raise UnknownDatasetError(
                 f"This data has its budget in {path} under the name {owners[0][0]!r}, and none in "
-                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Run the same command with --ledger "
-                f"{shlex.quote(str(path.resolve()))}. What is left there tells `{show_command(owners[0][0], path)}`."
+                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Run the same again with --ledger "
+                f"{shlex.quote(place)} (from Python: ledger={place!r}). What is left there tells "
+                f"`{show_command(owners[0][0], path)}`."
             )
 
 

@@ -92,7 +92,7 @@ class BoughtBounds(Publisher):
         figures = asked.figures(noisy, _law(numbers).times(moved), known, pure)
         told = f"[{_written(low)}, {_written(high)}]"
         part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
-        bounds = {"clipped_from": _written(low), "clipped_to": _written(high)}
+        bounds = {"clipped_from": float(low), "clipped_to": float(high)}
         labels = [{**label, **bounds} for label in asked.labels()]
         parts = [f"{own}, {part}" if own else part for own in asked.parts()]
         (node,) = act.parameters["columns"]

@@ -23,6 +23,7 @@ from sfumato.learn.fair import FairClassifier
 from sfumato.learn.model_document import model_document
 from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import own_names
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_base import Performed, point_of
 
@@ -101,7 +102,8 @@ def perform_fair(
     told = tuple(str(one.message) for one in caught if issubclass(one.category, NothingLearnedWarning))
     certificate = fair.certificate_
     notes = (*(note for note in certificate.notes if "random_state" not in note), *told)
-    document = model_document(act.kind, act.strategy, target, fair.base_, notes, fair.measured_)
+    names = own_names(columns, act.parameters.get("cells", {}))
+    document = model_document(act.kind, act.strategy, target, fair.base_, notes, fair.measured_, names)
     found = fair.measured_
     numbers = {"share of own answers": found.share, "constant": float(found.constant), "bound of the gap": found.bound}
     measured = pa.table({"part": pa.array(list(numbers), pa.string()), "value": pa.array(list(numbers.values()))})

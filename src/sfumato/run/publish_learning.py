@@ -54,6 +54,7 @@ from sfumato.learn.kernel_base import noise_for
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import own_names, ruled
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
@@ -126,7 +127,8 @@ class LearningPublisher(Publisher):
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         columns, target = list(act.parameters["columns"]), act.parameters["target"]
-        schema = Schema.from_toml(act.parameters["schema"])
+        cells = act.parameters.get("cells", {})
+        schema = ruled(Schema.from_toml(act.parameters["schema"]), cells)
         labels = None if target is None else table[target].to_numpy(zero_copy_only=False)
         model = self._estimator(schema.select(columns), act, random_state)
         if "fairness" in act.parameters:
@@ -139,7 +141,7 @@ class LearningPublisher(Publisher):
         told = tuple(str(one.message) for one in caught if issubclass(one.category, NothingLearnedWarning))
         # Any other warning may depend on the data, so nobody gets to see it.
         notes = (*(note for note in certificate.notes if "random_state" not in note), *told)
-        document = model_document(act.kind, act.strategy, target, model, notes)
+        document = model_document(act.kind, act.strategy, target, model, notes, also=own_names(columns, cells))
         return Performed(_weights(model), {"json": document}, certificate.events, certificate.proofs, notes)
 
 

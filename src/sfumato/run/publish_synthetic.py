@@ -23,6 +23,7 @@ from sfumato.core import Guarantee, Interval, Schema
 from sfumato.core.calendar_columns import calendar_kind, calendar_values
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import own_names
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
@@ -113,14 +114,19 @@ class SyntheticPublisher(Publisher):
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
         _check_drawn(act, made, release)
-        page = marginals_page(f"{act.name}: measured and generated counts", made.measured, made.notes)
+        names = own_names(list(schema.columns), act.parameters.get("cells", {}), (PEOPLE,))
+        measured = [
+            dataclasses.replace(one, columns=tuple(names.get(name, name) for name in one.columns))
+            for one in made.measured
+        ]
+        page = marginals_page(f"{act.name}: measured and generated counts", measured, made.notes)
         return Performed(
-            made.table,
+            made.table.rename_columns([names.get(name, name) for name in made.table.column_names]),
             {"marginals.html": page},
             act.events,
             ("synthetic", "gaussian"),
             (INVENTED,),
-            tables={"measured": measured_table(made.measured)},
+            tables={"measured": measured_table(measured)},
         )
 
 

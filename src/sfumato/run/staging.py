@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -190,9 +191,10 @@ def finish(
         return False
     check_target(out)
     if ledger is None or str(ledger.path.resolve()) != marker["ledger"]:
+        paid = marker["ledger"]
         raise InputError(
-            f"{folder} holds a complete result that was paid from {marker['ledger']}. Give that ledger with --ledger "
-            "to publish it. Nothing was spent."
+            f"{folder} holds a complete result that was paid from {paid}. Give that ledger with --ledger "
+            f"{shlex.quote(paid)} (from Python: ledger={paid!r}) to publish it. Nothing was spent."
         )
     if not _intact(folder, marker):
         raise InputError(

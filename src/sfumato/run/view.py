@@ -46,7 +46,7 @@ _ANYTHING = Bounds.unbounded("a published sum")
 
 
 def tidy_rows(
-    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, str]], figures: Iterable[Figure], unit: str = ""
+    name: str, parts: Iterable[str], labels: Iterable[Mapping[str, Any]], figures: Iterable[Figure], unit: str = ""
 ) -> list[dict[str, Any]]:
     """One line a published number of a node; where it stands for a day or a time of day, these beside it."""
     found = []

@@ -17,6 +17,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.lang.term import show
 from sfumato.network.network import Network
+from sfumato.plan.cell_rules import own_names
 from sfumato.run.study_files import Published, Release
 from sfumato.study.naming import keys_of, table_of
 from sfumato.study.tidy import Tidy
@@ -84,9 +85,12 @@ class StudyRelease(Shown):
         network = self.planned.plan.network
         assert network is not None  # it was run
         names = {show(column.atom): column.name for column in network.spec.columns}
-        columns = {names.get(name, name): domain for name, domain in found.schema.columns.items()}
+        cells = {name: {"column": own} for name, own in names.items()}
+        own = own_names(list(found.schema.columns), cells)
+        columns = {own.get(name, name): domain for name, domain in found.schema.columns.items()}
         target = names.get(found.target, found.target) if found.target else found.target
-        return replace(found, schema=Schema(columns, found.schema.norm), target=target)
+        also = {other: name for name, other in own.items()}
+        return replace(found, schema=Schema(columns, found.schema.norm), target=target, also=also)
 
     @property
     def certificate(self) -> Certificate:
