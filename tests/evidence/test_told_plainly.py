@@ -107,6 +107,7 @@ def test_the_report_names_what_is_made_and_its_noise_not_the_cells(kind):
     assert zone.names["seen"] == ("made",)
     assert zone.names["noise on"] == (f"made ({kind}, {act.strategy}: {act.guarantee.describe()})",)
     assert "alter(P)" in zone.names["sensitive"]
+    assert "For made the blue frames are around what is read for it" in report_html(plan)
 
 
 def test_the_report_names_the_noise_of_bounds_that_are_bought():
