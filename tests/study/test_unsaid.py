@@ -123,3 +123,21 @@ def test_two_dates_are_a_range_of_days_and_two_words_are_categories(ends):
     assert "date(2020, 1, 1)" in days.to_text()
     words = Study("s").table("people", None, person="who", columns={"season": ("winter", "summer")})
     assert "[winter, summer]" in words.to_text()
+
+
+@pytest.mark.parametrize("ask", ["classifier", "synthetic"])
+def test_people_who_cannot_be_left_out_are_told_of_in_python_words(ask):
+    columns = {"Alter": (0, 110), "zurückGesandt": ["ja", "nein"]}
+    asked = (
+        Study("shop")
+        .table("kauf", None, person="who", columns=columns, missing="skip")
+        .promise("public", epsilon=1, delta=1e-6)
+    )
+    what = ("zurückGesandt", ["Alter"]) if ask == "classifier" else (["zurückGesandt"],)
+    with pytest.raises(StudyError) as caught:
+        getattr(asked, ask)(*what, to="public").plan(size=100)
+    told = str(caught.value)
+    assert "people without zurückGesandt are skipped, and what is published here is made from a whole row" in told
+    assert "Write null= into the domain of zurückGesandt, or missing='never' into .table(…) if it is certain" in told
+    assert "(P)" not in told
+    assert "$" not in told

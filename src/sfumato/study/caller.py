@@ -98,7 +98,7 @@ def in_callers_words(text: str) -> str:
     return text
 
 
-#: What the other rooms advise, as one writes it in Python. The last two take the notation of variables away.
+#: What the other rooms advise, as one writes it in Python. The last three take the notation of variables away.
 _WORDS = (
     (r"the requirement promise\(('?)([^()]*?)\1\)", r"the promise towards '\2'"),
     (
@@ -115,7 +115,9 @@ _WORDS = (
     (r"--size \w+=N \(in Python: sizes=\{[^}]*\}\)", ".plan(size=N)"),
     (r"\b(mean|sum)\(Atom, (\w+)\(P\), Goal\)", r".\1('\2', …)"),
     (r"range\((\w+)\(P\), Low, High\)", "Interval(low, high)"),
-    (r"missing\((\w+)\(P\), Value\)", r"null= into the domain of \1"),
+    (r"missing\(('?)(\w+)\1\(P\), Value\)", r"null= into the domain of \2"),
+    (r"missing\(('?)\w+\1\(P\), never\)", "missing='never' into .table(…)"),
+    (r"'(\w+)'\(P\)", r"\1"),
     (r"\b([a-zA-Z]\w*)\((?:P|'\$\w+')\)", r"\1"),
     (r"\b([a-zA-Z]\w*)/\d\b", r"\1"),
 )
