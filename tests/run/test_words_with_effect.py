@@ -58,19 +58,22 @@ def test_a_file_of_a_schema_is_read_in_the_same_way():
             assert duckdb.execute(f"SELECT {read} FROM (SELECT ? AS c)", [cell]).fetchone() == (expected,)
 
 
-@pytest.mark.parametrize(
-    "kinds", [(pa.int64(), pa.float64()), (pa.float32(), pa.string()), (pa.string(), pa.float64())]
-)
-def test_identifiers_that_could_never_meet_are_refused(kinds):
+def test_identifiers_that_could_never_meet_are_refused():
     network = Network.from_spec(load(HEAD + SECOND))
-    ids = [pa.array([1, 2, 3]).cast(kind) for kind in kinds]
+    ids = [pa.array([1, 2, 3]).cast(kind) for kind in (pa.int64(), pa.decimal128(22, 1))]
     tables = {"t": pa.table({"id": ids[0], "x": [1.0] * 3}), "v": pa.table({"who": ids[1], "y": [5.0] * 3})}
     with pytest.raises(SchemaError, match=r"who of v.*Convert both"):
         network.evaluate(tables)
 
 
-@pytest.mark.parametrize("kinds", [(pa.int64(), pa.int32()), (pa.int64(), pa.string()), (pa.float64(), pa.float64())])
-def test_identifiers_that_are_written_alike_meet(kinds):
+IDENTIFIERS = [pa.int64(), pa.int32(), pa.float64(), pa.float32(), pa.string()]
+
+
+@pytest.mark.parametrize("first", IDENTIFIERS)
+@pytest.mark.parametrize("second", IDENTIFIERS)
+def test_one_number_is_one_identifier_whatever_its_column_is_stored_as(first, second):
+    """One absent cell makes a column of whole numbers one of floats: nobody else gets another name by it."""
+    kinds = first, second
     network = Network.from_spec(load(HEAD + SECOND))
     ids = [pa.array([1, 2, 3]).cast(kind) for kind in kinds]
     tables = {"t": pa.table({"id": ids[0], "x": [1.0] * 3}), "v": pa.table({"who": ids[1], "y": [5.0] * 3})}

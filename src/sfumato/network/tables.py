@@ -329,7 +329,7 @@ class TableRoom:
                 )
 
     def check_same_identities(self, layouts: Sequence[TableLayout], predicate: str) -> None:
-        """Individuals are recognised by the text of their identifier, and a float writes 1 as 1.0."""
+        """Individuals are recognised by the text of their identifier, and a decimal writes 1 as 1.0."""
         first: tuple[str, str] | None = None
         for layout in layouts:
             column = layout.identity(predicate)
