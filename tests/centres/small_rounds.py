@@ -82,6 +82,8 @@ def gather(
     told, strangers = {}, []
 
     class Watching(coordination):
+        second_chance = 3.0
+
         def _everybody_is_here(self):
             return bool(told) and all(name in self._members or told[name].done() for name in cells)
 

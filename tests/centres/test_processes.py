@@ -37,6 +37,8 @@ def play(agreed, keys, cells, folder, faults=None, **options):
     absent = {name for name, main in (faults or {}).items() if never_joins(main)}
 
     class Knowing(Coordination):
+        second_chance = 3.0
+
         def _everybody_is_here(self):
             return not set(cells) - absent - set(self._members)
 

@@ -40,7 +40,7 @@ NAMES = ("east", "north", "south", "west")
 @pytest.fixture(autouse=True)
 def one_second(monkeypatch):
     """A person needs half a minute to think again, a test does not."""
-    monkeypatch.setattr(network, "_SECOND_CHANCE", 1.0)
+    monkeypatch.setattr(network.Coordination, "second_chance", 1.0)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_who_refuses_is_told_with_the_reason_and_the_others_go_on(here):
 
 def test_who_was_refused_may_come_again_within_the_round(here, monkeypatch):
     """The first time without a grant: all others wait for it, and it is in the sum of the same round."""
-    monkeypatch.setattr(network, "_SECOND_CHANCE", 60.0)
+    monkeypatch.setattr(network.Coordination, "second_chance", 60.0)
     tried = []
 
     def join_twice(*given, **options):

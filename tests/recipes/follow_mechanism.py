@@ -55,6 +55,7 @@ def failed(law: Any, *given: Any) -> str:
 
 def main() -> dict[str, Any]:
     laws.PROOFS = HERE / "mechanisms"
+    laws.HOUSES.append(HERE / "mechanisms")
     found: dict[str, Any] = {"without a row": failed(laws.test_a_mechanism_is_four_things, TurnedBit)}
     row = Row(BIT, ([0], [1]), scaled, wrong_bits)
     found["without a rule"] = failed(laws.test_certificate_verifies, row)

@@ -16,7 +16,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -40,8 +40,8 @@ _CONNECT_SECONDS = 30.0
 #: How long a refusal may take that is told out of courtesy.
 _TOLD_SECONDS = 1.5
 _MOST_STRANGERS = 256
-#: How long a centre that refused may come back before the round goes on, or ends, without it.
-_SECOND_CHANCE = 30.0
+#: How long others still have to speak for themselves once so many refused that there can be no sum.
+_SECOND_THOUGHTS = 3.0
 Tell = Callable[[str], None]
 #: A centre may try again while a connection that it lost still looks alive.
 _MOST_GUESTS = 4
@@ -49,6 +49,9 @@ _MOST_GUESTS = 4
 
 class Coordination:
     """The coordinator of one round as a server: it carries the conductor's questions to the centres."""
+
+    #: How long a centre that refused may come back before the round goes on, or ends, without it.
+    second_chance: ClassVar[float] = 30.0
 
     def __init__(
         self, agreed: Round, *, join_seconds: float, late_seconds: float | None = None, tell: Tell = lambda text: None
@@ -138,8 +141,9 @@ class Coordination:
         message.check(self.round.identity(name), self.round.hash, DECLINE)
         reason = refusal_of(message)
         self.conductor.decline(name, reason)
-        chance = _SECOND_CHANCE if can_be_mended(reason) else 0.0
-        later = f"; it may come again within {chance:.0f} s" if chance and self.conductor.joining else ""
+        mended = can_be_mended(reason)
+        chance = self.second_chance if mended else _SECOND_THOUGHTS
+        later = f"; it may come again within {chance:.0f} s" if mended and self.conductor.joining else ""
         self._tell(f"{name} {self.conductor.absent.get(name, 'came too late')}{later}")
         writer.close()
         self._last_chance = max(self._last_chance, asyncio.get_running_loop().time() + chance)
@@ -147,7 +151,7 @@ class Coordination:
 
     def _look_round(self) -> None:
         """Nobody is waited for any longer once everybody is here, or those who are not had their second chance."""
-        if len(self._members) == len(self.round.centres):
+        if self._everybody_is_here():
             self._complete.set()
         elif self.conductor.is_settled:
             left = self._last_chance - asyncio.get_running_loop().time()
@@ -157,6 +161,9 @@ class Coordination:
                 self._complete.set()
         elif self._late_seconds is not None and len(self._members) == self.round.quorum:
             asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
+
+    def _everybody_is_here(self) -> bool:
+        return len(self._members) == len(self.round.centres)
 
     async def conduct(self) -> Aggregate:
         """All steps; afterwards every centre that is still there knows the outcome."""
