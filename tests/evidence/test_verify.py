@@ -39,6 +39,7 @@ from sfumato.evidence import Certificate, verify
 # The function hides the module of the same name in the package.
 verifier = importlib.import_module("sfumato.evidence.verify")
 losses = importlib.import_module("sfumato.evidence.losses")
+plain_sums = importlib.import_module("sfumato.evidence.plain_sums")
 laws = importlib.import_module("sfumato.evidence.laws")
 dependences = importlib.import_module("sfumato.evidence.dependences")
 
@@ -355,13 +356,13 @@ def test_a_guarantee_the_events_do_not_imply_is_found():
 
 def test_the_verifier_stands_alone():
     """It imports core and errors alone, and calls neither composition nor the views of a guarantee."""
-    files = (verifier.__file__, losses.__file__, laws.__file__, dependences.__file__)
+    files = [one.__file__ for one in (verifier, losses, plain_sums, laws, dependences)]
     text = "".join(Path(str(name)).read_text(encoding="utf-8") for name in files)
     tree = ast.parse(text.replace("from __future__ import annotations", ""))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     inner = {name for name in imported if name.startswith("sfumato")}
-    inner -= {"sfumato.evidence.laws", "sfumato.evidence.losses", "sfumato.evidence.dependences"}
+    inner -= {f"sfumato.evidence.{name}" for name in ("laws", "losses", "plain_sums", "dependences")}
     core = {f"sfumato.core.{name}" for name in ("adjacency", "noise", "records", "threads")}
     assert inner == {*core, "sfumato.errors"}
     outer = {name.split(".")[0] for name in imported if not name.startswith("sfumato")}

@@ -30,7 +30,7 @@ from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.events.joint import JointObjectiveEvent
 from sfumato.errors import PrivacyParameterError, UnprovedError
-from sfumato.evidence import verify
+from sfumato.evidence import plain_sums, verify
 
 losses = importlib.import_module("sfumato.evidence.losses")
 
@@ -139,7 +139,7 @@ def test_a_verifier_that_forgets_the_failure_of_an_act_is_found(monkeypatch):
 
 
 def test_a_verifier_with_another_sum_is_found(monkeypatch):
-    honest = losses.pure_sum
+    honest = plain_sums.pure_sum
 
     def generous(parts):
         plain = honest(parts)

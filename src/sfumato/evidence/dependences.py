@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from sfumato.errors import UnprovedError
 from sfumato.evidence.laws import law_of
-from sfumato.evidence.losses import Part, always_answered, pure_sum, written
+from sfumato.evidence.losses import Part, always_answered, written
+from sfumato.evidence.plain_sums import pure_sum
 
 __all__ = ["Window", "keeps_pufferfish", "window_of"]
 

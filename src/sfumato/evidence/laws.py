@@ -23,7 +23,8 @@ from scipy.special import gammaln, log_ndtr, ndtr
 
 from sfumato.core.noise import BoxNoise
 from sfumato.errors import UnprovedError
-from sfumato.evidence.losses import Part, alike, pure_sum, written
+from sfumato.evidence.losses import Part, alike, written
+from sfumato.evidence.plain_sums import pure_sum
 
 __all__ = ["Concentrated", "Law", "law_of"]
 

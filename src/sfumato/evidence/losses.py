@@ -1,9 +1,9 @@
-"""Costs for the verifier: what each kind of event record costs, and the sums that can be written down.
+"""Costs for the verifier: what each kind of event record costs.
 
 In:   event and guarantee records as plain dictionaries.
-Out:  parts, and Σε, Σδ, Σμ², Σρ in decimals of sixty digits, every operation rounded up.
-Not here: laws of privacy losses (evidence/laws.py); reading a certificate (evidence/verify.py); composing guarantees
-      (core/compose.py), which is not called.
+Out:  parts, their numbers in decimals of sixty digits, every operation rounded up.
+Not here: sums of them (evidence/plain_sums.py); laws of privacy losses (evidence/laws.py); reading a certificate
+      (evidence/verify.py); composing guarantees (core/compose.py), which is not called.
 Proof: docs/proofs/composition.md
 
 To teach the verifier a new kind of event, add its row to `RULES`.
@@ -19,7 +19,7 @@ from itertools import combinations, pairwise
 from operator import mul, sub
 from typing import Any, NamedTuple
 
-from scipy.special import erfinv, log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr
 
 from sfumato.errors import UnprovedError
 
@@ -27,14 +27,11 @@ __all__ = [
     "Part",
     "alike",
     "always_answered",
-    "concentrated",
     "event_parts",
     "guarantee_parts",
-    "pure_sum",
     "required_proofs",
     "rule_for",
     "same",
-    "square_of_mu",
     "unrepeated",
     "written",
 ]
@@ -42,8 +39,6 @@ __all__ = [
 #: Sums that can be written down: sixty digits, every operation rounded up.
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 
-#: Acts that have an ε of their own, as their value.
-_WITH_EPSILON = ("laplace", "two-point", "three-point")
 #: Rows are compared with each other up to so many pairs of weights.
 _MOST_COMPARED = 4_000_000
 
@@ -308,7 +303,8 @@ def _farthest_sets(sets: list[frozenset[int]], alone: list[Decimal], inside: lis
 
 def _disjoint_part(event: Record) -> Part:
     """Portions that share nobody: the stated (ε, δ), if each portion keeps it by itself."""
-    from sfumato.evidence.laws import law_of  # which stands on this file
+    from sfumato.evidence.laws import law_of  # which stand on this file
+    from sfumato.evidence.plain_sums import pure_sum
 
     for portion in event["portions"]:
         parts = event_parts(portion)
@@ -459,45 +455,3 @@ def guarantee_parts(record: Record) -> tuple[Part, ...]:
 def written(number: float) -> Decimal:
     """A number as the decimal that stands in the certificate: three times 0.1 is 0.3."""
     return Decimal(repr(float(number)))
-
-
-def pure_sum(parts: Iterable[Part]) -> tuple[Decimal, Decimal] | None:
-    """(Σε, Σδ) exactly, rounded up; None where some act has no ε."""
-    epsilon, delta = Decimal(0), Decimal(0)
-    for part in parts:
-        if part.kind not in _WITH_EPSILON:
-            return None
-        epsilon = _UP.add(epsilon, _UP.multiply(part.times, part.value))
-        delta = _UP.add(delta, _UP.multiply(part.times, written(part.fails)))
-    return epsilon, delta
-
-
-def square_of_mu(parts: Iterable[Part]) -> Decimal | None:
-    """μ² of all parts together; None where some act is not Gaussian private: one that may fail never is."""
-    total = Decimal(0)
-    for part in parts:
-        if part.kind not in ("gaussian", *_WITH_EPSILON) or part.fails:
-            return None
-        one = part.value if part.kind == "gaussian" else _mu_of_pure(part.value)
-        if not one.is_finite():
-            return None
-        total = _UP.add(total, _UP.multiply(part.times, _UP.multiply(one, one)))
-    return total
-
-
-def _mu_of_pure(epsilon: Decimal) -> Decimal:
-    """ε-DP implies the μ whose trade-off curve meets the kink of its own: Φ(μ/2) = 1/(1 + e^-ε)."""
-    size = float(epsilon)
-    # Near the middle tanh has all digits, near the end the tail has.
-    half = math.sqrt(2) * float(erfinv(math.tanh(size / 2))) if size < 1 else -float(ndtri(1 / (1 + math.exp(size))))
-    return Decimal(2 * half * (1 + 1e-13))
-
-
-def concentrated(parts: Iterable[Part]) -> Decimal | None:
-    """ρ of all parts together (Bun & Steinke 2016, Prop. 1.6 and 3.3); None where some act has none."""
-    total = Decimal(0)
-    for part in parts:
-        if part.kind not in ("gaussian", *_WITH_EPSILON) or part.fails:
-            return None
-        total = _UP.add(total, _UP.multiply(part.times, _UP.multiply(part.value, part.value)))
-    return _UP.divide(total, Decimal(2))

@@ -33,17 +33,15 @@ from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
     Part,
     alike,
-    concentrated,
     event_parts,
     guarantee_parts,
-    pure_sum,
     required_proofs,
     rule_for,
     same,
-    square_of_mu,
     unrepeated,
     written,
 )
+from sfumato.evidence.plain_sums import concentrated, pure_sum, square_of_mu
 
 __all__ = ["Check", "Verification", "verify"]
 
