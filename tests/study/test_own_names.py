@@ -1,4 +1,4 @@
-"""What a study says in Python's words names columns as their author does, and keeps what was said of booleans and days."""
+"""In Python columns are named as their author does; what was said of booleans and days is kept."""
 
 import itertools
 import re
@@ -42,7 +42,7 @@ def test_an_error_names_a_column_as_its_author_does(name, wrong):
     assert not re.search(r"[\x00-\x08]", message)
 
 
-@pytest.mark.parametrize("null, unknown", list(itertools.product([None, False, True], repeat=2)))
+@pytest.mark.parametrize(("null", "unknown"), list(itertools.product([None, False, True], repeat=2)))
 def test_what_stands_for_an_absent_truth_value_is_kept(null, unknown):
     """Both are words of the list as they were said; in a study one stands for both kinds of cells."""
     domain = Categories([False, True], null=null, unknown=unknown)
@@ -113,5 +113,6 @@ def test_a_large_count_is_told_in_digits(digits):
     """No power of ten, and at least five digits right."""
     value = float("1234567890123456"[:digits]) + 0.25
     told = str(Tidy({"value": [value, -value]})).splitlines()[1:]
-    assert "e" not in told[0] and float(told[0]) == -float(told[1])
+    assert "e" not in told[0]
+    assert float(told[0]) == -float(told[1])
     assert float(told[0]) == pytest.approx(value, rel=1e-4, abs=0.5)

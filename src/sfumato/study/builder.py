@@ -100,7 +100,7 @@ class Study(Shown):
         data: Any = None,
         *,
         person: str | None,
-        columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str]],
+        columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str] | type[bool]],
         rows_per_person: int = 1,
         missing: str | None = None,
     ) -> Study:
@@ -109,9 +109,9 @@ class Study(Shown):
         `person=None` is your word that every row is another person: then no row can be named, and statistics and
         models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
         sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them; `bool` is
-        yes or no; `str` is text of which no list is public, to be asked for by .groups. Of a DuckDB or SQLite file the table `name` is read.
-        A domain's `null` and `unknown` stand for absent and unlisted
-        cells. `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
+        yes or no; `str` is text of which no list is public, to be asked for by .groups. Of a DuckDB or SQLite file the
+        table `name` is read. A domain's `null` and `unknown` stand for absent and unlisted cells.
+        `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
         word that there are none. Unsaid it is taken as that word; study and plan say so, and where a cell would go.
         Nothing fails because of a cell; of those that should not be there the run tells you, and you alone.
         """

@@ -197,7 +197,7 @@ def number_of(value: Any) -> Number:
 
 
 def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
-    """An Interval or Categories, also written (low, high) and [a, b, c]; bool; str for text of which no list is public."""
+    """An Interval or Categories, also written (low, high), [a, b, c] and bool; str for text without a public list."""
     domain: Interval | Categories | AnyText
     if given is str:
         domain = AnyText()
@@ -212,13 +212,13 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
             f"{name}: a domain is Interval(low, high), Categories([…]), str or bool, not {type(given).__name__}"
         )
     if isinstance(domain, Categories) and domain.scalar == "bool":
-        values = (_truth_word(value) for value in domain.values)
-        return Categories(tuple(values), null=_truth_word(domain.null), unknown=_truth_word(domain.unknown))
+        null, unknown = (None if one is None else _truth_word(one) for one in (domain.null, domain.unknown))
+        return Categories(tuple(_truth_word(value) for value in domain.values), null=null, unknown=unknown)
     return domain
 
 
-def _truth_word(value: Scalar | None) -> str | None:
-    return None if value is None else "true" if value else "false"
+def _truth_word(value: Scalar) -> str:
+    return "true" if value else "false"
 
 
 def _range_of(given: Sequence[Any]) -> Interval | None:
