@@ -36,7 +36,8 @@ range(v(P), 0, 10). range(w(P), 0, 1). range(c(P), [1, 2, 3]). range(g(P), [a, b
 dataset(people, domain(P, person(P))).
 privacy_requirement(openness(public), people, dp(2, 0.000001)).
 sum(s, v(P), person(P)). sum(r, w(P), person(P)). histogram(h, c(P), person(P)). histogram(k, g(P), person(P)).
-publish(s, s, openness(public)). publish(r, r, openness(public)). publish(h, h, openness(public)). publish(k, k, openness(public)).
+publish(s, s, openness(public)). publish(r, r, openness(public)).
+publish(h, h, openness(public)). publish(k, k, openness(public)).
 """
 SCHEMA = Schema({"v": Interval(0, 10), "w": Interval(0, 1), "c": Categories([1, 2, 3]), "g": Categories(["a", "b"])})
 
