@@ -14,6 +14,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -93,14 +94,26 @@ def text_of(cell: Any) -> str | None:
 def name_of(cell: Any) -> str | None:
     """The text by which somebody or a group is told apart; a whole number is 7, as 7 and as 7.0.
 
-    One absent cell makes decimals of a column of whole numbers, in pandas and numpy: nobody else's name may change.
+    One absent cell makes decimals of a column of whole numbers, in pandas and numpy, and one word makes objects of a
+    column of moments: nobody else's name may change. A moment is written as the engine writes those of a typed column.
 
     >>> [name_of(cell) for cell in (7, 7.0, np.float64(7), 2.5, "7.0", None, float("inf"))]
     ['7', '7', '7', '2.5', '7.0', None, 'inf']
+    >>> name_of(datetime(2020, 1, 1, 9, 30, 0, 500_000))
+    '2020-01-01 09:30:00.5'
     """
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 2**53:
         return str(int(cell))
-    return text_of(cell)
+    text = text_of(cell)
+    return _moment(cell) if text is not None and isinstance(cell, datetime) else text
+
+
+def _moment(cell: datetime) -> str:
+    """In universal time where it says which time it is; the zeros at the end of a fraction left out."""
+    with suppress(Exception):  # the first and last day have no other time
+        cell = cell if cell.tzinfo is None else cell.astimezone(UTC).replace(tzinfo=None)
+    text = str(cell)
+    return text.rstrip("0") if "." in text else text
 
 
 def decoded(content: bytes) -> str:

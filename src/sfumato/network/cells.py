@@ -30,7 +30,7 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import FLOATS, NUMBERS, TEXT, TableLayout, layout_of, plain_type
+from sfumato.network.tables import FLOATS, NUMBERS, TEXT, TableLayout, decimal_name, layout_of, number_text, plain_type
 
 __all__ = [
     "Cell",
@@ -126,7 +126,7 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
-        return f"{raw}::VARCHAR"
+        return _group_name(raw, plain_type(kind))
     number = _number_of(node, column, kind)
     if not isinstance(node.domain, Interval):
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
@@ -135,6 +135,17 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     outside = f"CASE WHEN {none} THEN {absent} ELSE least(greatest({number}, {low}), {high}) END"
     # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
     return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
+
+
+def _group_name(raw: str, kind: str) -> str:
+    """SQL for the text of a cell that names a group: that of a number is the same whatever type its column has.
+
+    Names are published, so it would be seen that one absent cell made decimals of a column of whole numbers. Those
+    beyond 2⁵³ have the text of the decimal that they would become.
+    """
+    if kind in FLOATS:
+        return decimal_name(raw)
+    return number_text(f"{raw}::DOUBLE") if kind in NUMBERS - {"BOOLEAN", "DECIMAL"} else f"{raw}::VARCHAR"
 
 
 def _number_of(node: Node, column: str, kind: str) -> str:

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core.cell import NO_TEXT
-from sfumato.core.cell import text_of as cell_text
+from sfumato.core.cell import NO_TEXT, name_of
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
 
@@ -290,9 +289,12 @@ def _listed(values: Any, name: str) -> Sequence[Any]:
 def text_of(cells: Sequence[Any]) -> pa.Array:
     """Cells of any Python type as text; what has no text is absent. No value makes it fail.
 
-    >>> text_of(["m", 3, 2.5, True, None, float("nan"), b"x", {}, 2**70]).to_pylist()
-    ['m', '3', '2.5', 'true', None, None, 'x', None, '1180591620717411303424']
+    A whole number is 7 as 7 and as 7.0, and a moment is written as the engine writes it: a word among decimals or
+    moments makes objects of a typed column in pandas, and nobody else's text may change by that.
+
+    >>> text_of(["m", 3, 2.5, 7.0, True, None, float("nan"), b"x", {}, 2**70]).to_pylist()
+    ['m', '3', '2.5', '7', 'true', None, None, 'x', None, '1180591620717411303424']
     """
     with suppress(Exception):
         return pa.array(cells, pa.string())  # all of them text: the same result at once
-    return pa.array([cell_text(cell) for cell in cells], pa.string())
+    return pa.array([name_of(cell) for cell in cells], pa.string())

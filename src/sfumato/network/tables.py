@@ -41,6 +41,7 @@ __all__ = [
     "TEXT",
     "TableLayout",
     "TableRoom",
+    "decimal_name",
     "layout_of",
     "naming_columns",
     "number_text",
@@ -207,8 +208,8 @@ class TableRoom:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         view = f"SELECT {shown} FROM {source}"
         if decimals := self._decimals(name, view):
-            cells = [sql_name(column) for column in decimals]  # what is no number names nobody
-            texts = ", ".join(f"CASE WHEN NOT isnan({cell}) THEN {number_text(cell)} END AS {cell}" for cell in cells)
+            cells = [sql_name(column) for column in decimals]
+            texts = ", ".join(f"{decimal_name(cell)} AS {cell}" for cell in cells)
             view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
         if only := self._plains[name].only:
@@ -367,6 +368,14 @@ def number_text(number: str) -> str:
     """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number."""
     whole = f"abs({number}) < 9007199254740992 AND {number} = trunc({number})"
     return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
+
+
+def decimal_name(cell: str) -> str:
+    """SQL for the text by which a floating-point cell names somebody or a group; what is no number names nothing.
+
+    Of 32 bits it is that of the same number in 64, which it becomes where a word made objects of the column.
+    """
+    return f"(CASE WHEN NOT isnan({cell}) THEN {number_text(f'{cell}::DOUBLE')} END)"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
