@@ -54,6 +54,9 @@ Answer = TypeVar("Answer")
 #: Rows that are looked at together where a whole table is not.
 _BATCH = 200_000
 
+#: What the engine says of Ctrl-C, as a RuntimeError.
+_INTERRUPTED = "Query interrupted"
+
 #: The type of a column of a CSV file: text that may be meant as a number.
 TEXT = "TEXT"
 
@@ -278,8 +281,8 @@ class TableRoom:
                     yield batch
                     given += batch.num_rows
                 return
-            except (duckdb.Error, pa.ArrowException) as error:
-                failed = type(error).__name__
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                failed = _failed(error)
             if not self._read_plainly():
                 raise _unreadable(failed)
 
@@ -298,8 +301,8 @@ class TableRoom:
         # What the engine says when it fails may quote cells, so it is not repeated.
         try:
             return action()
-        except (duckdb.Error, pa.ArrowException) as error:
-            failed = type(error).__name__
+        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+            failed = _failed(error)
         if self._read_plainly():
             return self._guarded(action)
         raise _unreadable(failed)
@@ -356,6 +359,17 @@ class TableRoom:
             f"bool_and(isfinite(TRY_CAST({cell} AS DOUBLE)) IS TRUE) FROM {self.names[table]} WHERE {cell} IS NOT NULL"
         )
         return int if whole else float if real else None
+
+
+def _failed(error: Exception) -> str:
+    """The kind of a failure of the engine; Ctrl-C is told as what it is, and so is what the engine did not say."""
+    import duckdb
+
+    if isinstance(error, duckdb.InterruptException) or str(error) == _INTERRUPTED:
+        raise KeyboardInterrupt
+    if not isinstance(error, duckdb.Error | pa.ArrowException):
+        raise error
+    return type(error).__name__
 
 
 def _unreadable(failed: str) -> DataError:
