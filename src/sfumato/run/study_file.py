@@ -82,7 +82,7 @@ def run_study(
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {}, at, inside)
     tell(_summary(plan))
-    for sentence in verdicts(plan):  # before anything is spent
+    for sentence in (*(f"assumed: {one}" for one in plan.assumptions), *verdicts(plan)):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
