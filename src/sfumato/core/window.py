@@ -1,7 +1,7 @@
 """Many independent losses alike, added up where they almost surely lie.
 
 In:   the chances of one loss on the steps of a grid, how many losses there are.
-Out:  Window: the chances of their sum on a stretch of the grid, and a bound on what lies outside of it.
+Out:  Stretch: the chances of their sum on a stretch of the grid, and a bound on what lies outside of it.
 Not here: which losses (core/events/learning.py, core/loss_distribution.py).
 Proof: docs/proofs/composition.md
 
@@ -14,11 +14,11 @@ by Chernoff's bound. It is charged as an infinite loss.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Window", "added_up"]
+__all__ = ["Stretch", "added_up"]
 
 #: What may lie beyond either end.
 _BEYOND = 1e-16
@@ -26,7 +26,7 @@ _BEYOND = 1e-16
 _AROUND = np.geomspace(0.25, 4.0, 33)
 
 
-class Window(NamedTuple):
+class Stretch(NamedTuple):
     """Chances of the sum at `lowest`, `lowest` + 1, … steps; `outside` bounds what lies beyond."""
 
     lowest: int
@@ -34,7 +34,7 @@ class Window(NamedTuple):
     outside: float
 
 
-def added_up(masses: np.ndarray, count: int) -> Window:
+def added_up(masses: np.ndarray, count: int) -> Stretch:
     """The sum of `count` independent losses of 0, 1, 2, … steps with these chances; they need not add up to one.
 
     Transforms err; who calls knows by how much (docs/proofs/composition.md).
@@ -50,11 +50,11 @@ def added_up(masses: np.ndarray, count: int) -> Window:
     highest = min(count * (masses.size - 1), math.ceil(count * mean + _reach(chances, mean, count, 1)))
     from scipy import fft  # needed for compositions only
 
-    length = int(fft.next_fast_len(highest - lowest + 1, real=True))
+    length: Any = fft.next_fast_len(highest - lowest + 1, real=True)
     folded = np.bincount(np.arange(masses.size) % length, chances, length)
     found = np.asarray(fft.irfft(np.asarray(fft.rfft(folded)) ** count, length))
     kept = np.roll(found, -(lowest % length))[: highest - lowest + 1]
-    return Window(lowest, np.maximum(kept, 0.0) * total**count, 2 * _BEYOND)
+    return Stretch(lowest, np.maximum(kept, 0.0) * total**count, 2 * _BEYOND)
 
 
 def _reach(chances: np.ndarray, mean: float, count: int, side: int) -> float:
