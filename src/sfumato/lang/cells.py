@@ -53,12 +53,12 @@ def _ranges(network: DerivedNetwork) -> Iterator[Problem]:
 
 
 def _private_column(spec: Spec, variable: Term) -> Column | None:
-    column = next((one for one in spec.columns if match(one.atom, variable) is not None), None)
+    column = spec.column_of(variable)
     return None if column is None or column.table in spec.public_tables else column
 
 
 def _domain(spec: Spec, variable: Term) -> object:
-    return next((one.domain for one in spec.ranges if match(one.atom_pattern, variable) is not None), None)
+    return spec.domain_of(variable)
 
 
 def _absent(network: DerivedNetwork) -> Iterator[Problem]:

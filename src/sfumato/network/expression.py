@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -441,6 +441,16 @@ def _chosen(choices: Sequence[Bounds], gradients: Sequence[Gradient]) -> Gradien
     return {name: hull(gradient.get(name, _ZERO) for gradient in possible) for name in sorted(names)}
 
 
+#: What the arguments of a linear function are multiplied by, given their number.
+_FACTORS: dict[str, Callable[[int], list[float]]] = {
+    "+": lambda count: [1.0] * count,
+    "sum": lambda count: [1.0] * count,
+    "mean": lambda count: [1.0 / count] * count,
+    "-": lambda count: [1.0, -1.0],
+    "negate": lambda count: [-1.0],
+}
+
+
 def _linear_call(
     function: str, parts: Sequence[tuple[dict[str, float], float] | None]
 ) -> tuple[dict[str, float], float] | None:
@@ -450,15 +460,16 @@ def _linear_call(
     if not any(coefficients for coefficients, _ in known):
         value = FUNCTIONS[function].compute([np.asarray(constant) for _, constant in known])
         return ({}, float(value)) if np.isfinite(value) else None
+    if function in _FACTORS:
+        return _combined(known, _FACTORS[function](len(known)))
+    return _scaled_linear(function, known)
+
+
+def _scaled_linear(
+    function: str, known: Sequence[tuple[dict[str, float], float]]
+) -> tuple[dict[str, float], float] | None:
+    """A product or a quotient of which one part alone varies."""
     match function:
-        case "+" | "sum":
-            return _combined(known, [1.0] * len(known))
-        case "mean":
-            return _combined(known, [1.0 / len(known)] * len(known))
-        case "-":
-            return _combined(known, [1.0, -1.0])
-        case "negate":
-            return _combined(known, [-1.0])
         case "*" if not known[0][0]:
             return _combined(known[1:], [known[0][1]])
         case "*" if not known[1][0]:
