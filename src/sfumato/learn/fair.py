@@ -143,6 +143,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         self.portion = portion
         self.adjacency = adjacency
 
+    def _check_given(self, rows: int, *columns: Any) -> None:
+        if {rows} != set(map(len, columns)) or rows < 4:
+            raise DataError("X, y, who and names need the same number of rows, at least 4. Nothing was spent.")
+        if not 0 < self.portion < 1:
+            raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
+
     def fit(
         self,
         X: Any,
@@ -162,17 +168,13 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)
         self._check_base()
-        rows = _rows(X)
-        lengths = {len(column) for column in (who, y, range(rows) if names is None else names)}
-        if lengths != {rows} or rows < 4:
-            raise DataError("X, y, who and names need the same number of rows, at least 4. Nothing was spent.")
-        if not 0 < self.portion < 1:
-            raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
+        names = range(_rows(X)) if names is None else names
+        self._check_given(_rows(X), who, y, names)
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
         held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit") if ledger is not None else None
-        learned, measured = portions_of(range(rows) if names is None else names, self.portion)
+        learned, measured = portions_of(names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read

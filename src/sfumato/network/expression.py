@@ -461,7 +461,7 @@ def _linear_call(
         value = FUNCTIONS[function].compute([np.asarray(constant) for _, constant in known])
         return ({}, float(value)) if np.isfinite(value) else None
     if function in _FACTORS:
-        return _combined(known, _FACTORS[function](len(known)))
+        return combined(known, _FACTORS[function](len(known)))
     return _scaled_linear(function, known)
 
 
@@ -471,19 +471,20 @@ def _scaled_linear(
     """A product or a quotient of which one part alone varies."""
     match function:
         case "*" if not known[0][0]:
-            return _combined(known[1:], [known[0][1]])
+            return combined(known[1:], [known[0][1]])
         case "*" if not known[1][0]:
-            return _combined(known[:1], [known[1][1]])
+            return combined(known[:1], [known[1][1]])
         case "/" if not known[1][0] and known[1][1] != 0.0:
-            return _combined(known[:1], [1.0 / known[1][1]])
+            return combined(known[:1], [1.0 / known[1][1]])
         case "max" | "min" if len(known) == 1:
             return known[0]
     return None
 
 
-def _combined(
+def combined(
     parts: Sequence[tuple[dict[str, float], float]], factors: Sequence[float]
 ) -> tuple[dict[str, float], float]:
+    """The sum of linear forms (coefficients, constant), each times its factor."""
     total: dict[str, float] = {}
     constant = 0.0
     for (coefficients, offset), factor in zip(parts, factors, strict=True):

@@ -259,14 +259,17 @@ class Settling:
                         found.setdefault(observer, []).append(put_together(parts, self.noise))
         return found
 
+    def _weights(self, requests: Sequence[Request]) -> dict[str, float]:
+        return {
+            name: request.weight / len(request.nodes) / self.unit_of(name) ** 2
+            for request in requests
+            for name in request.nodes
+        }
+
     def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
         """The numbers an observer sees of the individuals of one group."""
         own = [request for request in asked if not request.sampled]
-        weights = {
-            name: request.weight / len(request.nodes) / self.unit_of(name) ** 2
-            for request in own
-            for name in request.nodes
-        }
+        weights = self._weights(own)
         observer = asked[0].observer
         template = self._template(index, weights, observer)
         if template is None:

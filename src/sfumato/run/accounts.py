@@ -30,6 +30,7 @@ from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, UnknownDatasetError
+from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
 from sfumato.ledger.commands import grant_command, show_command
@@ -85,21 +86,24 @@ def sources_of(network: Network, tables: Mapping[str, Any], ledger: Ledger | Non
     spec = network.spec
     alone = ledger if len(tables) == 1 else None
     data = {name: _data(table, alone) for name, table in tables.items()}
-    found: dict[str, tuple[str, ...]] = {}
-    for dataset in spec.datasets:
-        sources: list[str] = []
-        for name, own in data.items():
-            if name in spec.public_tables:
-                continue
-            column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
-            if column is not None:
-                sources += [f"{source}{column.name}" for source in own]
-        found[dataset.name] = tuple(dict.fromkeys(sources))
+    public = {name: own for name, own in data.items() if name in spec.public_tables}
+    private = {name: own for name, own in data.items() if name not in public}
+    found = {dataset.name: _naming(spec, dataset, private) for dataset in spec.datasets}
     _check_apart(found)
     _check_public(network, data)
     if ledger is not None:
-        _check_open(ledger, {name: data[name] for name in data if name in spec.public_tables})
+        _check_open(ledger, public)
     return found
+
+
+def _naming(spec: Spec, dataset: Dataset, data: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The sources that say who the individuals of a dataset are."""
+    sources: list[str] = []
+    for name, own in data.items():
+        column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
+        if column is not None:
+            sources += [f"{source}{column.name}" for source in own]
+    return tuple(dict.fromkeys(sources))
 
 
 def _check_apart(found: Mapping[str, tuple[str, ...]]) -> None:

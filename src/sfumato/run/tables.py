@@ -166,15 +166,16 @@ def reserve(
 def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee, bound: Sequence[str]) -> list[Adjacency]:
     assert guarantee.adjacency is not None
     own, units = guarantee.adjacency.unit, _units(ledger, dataset)
-    if own not in units and bound and not own.startswith(RECORD.unit):
-        return [Adjacency(unit, "replace-one") for unit in bound]  # the same people, in the account's own word
-    if own not in units:
+    if own in units:
+        touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
+    elif bound and not own.startswith(RECORD.unit):
+        touched = bound  # the same people, in the account's own word
+    else:
         raise UnknownDatasetError(
             f"{dataset} has a grant for {' and '.join(units)}, and none that lets a label be published as it is. Give "
             f"the label an ε, or grant it: `{grant_command(dataset, needed(guarantee), ledger.path)}`. Nothing was "
             "drawn or spent."
         )
-    touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
     return [Adjacency(unit, "replace-one") for unit in touched]
 
 

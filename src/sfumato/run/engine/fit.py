@@ -229,6 +229,14 @@ def _opened(source: Any, crew: Engine) -> _Files | _Frame:
     )
 
 
+def _check_there(table: _Files | _Frame, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in table.column_names:
+            raise SchemaError(
+                f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."
+            )
+
+
 def _feature_names(
     table: _Files | _Frame, label: str | None, schema: Any, columns: Iterable[str] | None
 ) -> tuple[str, ...]:
@@ -240,11 +248,7 @@ def _feature_names(
             )
     else:
         wanted = [name for name in table.column_names if name != label] if columns is None else list(columns)
-    for name in wanted if label is None else (label, *wanted):
-        if name not in table.column_names:
-            raise SchemaError(
-                f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."
-            )
+    _check_there(table, wanted if label is None else (label, *wanted))
     if not wanted or label in wanted:
         raise SchemaError("There must be at least one feature, and the label cannot be one. Nothing was spent.")
     return tuple(wanted)
