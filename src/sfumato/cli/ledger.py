@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_LEDGER", "LedgerPath", "granting", "ledger_app"]
 
 ledger_app = typer.Typer(
-    name="ledger",
-    help="What may be spent on each dataset, and what was.",
-    no_args_is_help=True,
-    add_completion=False,
+    name="ledger", help="What may be spent on each dataset, and what was.", no_args_is_help=True, add_completion=False
 )
 
 DEFAULT_LEDGER = Path(LEDGER_NAME)

@@ -74,11 +74,7 @@ class Influence:
 
 
 def trace_result(
-    plan: Plan,
-    name: str,
-    observer: str | None = None,
-    network: Network | None = None,
-    folder: Path | None = None,
+    plan: Plan, name: str, observer: str | None = None, network: Network | None = None, folder: Path | None = None
 ) -> tuple[Trace, ...]:
     """One Trace for each observer the publication was made for; with a folder, of the numbers published there."""
     found = [p for p in plan.publications if p.name == name and observer in (None, p.observer)]

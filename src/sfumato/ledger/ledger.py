@@ -24,22 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sfumato.core import (
-    REPLACE_ONE,
-    Adjacency,
-    ApproxDP,
-    Guarantee,
-    NoGuarantee,
-    compose,
-)
+from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, Guarantee, NoGuarantee, compose
 from sfumato.core.checks import at_least_zero
-from sfumato.errors import (
-    LedgerCorruptError,
-    LedgerError,
-    OverspendError,
-    PrivacyParameterError,
-    UnknownDatasetError,
-)
+from sfumato.errors import LedgerCorruptError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
 from sfumato.ledger.balance import (
     Charge,
     Cost,

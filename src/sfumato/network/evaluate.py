@@ -87,11 +87,7 @@ class Values:
 
 
 def evaluate(
-    network: Network,
-    tables: Mapping[str, Any],
-    row_keys: Mapping[str, bytes] | None = None,
-    *,
-    sums_only: bool = False,
+    network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None, *, sums_only: bool = False
 ) -> Values:
     """Forward inference over `tables` (table name -> path, Arrow table or data frame).
 
@@ -163,12 +159,7 @@ class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
     def __init__(
-        self,
-        network: Network,
-        room: TableRoom,
-        dataset: Dataset,
-        shared: Mapping[str, Any],
-        row_key: bytes,
+        self, network: Network, room: TableRoom, dataset: Dataset, shared: Mapping[str, Any], row_key: bytes
     ) -> None:
         self.network, self.room, self.dataset, self.shared, self.row_key = network, room, dataset, shared, row_key
         self.spec = network.spec

@@ -20,17 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.bounds import Bounds
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Present, Some
-from sfumato.network.expression import (
-    Call,
-    Distribution,
-    Expression,
-    Gradient,
-    Level,
-    Lookup,
-    Power,
-    Ranges,
-    Values,
-)
+from sfumato.network.expression import Call, Distribution, Expression, Gradient, Level, Lookup, Power, Ranges, Values
 
 __all__ = ["Chance", "Indicator", "flag_keys", "has_chance", "rebuilt", "rebuilt_condition", "settled"]
 

@@ -21,17 +21,7 @@ from sfumato.errors import SchemaError
 from sfumato.network.algebra import MINUS_ONE, folded, quotient, size_of, times, total, within
 from sfumato.network.bounds import Bounds, hull
 from sfumato.network.discrete import Latent, bind, level_probability, states, summed_out
-from sfumato.network.expression import (
-    Call,
-    Constant,
-    Distribution,
-    Expression,
-    Level,
-    Lookup,
-    Power,
-    Ranges,
-    Reference,
-)
+from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Ranges, Reference
 from sfumato.network.indicator import Chance, Indicator, rebuilt
 from sfumato.network.moments import expectation_over
 from sfumato.network.quadrature import Atom, Expectation, terms_for

@@ -105,11 +105,7 @@ def _check(difficulty: Mapping[str, Mapping[str, float]], budgets: Sequence[Budg
 
 
 def _water_filling(
-    blocks: Mapping[str, float],
-    offsets: Mapping[str, float],
-    total: float,
-    power: int,
-    floors: Mapping[str, float],
+    blocks: Mapping[str, float], offsets: Mapping[str, float], total: float, power: int, floors: Mapping[str, float]
 ) -> dict[str, float]:
     """min Σ k/(m + c)ᵖ subject to Σ m = total and m ≥ floor: m + c ∝ k^(1/(p+1)) above the floor."""
     least = {name: total * floors.get(name, _FLOOR / len(blocks)) for name in blocks}

@@ -89,11 +89,7 @@ def typical_share(levels: int) -> Numbers:
 
 
 def forecasts(
-    sizes: Sequence[int],
-    label: int | None,
-    rows: float,
-    deviation: Deviation,
-    shares: Sequence[Numbers] | None = None,
+    sizes: Sequence[int], label: int | None, rows: float, deviation: Deviation, shares: Sequence[Numbers] | None = None
 ) -> tuple[Forecast, ...]:
     """Every plan that can be followed, with what is expected of it; by public sizes, or by noisy `shares` of columns.
 
