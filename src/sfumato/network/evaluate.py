@@ -124,9 +124,7 @@ def _early(network: Network, room: TableRoom, fed: Sequence[Dataset]) -> dict[st
     return found
 
 
-def _late(
-    network: Network, room: TableRoom, shared: Mapping[str, Any], found: Mapping[str, Sums]
-) -> dict[str, float | str]:
+def _late(network: Network, room: TableRoom, shared: Mapping[str, Any], found: Mapping[str, Sums]) -> dict[str, Any]:
     """What belongs to nobody and is computed from aggregates."""
     nodes = [node for node in network.shared if rests_on_aggregate(network, node)]
     known = {**shared, **{node.name: number_of(node, found[node.name]) for node in network.aggregates}}

@@ -55,6 +55,8 @@ Values = Mapping[str, NDArray[Any]]
 Level = Scalar | float
 DistributionKind = Literal["bernoulli", "normal", "poisson", "exponential", "uniform", "discrete"]
 Gradient = dict[str, Bounds]
+#: What every variable is multiplied by in a sum, and what is added to it.
+Coefficients = tuple[dict[str, float], float]
 
 _ZERO = Bounds(0.0, 0.0)
 
@@ -90,7 +92,7 @@ class Expression(ABC):
         """Bounds of the value, and of the slope along every reference, for all values in `ranges`."""
 
     @abstractmethod
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         """Coefficients and constant when it is a sum of multiples of its references, otherwise None."""
 
     def interval(self, ranges: Ranges) -> Bounds:
@@ -164,7 +166,7 @@ class Constant(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return Bounds.point(self.value), {}
 
-    def linear(self) -> tuple[dict[str, float], float]:
+    def linear(self) -> Coefficients:
         return {}, float(self.value)
 
     def __str__(self) -> str:
@@ -189,7 +191,7 @@ class Reference(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return as_bounds(ranges.get(self.variable)), {self.variable: Bounds(1.0, 1.0)}
 
-    def linear(self) -> tuple[dict[str, float], float]:
+    def linear(self) -> Coefficients:
         return {self.variable: 1.0}, 0.0
 
     def __str__(self) -> str:
@@ -226,7 +228,7 @@ class Power(Expression):
         steepness = Bounds.point(self.exponent) * value.power(self.exponent - 1) if self.exponent else _ZERO
         return _library(value.power(self.exponent)), {name: steepness * slope for name, slope in slopes.items()}
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         if self.exponent == 1:
             return self.base.linear()
         below = self.base.linear()
@@ -279,7 +281,7 @@ class Call(Expression):
         combined = _chosen(slopes, gradients) if function.selects else _chained(slopes, gradients)
         return function.bounds(bounds), combined
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         return _linear_call(self.function, [part.linear() for part in self.arguments])
 
     def __str__(self) -> str:
@@ -340,7 +342,7 @@ class Distribution(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return self.expectation().enclose(ranges)
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         return self.expectation().linear()
 
     def __str__(self) -> str:
@@ -451,9 +453,7 @@ _FACTORS: dict[str, Callable[[int], list[float]]] = {
 }
 
 
-def _linear_call(
-    function: str, parts: Sequence[tuple[dict[str, float], float] | None]
-) -> tuple[dict[str, float], float] | None:
+def _linear_call(function: str, parts: Sequence[Coefficients | None]) -> Coefficients | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -465,9 +465,7 @@ def _linear_call(
     return _scaled_linear(function, known)
 
 
-def _scaled_linear(
-    function: str, known: Sequence[tuple[dict[str, float], float]]
-) -> tuple[dict[str, float], float] | None:
+def _scaled_linear(function: str, known: Sequence[Coefficients]) -> Coefficients | None:
     """A product or a quotient of which one part alone varies."""
     match function:
         case "*" if not known[0][0]:
@@ -481,9 +479,7 @@ def _scaled_linear(
     return None
 
 
-def combined(
-    parts: Sequence[tuple[dict[str, float], float]], factors: Sequence[float]
-) -> tuple[dict[str, float], float]:
+def combined(parts: Sequence[Coefficients], factors: Sequence[float]) -> Coefficients:
     """The sum of linear forms (coefficients, constant), each times its factor."""
     total: dict[str, float] = {}
     constant = 0.0
