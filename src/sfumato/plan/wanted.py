@@ -329,13 +329,13 @@ def _one_row(name: str, node: Node) -> tuple[str, str]:
 
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
-    for request in requests_of(network):
-        if (request.name, request.observer) != (act.name, act.observer) or not (request.is_act or request.either):
-            continue
-        wanted = wanted_of(request, network)
-        stated = (act.kind, act.dataset, act.guarantee.adjacency)
-        asked = (wanted.kind, request.requirement.dataset, request.adjacency)
-        said = {key: value for key, value in act.parameters.items() if key in _SAYS_WHAT_IS_READ}
-        own = {key: value for key, value in wanted.stated.items() if key != "cells" or key in said}  # older acts: none
-        return stated == asked and said == own
-    return False
+    own = [one for one in requests_of(network) if (one.name, one.observer) == (act.name, act.observer)]
+    request = next((one for one in own if one.is_act or one.either), None)
+    if request is None:
+        return False
+    wanted = wanted_of(request, network)
+    stated = (act.kind, act.dataset, act.guarantee.adjacency)
+    asked = (wanted.kind, request.requirement.dataset, request.adjacency)
+    said = {key: act.parameters[key] for key in act.parameters.keys() & _SAYS_WHAT_IS_READ}
+    older = {"cells"} - said.keys()  # older acts say none
+    return stated == asked and said == {key: wanted.stated[key] for key in wanted.stated.keys() - older}
