@@ -208,13 +208,13 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)
         self._check_base()
-        names = range(_rows(X)) if names is None else names
-        self._check_given(_rows(X), who, y, names)
+        rows = _rows(X)
+        self._check_given(rows, who, y, range(rows) if names is None else names)
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
         paid = _Paid(ledger, promise) if ledger is not None else None
-        learned, measured = portions_of(names, self.portion)
+        learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read

@@ -10,6 +10,7 @@ Every sentence follows from the study's declarations. None depends on a row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sfumato.core.calendar import shown
@@ -40,11 +41,12 @@ def meaning_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
 def made_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
     """Of rows or a model made from these variables: what was read for it, then the rules, all cells in one sentence."""
     nodes = _with_aggregates(network, names)
-    private = [node for node in nodes if not isinstance(node, AggregateNode) and node.reads_data]
+    cells = [node for node in nodes if not isinstance(node, AggregateNode) and node.source is not None]
+    private = [node for node in cells if not node.public]
     columns = "; ".join(f"{one.name}, the column {one.source.name} of {one.source.table}" for one in private)  # type: ignore[union-attr]
     said = [f"What it is made from is read and not published as it is: {columns}."] if columns else []
     said += [what_of(network, node) for node in nodes if node not in private]
-    rules = [*(mean_of(network, node) for node in nodes), range_of(network, *nodes), absent_of(network, *nodes)]
+    rules = [*map(partial(mean_of, network), nodes), range_of(network, *nodes), absent_of(network, *nodes)]
     return tuple(dict.fromkeys((*said, *filter(None, rules))))
 
 

@@ -178,7 +178,11 @@ def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
         contents = list(pool.map(hash_of, map(Path, files)))
     whole = hashlib.sha256("".join(sorted(contents)).encode()).hexdigest()
     single = contents if len(contents) <= _FEW_FILES else []
-    return (f"place\0{Path(source).resolve()}\0", f"bytes\0{whole}\0", *(f"bytes\0{content}\0" for content in single))
+    return (
+        f"place\0{Path(source).resolve()}\0",
+        f"bytes\0{whole}\0",
+        *(f"bytes\0{content}\0" for content in single),
+    )
 
 
 # ── costs and grants ─────────────────────────────────────────────────────────────────────────────────────────────────
