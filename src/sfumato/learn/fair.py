@@ -203,7 +203,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
         With a `ledger` the cost of both portions together is reserved before anything is drawn.
         """
-        groups = tuple(str(name_of(one)) for one in self.groups)
+        groups = tuple(map(str, map(name_of, self.groups)))
         asked = Fairness(self.measure, self.gap, groups, self.on, self.confidence)
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)

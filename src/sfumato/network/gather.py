@@ -187,9 +187,8 @@ def _cuts(entry: AggregateDeclaration, node: Node, given: Term | None) -> list[f
         raise refusal(entry.position, f"{node.name} has a list of values, which no cut points sort.", "Take these out.")
     if given is None or any(isinstance(level, str) for level in node.levels):
         way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"
-        raise refusal(
-            entry.position, f"The {entry.functor} of {node.name} has no bins.", f"{way_out}, or use a column."
-        )
+        what = f"The {entry.functor} of {node.name} has no bins."
+        raise refusal(entry.position, what, f"{way_out}, or use a column.")
     return _numbers(given, entry, f"The cut points of a {entry.functor}")
 
 
