@@ -43,12 +43,10 @@ class Goals:
         only = self._only(listing, parts, position)
         return Every(tuple(self._literal(part, position, only) for part in parts))
 
-    def _only(
-        self, listing: Sequence[Term], parts: Sequence[Term], position: Position | None
-    ) -> dict[str, list[Level]]:
+    def _only(self, asked: Sequence[Term], parts: Sequence[Term], position: Position | None) -> dict[str, list[Level]]:
         """What each thing that is asked for may be."""
         only: dict[str, list[Level]] = {}
-        for part in listing:
+        for part in asked:
             thing = self._listing(part, parts, position)
             levels = [level_of(term, position) for term in self.spec.listings[indicator(part)]]
             only[thing] = [level for level in only.get(thing, levels) if level in levels]
