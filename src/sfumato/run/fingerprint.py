@@ -5,7 +5,9 @@ Out:  a text that two tables share if they hold the same bag of rows, whatever t
 Not here: which account has it (run/accounts.py); the ledger keeps it as a keyed hash (ledger/records.py).
 
 A cell is what its text says: a number where it is one (1, 1.0, "1", true; a fraction to seven digits), otherwise its
-letters without case and without blanks around them; an absent cell is nothing. A row is the sum of its cells' hashes,
+letters without case and without blanks around them; a moment at midnight is its day; an absent cell is nothing, and so
+is NA, null or none, as programs write one. Columns that number the rows from 0 or 1 are left out: copies are written
+with and without them. A row is the sum of its cells' hashes,
 the table the sum of its rows' hashes, modulo 2^64 and in two lanes. So rows and columns may stand in any order, columns
 may be renamed, and one pass in batches suffices. Private, and not made to withstand search: it stays in memory. Who
 changes a cell or a row, or drops a column, makes another table; no fingerprint sees that in general, so a first grant
@@ -39,6 +41,9 @@ _NAME = "given"
 #: The second lane starts elsewhere.
 _OTHER = np.uint64(0x9E3779B97F4A7C15)
 _MIDNIGHT = " 00:00:00"
+_DAY = 86_400_000_000
+#: How an absent cell is written where it is not left empty; without case.
+_ABSENT = ("na", "n/a", "nan", "nat", "null", "none", "<na>")
 #: Rows above which columns are looked at instead of cells.
 _MANY = 1 << 17
 
@@ -46,15 +51,19 @@ _MANY = 1 << 17
 def fingerprint(table: Any) -> str:
     """The same for two tables with the same rows, in whatever format and order.
 
-    >>> one, other = {"id": [1, 2], "sex": ["f", "m"]}, {"gender": ["M", "F"], "who": [2.0, 1.0]}
-    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint({"id": [1, 2], "sex": ["m", "f"]})
+    >>> one, other = {"id": [7, 9], "sex": ["f", "m"]}, {"gender": ["M", "F"], "who": [9.0, 7.0]}
+    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint({"id": [7, 9], "sex": ["m", "f"]})
     (True, False)
+    >>> fingerprint(one) == fingerprint({**one, "Unnamed: 0": [0, 1]})
+    True
     """
     with TableRoom({_NAME: table}, [_NAME]) as room:
         columns = room.plain_columns(_NAME)
         kinds = room.types(_NAME, columns)
-        if room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0] > _MANY:
+        number = room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0]
+        if number > _MANY:
             return _by_columns(room, kinds)
+        columns = _without_numbering(room, kinds, number)
         shown = [part for place, name in enumerate(columns) for part in _shown(place, name, kinds[name])]
         rows, lanes = 0, np.zeros(2, dtype=np.uint64)
         for batch in room.batches(f"SELECT {', '.join(shown)} FROM {room.names[_NAME]}") if shown else ():
@@ -64,15 +73,24 @@ def fingerprint(table: Any) -> str:
     return f"{rows} {lanes[0]:016x}{lanes[1]:016x}"
 
 
+def _without_numbering(room: TableRoom, kinds: Mapping[str, str], rows: int) -> list[str]:
+    """The columns but those in which every number from 0 or from 1 on stands once, as copies are numbered."""
+    numbers = {name: _shown(0, name, kind)[0].rsplit(" AS ", 1)[0] for name, kind in kinds.items()}
+    facts = [f"[count(DISTINCT {one})::DOUBLE, min({one}), max({one})]" for one in numbers.values()]
+    found = room.run(f"SELECT {', '.join(facts)} FROM {room.names[_NAME]}")[0] if facts and rows else ()
+    counted = ([rows, 0, rows - 1], [rows, 1, rows])
+    return [name for name, fact in zip(numbers, found, strict=False) if list(fact) not in counted] or list(numbers)
+
+
 def _by_columns(room: TableRoom, kinds: Mapping[str, str]) -> str:
     """The same for two large tables whose columns hold the same numbers and texts, in whatever order."""
     numbers = {name: _as_double(name, kind) for name, kind in kinds.items() if plain_type(kind) in NUMBERS}
-    found = [_of_texts(room, name, kind) for name, kind in kinds.items() if name not in numbers]
     (rows, *added) = _added(room, list(numbers.values()))
+    found = [_of_texts(room, name, kind, rows) for name, kind in kinds.items() if name not in numbers]
     for number, sums in zip(numbers.values(), added, strict=True):
         broken = sums[2] is not None and math.isnan(sums[2])  # few columns hold NaN; leaving it out costs as much again
         count, total, size = _added(room, [f"nullif({number}, 'nan'::DOUBLE)"])[1] if broken else sums
-        found.append(_summary(count, total, size, 0))
+        found.append("" if _numbers_rows(rows, count, total, size) else _summary(count, total, size, 0))
     whole = hashlib.sha256("\n".join(sorted(one for one in found if one)).encode()).hexdigest()
     return f"{rows} {whole[:32]}"
 
@@ -87,7 +105,7 @@ def _added(room: TableRoom, numbers: Sequence[str]) -> list[Any]:
     return list(room.run(f"SELECT {', '.join(['count(*)', *sums])} FROM {room.names[_NAME]}")[0])
 
 
-def _of_texts(room: TableRoom, name: str, kind: str) -> str:
+def _of_texts(room: TableRoom, name: str, kind: str, rows: int) -> str:
     """The summary of a column of texts: each that occurs is read once."""
     number, text = (part.rsplit(" AS ", 1)[0] for part in _shown(0, "cell", kind))
     each = f"SELECT {sql_name(name)} AS cell, count(*) AS n FROM {room.names[_NAME]} GROUP BY 1"
@@ -100,7 +118,15 @@ def _of_texts(room: TableRoom, name: str, kind: str) -> str:
         sums.append(math.fsum(values[known] * times[known]))
         sizes.append(math.fsum(np.abs(values[known]) * times[known]))
         letters += int((_words(batch.column("text")) * times.astype(np.uint64)).sum(dtype=np.uint64))
+    if not letters and _numbers_rows(rows, counts, math.fsum(sums), math.fsum(sizes)):
+        return ""
     return _summary(float(counts), math.fsum(sums), math.fsum(sizes), letters % 2**64)
+
+
+def _numbers_rows(rows: int, count: float, total: float | None, size: float | None) -> bool:
+    """Whether a column adds up as the numbers of the rows do, from 0 or from 1 on."""
+    sums = (rows * (rows - 1) / 2, rows * (rows + 1) / 2)
+    return count == rows and total == size and any(math.isclose(size or 0.0, one, rel_tol=1e-12) for one in sums)
 
 
 def _summary(count: float, total: float | None, size: float | None, letters: int) -> str:
@@ -122,11 +148,12 @@ def _shown(place: int, name: str, kind: str) -> tuple[str, str]:
     # A moment or a time of day is one however its zone and its fractions of a second are written; days stay days.
     moment = f"CASE WHEN {text} LIKE '____-__-__%:__%' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) END"
     clock = f"CASE WHEN {text} LIKE '__:__%' THEN 't' || epoch_us(TRY_CAST({text} AS TIME)) END"
-    day = (
+    day = f"CASE WHEN ({moment}) % {_DAY} = 0 THEN make_timestamp({moment})::DATE::VARCHAR ELSE ({moment})::VARCHAR END"
+    said = (
         f"CASE WHEN suffix({text}, '{_MIDNIGHT}') THEN left({text}, 10) "
-        f"ELSE coalesce(({moment})::VARCHAR, {clock}, lower({text})) END"
+        f"WHEN lower({text}) NOT IN ({', '.join(map(repr, _ABSENT))}) THEN coalesce({day}, {clock}, lower({text})) END"
     )
-    return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {day} END AS s{place}"
+    return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {said} END AS s{place}"
 
 
 def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
