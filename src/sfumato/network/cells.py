@@ -17,6 +17,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from sfumato.core.cell import name_of
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import SchemaError
@@ -30,7 +31,17 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import FLOATS, NUMBERS, TEXT, TableLayout, decimal_name, layout_of, number_text, plain_type
+from sfumato.network.tables import (
+    FLOATS,
+    NUMBERS,
+    TEXT,
+    TableLayout,
+    decimal_name,
+    layout_of,
+    number_text,
+    plain_type,
+    text_name,
+)
 
 __all__ = [
     "Cell",
@@ -107,14 +118,15 @@ def equals(column: str, level: Level) -> str:
 
 
 def named_so(column: str, name: str) -> tuple[str, ...]:
-    """SQL tests of a cell that names somebody, against a text; of floating-point numbers 3 and 3.0 are one name."""
+    """SQL tests of a cell that names somebody, against a text; of decimals and of their text 3 and 3.0 are one name."""
     try:
         number = float(name)
     except ValueError:
         return (equals(column, name),)
     kinds = ", ".join(f"'{kind}'" for kind in sorted(FLOATS))
     as_number = f"(typeof({sql_name(column)}) IN ({kinds}) AND {equals(column, number)})"
-    return (equals(column, name), as_number) if math.isfinite(number) else (equals(column, name),)
+    as_name = f"{text_name(f'{sql_name(column)}::VARCHAR')} = {sql_level(str(name_of(name)))}"
+    return (equals(column, name), as_number, as_name) if math.isfinite(number) else (equals(column, name),)
 
 
 def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
