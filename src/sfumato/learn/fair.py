@@ -28,6 +28,7 @@ from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
 from sfumato.errors import DataError, InputError, UnprovedError
 from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.same_rows import row_sources
 from sfumato.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
-        held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit") if ledger is not None else None
+        held = None
+        if ledger is not None:
+            held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit", sources=row_sources(X))
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))

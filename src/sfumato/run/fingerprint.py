@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.core.bag_of_rows import absent, bag_text, lanes_of, numbers_hashed, words_hashed
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import NUMBERS, TableRoom, plain_type
@@ -38,8 +39,6 @@ from sfumato.network.tables import NUMBERS, TableRoom, plain_type
 __all__ = ["fingerprint"]
 
 _NAME = "given"
-#: The second lane starts elsewhere.
-_OTHER = np.uint64(0x9E3779B97F4A7C15)
 _MIDNIGHT = " 00:00:00"
 _DAY = 86_400_000_000
 #: How an absent cell is written where it is not left empty; without case.
@@ -69,8 +68,8 @@ def fingerprint(table: Any) -> str:
         for batch in room.batches(f"SELECT {', '.join(shown)} FROM {room.names[_NAME]}") if shown else ():
             found = _rows(batch, len(columns))
             rows += len(found)
-            lanes += np.array([_mixed(found).sum(dtype=np.uint64), _mixed(found ^ _OTHER).sum(dtype=np.uint64)])
-    return f"{rows} {lanes[0]:016x}{lanes[1]:016x}"
+            lanes += lanes_of(found)
+    return bag_text(rows, lanes)
 
 
 def _without_numbering(room: TableRoom, kinds: Mapping[str, str], rows: int) -> list[str]:
@@ -117,7 +116,7 @@ def _of_texts(room: TableRoom, name: str, kind: str, rows: int) -> str:
         counts += int(times[known].sum())
         sums.append(math.fsum(values[known] * times[known]))
         sizes.append(math.fsum(np.abs(values[known]) * times[known]))
-        letters += int((_words(batch.column("text")) * times.astype(np.uint64)).sum(dtype=np.uint64))
+        letters += int((words_hashed(batch.column("text")) * times.astype(np.uint64)).sum(dtype=np.uint64))
     if not letters and _numbers_rows(rows, counts, math.fsum(sums), math.fsum(sizes)):
         return ""
     return _summary(float(counts), math.fsum(sums), math.fsum(sizes), letters % 2**64)
@@ -159,42 +158,11 @@ def _shown(place: int, name: str, kind: str) -> tuple[str, str]:
 def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
     found = np.zeros(batch.num_rows, dtype=np.uint64)
     for place in range(columns):
-        found += _numbers(batch.column(f"n{place}")) + _words(batch.column(f"s{place}"))
+        found += _numbers(batch.column(f"n{place}")) + words_hashed(batch.column(f"s{place}"))
     return found
 
 
 def _numbers(column: pa.Array) -> NDArray[np.uint64]:
-    filled = pc.fill_null(column.cast(pa.float64()), _absent(pa.float64(), np.array([np.nan]).tobytes()))
+    filled = pc.fill_null(column.cast(pa.float64()), absent(pa.float64(), np.array([np.nan]).tobytes()))
     values = np.frombuffer(filled.buffers()[1] or b"", np.float64)[filled.offset :][: len(filled)]
-    with np.errstate(over="ignore", invalid="ignore"):  # a copy may hold fewer digits of a fraction, never of a count
-        short = values.astype(np.float32).astype(np.float64)
-    kept = np.where(values == np.trunc(values), values, short) + 0.0  # -0.0 is 0
-    return np.where(np.isnan(values), np.uint64(0), _mixed(kept.view(np.uint64)))
-
-
-def _absent(kind: pa.DataType, *buffers: bytes) -> pa.Scalar:
-    """What an absent cell counts as, made from its bytes: from a Python value pyarrow would import pandas first."""
-    return pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])[0]
-
-
-def _words(column: pa.Array) -> NDArray[np.uint64] | np.uint64:
-    """Every byte hashed with its place, added up and hashed; an empty text is an absent cell, as in a CSV file."""
-    if column.null_count == len(column):
-        return np.uint64(0)
-    texts = pc.fill_null(column.cast(pa.large_string()), _absent(pa.large_string(), bytes(16), b""))
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
-    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
-    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    places = np.arange(len(letters)) - np.repeat(starts, lengths)
-    summed = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(letters | places.astype(np.uint64) << np.uint64(8)))])
-    found = summed[starts + lengths] - summed[starts]
-    return np.where(lengths > 0, _mixed(found), np.uint64(0))
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Steele, Lea & Flood's finaliser (SplitMix64): every bit moves every other."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return numbers_hashed(values)
