@@ -48,7 +48,7 @@ def _columns(X: Any) -> Iterable[Any]:
 
 def _added(columns: Iterable[Any]) -> NDArray[np.uint64] | None:
     hashed = [_hashed(column) for column in columns]
-    return np.sum(hashed, axis=0, dtype=np.uint64) if hashed else None
+    return np.asarray(np.sum(hashed, axis=0, dtype=np.uint64)) if hashed else None
 
 
 def _hashed(column: Any) -> NDArray[np.uint64]:
@@ -63,7 +63,7 @@ def _hashed(column: Any) -> NDArray[np.uint64]:
 
 def _of_sparse(X: Any) -> NDArray[np.uint64]:
     """As the same matrix in full: cells that are not stored are zeros."""
-    matrix = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    matrix: Any = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     rows = np.zeros(matrix.shape[0], dtype=np.uint64)
