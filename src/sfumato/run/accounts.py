@@ -230,7 +230,10 @@ def _point_of(cost: Guarantee) -> Guarantee:
         epsilon = cost.epsilon(delta)
         if epsilon < 1e6:
             return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=cost.adjacency)
-    raise InputError("This release promises next to nothing: widen the box or use GaussianRelease. Nothing was spent.")
+    raise InputError(
+        "This release promises next to nothing: its ε is above a million. Ask for a smaller one; of box noise, widen "
+        "the box or use GaussianRelease. Nothing was spent."
+    )
 
 
 def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
