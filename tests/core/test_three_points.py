@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,8 @@ from sfumato.core.events.channel import ChannelEvent
 from sfumato.core.events.event import GaussianEvent, LaplaceEvent, RandomizedResponseEvent, Repeated
 from sfumato.core.loss_distribution import law_delta
 from sfumato.core.parts import Part
+from sfumato.evidence.losses import Part as OwnPart
+from sfumato.evidence.losses import alike
 from sfumato.evidence.verify import verify
 
 TOTAL = 60
@@ -118,3 +121,33 @@ def test_a_certificate_that_counts_on_no_silence_still_verifies(monkeypatch):
         ).to_json()
     assert "three-point" not in old
     assert verify(old).ok
+
+
+def near(epsilon: float, units: int, parts: int, chance: np.random.Generator) -> ChannelEvent:
+    """A channel of 2^62 units whose ratio is e^ε but for `units`, and that answers with a chance of its own."""
+    whole = 1 << 62
+    silent = int(chance.integers(0, whole // 2)) if parts == 3 else 0
+    less = int((whole - silent) / (1 + math.exp(epsilon))) - units
+    more = whole - silent - less
+    rows = [[more, less], [less, more]] if parts == 2 else [[more, less, silent], [less, more, silent]]
+    return ChannelEvent(rows, adjacency=REPLACE_ONE)
+
+
+def test_channels_that_differ_in_the_last_digits_verify():
+    """Floats order them by their chances, all digits by their ratios: an honest certificate was refused."""
+    chance, refused = np.random.default_rng(3), []
+    for _ in range(8):
+        epsilon = float(chance.uniform(0.1, 3))
+        acts = [near(epsilon, *map(int, chance.integers((0, 2), (200, 4))), chance) for _ in range(3)]
+        certificate = Certificate.issue(subject="x", events=acts, proofs=["tailored_noise"])
+        if not verify(certificate).ok:
+            refused.append([act.eps for act in acts])
+    assert refused == []
+
+
+def test_many_channels_do_not_lower_each_others_chances():
+    """Laws that agree but for rounding are one, with the largest of their numbers."""
+    chain = [OwnPart("three-point", 1 + place * Decimal("1e-25"), 0.5 * (1 - 5e-13) ** place) for place in range(1000)]
+    merged = alike(chain)
+    assert sum(one.times for one in merged) == 1000
+    assert math.fsum(one.delta * one.times for one in merged) >= math.fsum(one.delta for one in chain)

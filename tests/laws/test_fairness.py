@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sfumato.core import (
@@ -14,20 +16,24 @@ from sfumato.core import (
     REPLACE_ONE,
     Adjacency,
     ApproxDP,
+    Categories,
     GaussianEvent,
+    Interval,
     LaplaceEvent,
     NormGammaEvent,
     Repeated,
+    Schema,
 )
 from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.records import event_from_dict
-from sfumato.errors import DataError, InputError, PrivacyParameterError
+from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
 from sfumato.evidence.fairness import verify_fairness
 from sfumato.learn import EquilibriumClassifier, FairClassifier, KernelMeanClassifier, PrivateLogisticRegression
 from sfumato.learn.fair import portions_of
+from sfumato.ledger import Ledger
 from sfumato.mechanisms import Gaussian
 
 WISH = {"measure": "demographic_parity", "gap": 0.1, "groups": ["f", "m"], "on": "rows", "confidence": 0.95}
@@ -273,6 +279,42 @@ def test_one_odd_label_or_name_does_not_decide_how_others_are_read():
         told.append((fair.measured_.sums, fair.measured_.sizes))
     scale = np.array(told)
     assert np.abs(scale[[1, 3, 4]] - scale[0]).max() <= 1 + 1e-6
+
+
+ODD: tuple[Any, ...] = (None, float("nan"), "x", [1], {}, pd.NA, np.array([1, 2]), 10**400, True, object(), b"\xff")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("column", ["a", "c", "label", "who"])
+def test_no_cell_of_a_measured_person_ends_a_fit(column: str):
+    """A word in a column of numbers, or a label that cannot be compared, ended it; the second after noise was drawn."""
+    chance = np.random.default_rng(4)
+    cells: dict[str, list[Any]] = {"a": chance.uniform(-1, 1, 60).tolist(), "c": chance.integers(1, 3, 60).tolist()}
+    cells["label"] = ["yes" if one > 0 else "no" for one in cells["a"]]
+    cells["who"] = chance.choice(["f", "m"], 60).tolist()
+    schema = Schema({"a": Interval(-1, 1, null=0.0), "c": Categories([1, 2], unknown=1, null=1)})
+    place, found = int(portions_of(range(60), 0.5)[1][0]), []
+    for odd in (cells[column][place], *ODD):
+        changed = {**cells, column: [odd if at == place else cell for at, cell in enumerate(cells[column])]}
+        fair = FairClassifier(base(schema=schema), **{**WISH, "measure": "equalized_odds"})
+        fair.fit({name: changed[name] for name in "ac"}, changed["label"], who=changed["who"])
+        found.append([*fair.measured_.sums, *fair.measured_.sizes])
+    assert np.abs(np.array(found) - found[0]).max() <= 1 + 1e-6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_that_the_base_refuses_reserve_nothing(tmp_path):
+    X, y, who = people(200)
+    place = int(portions_of(range(200), 0.5)[0][0])
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.grant("d", ApproxDP(2.0, 1e-6, adjacency=REPLACE_ONE))
+    labels = [None if at == place else cell for at, cell in enumerate(y.tolist())]
+    for _ in range(3):
+        with pytest.raises(DataError):
+            FairClassifier(base(), **WISH).fit(X, labels, who=who, ledger=ledger, dataset="d")
+    FairClassifier(base(), **WISH).fit(X, y, who=who, ledger=ledger, dataset="d")
+    with pytest.raises(OverspendError):
+        FairClassifier(base(), **WISH).fit(X, y, who=who, ledger=ledger, dataset="d")
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.learn.lineage.PrivacyLeakWarning")

@@ -8,11 +8,13 @@ of the range, or lies on a place with many rows, it always does. The bar is ther
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
+from laws.truth import drawn_ranks
 from sfumato.core import Adjacency
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.questions import joint, quantile
@@ -117,3 +119,37 @@ def test_of_nobody_the_whole_range_is_left(relation):
     answers = [asked.answer(np.zeros(question.places.count, dtype=np.int64), None, seed) for seed in range(20)]
     whole = [one.low == 0 and one.high == 100 for answer in answers for one in answer]
     assert np.mean(whole) > 0.9
+
+
+def strays(studies: int) -> list[tuple[float, float, float]]:
+    """Quantiles drawn at ε = 10⁶ from few rows that are not between the two rows which their definition allows."""
+    found = []
+    for seed in range(studies):
+        random = np.random.default_rng([4, seed])
+        wanted = tuple(sorted({round(float(share), 5) for share in random.uniform(0.02, 0.98, random.integers(1, 5))}))
+        rows = rows_of(SHAPES[seed % len(SHAPES)], int(random.integers(1, 40)), random)
+        question = replace(question_of("replace-one"), numbers=wanted)
+        asked = JointQuestion(question, 1e6, Adjacency("person", "replace-one"), rows.size)
+        counts = np.bincount(question.places.cells_of(rows), minlength=question.places.count)
+        padded = np.concatenate([[0.0], rows, [100.0]])
+        figures = asked.answer(counts, float(rows.size), seed)
+        for below, figure in zip(drawn_ranks(list(wanted), rows.size), figures, strict=True):
+            ends = padded[min(below)] - 0.005, padded[max(below) + 1] + 0.005
+            found += [] if ends[0] <= figure.value <= ends[1] else [(*ends, figure.value)]
+    return found
+
+
+def test_without_noise_a_drawn_quantile_lies_between_the_rows_that_its_definition_allows():
+    assert strays(60) == []
+
+
+def test_the_law_finds_a_mechanism_that_does_not_see_the_first_row(monkeypatch):
+    honest = JointQuestion.answer
+
+    def blind(self, counts, count, random_state):
+        fewer = counts.copy()
+        fewer[np.flatnonzero(counts)[:1]] -= 1
+        return honest(self, fewer, count, random_state)
+
+    monkeypatch.setattr(JointQuestion, "answer", blind)
+    assert len(strays(60)) > 10

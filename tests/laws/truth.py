@@ -34,7 +34,8 @@ _ENDS = ("first", "last")
 class Number:
     """One number a reader finds: under `node` and `part`, within `scale` of which errors are measured.
 
-    `known` is False where no truth exists, as of a mean over nobody.
+    `known` is False where no truth exists, as of a mean over nobody. A quantile that is drawn itself is one of the
+    numbers between two rows, its `ends`; one that is read off counts is a row.
     """
 
     node: str
@@ -43,6 +44,25 @@ class Number:
     scale: float
     kind: str
     known: bool = True
+    ends: tuple[float, float] | None = None
+
+
+def drawn_ranks(shares: list[float], rows: int) -> list[set[int]]:
+    """How many rows may lie below each of several quantiles that are drawn together, where hardly any noise is left.
+
+    By the definition alone: the numbers of rows between neighbouring quantiles are as near as whole numbers can be to
+    their shares of all rows, in the sum of distances. The scale of the draw is never below 1/64 row, so sums that
+    differ by less than half a row, 32 times that, may each be drawn.
+    """
+    gaps = np.diff([0.0, *shares, 1.0]) * rows
+    near = [range(max(int(share * rows) - 2, 0), min(int(share * rows) + 3, rows) + 1) for share in shares]
+    scores = {
+        ranks: float(np.abs(np.diff([0, *ranks, rows]) - gaps).sum())
+        for ranks in product(*near)
+        if list(ranks) == sorted(ranks)
+    }
+    best = [ranks for ranks, score in scores.items() if score <= min(scores.values()) + 0.5]
+    return [set(own) for own in zip(*best, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -457,7 +477,8 @@ class _Study:
     def _add_quantiles(self, name: str, goal: _Goal) -> None:
         """Shares that no number of rows divides, so that there is one quantile; it is told to within a bin.
 
-        A bin is taken as a share of ten spans: the declared range may be wider.
+        A bin is taken as a share of ten spans: the declared range may be wider. Drawn, it is any number from the last
+        row that may lie below it to the first that may not.
         """
         one = self.pick([v for v in self._fixed() if v.bounded])
         shares = sorted({round(float(share), 2) + 0.00137 for share in self.chance.uniform(0.05, 0.95, 3)})
@@ -467,18 +488,16 @@ class _Study:
         else:
             self.say(f"quantile({name}, {one.text}, {goal.text}, [{', '.join(f'{share:.5f}' for share in shares)}]).")
         rows = np.sort(one.values[self._counted(goal.expected(), goal.text, one.text) > 0].to_numpy(dtype=float))
-        numbers = []
-        for share in shares:
+        numbers, padded = [], np.concatenate([[-np.inf], rows, [np.inf]])
+        ranks = drawn_ranks([round(share, 5) for share in shares], len(rows))
+        for share, below in zip(shares, ranks, strict=True):
             place = max(0, int(np.ceil(round(share, 5) * len(rows) - 1e-9)) - 1)
             rank = round(share, 5) * len(rows)  # where it is nearly whole, both of its neighbours are quantiles
-            known = len(rows) > 0 and (
-                abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1 and len(rows) > 1
-            )
+            known = len(rows) > 0 and (abs(rank - round(rank)) > 0.1 if share != 0.5 else len(rows) % 2 == 1)
             value = float(rows[place]) if known else np.nan
-            # Half of an odd number of rows lies as near to one row less as to one row more: a median is told to a row.
-            beside = np.abs(rows[[place - 1, place + 1]] - value).max() if known and share == 0.5 else 0.0
+            ends = float(padded[min(below)]), float(padded[max(below) + 1])
             part = "" if len(shares) == 1 else f"{round(share, 5):g}"
-            numbers.append(Number(name, part, value, max(10 * one.span, 1000 * beside), "quantile", known))
+            numbers.append(Number(name, part, value, 10 * one.span, "quantile", known, ends))
         self._keep(name, numbers, False)
 
     def _add_products(self, name: str, one: _Variable, goal: _Goal, random: bool) -> None:

@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.core import ADD_REMOVE, REPLACE_ONE, JointObjectiveEvent, event_from_dict
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, Adjacency, JointObjectiveEvent, event_from_dict
 from sfumato.core.events.joint import corners_of, joint_delta, joint_shift
 from sfumato.errors import PrivacyParameterError
 from sfumato.evidence import verify
+from sfumato.evidence.losses import RULES
 from sfumato.learn import PrivateLogisticRegression, PrivateSearch, PrivateSVC
 from sfumato.learn.calibration import TrainingBudget, plan_training
 from sfumato.learn.joint_loss import JointLoss
@@ -198,3 +199,16 @@ def test_random_stopping_takes_several_classes():
         random_state=0,
     ).fit(X, y)  # fmt: skip
     assert search.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_gaussian_training_is_never_pure(relation: str):
+    """Far out its δ underflows to 0, and 0.41-DP without a δ was certified."""
+    who = Adjacency("record", relation)
+    for scale in (30.0, 300.0, 3e6):
+        for at in (0.01, 0.41, 3.0, 50.0, 1e4):
+            with pytest.raises(PrivacyParameterError):
+                JointObjectiveEvent("gaussian", 3, 1.0, 0.25, 1e9, scale, 0.0, at, 0.0, adjacency=who)
+            least = JointObjectiveEvent("gaussian", 3, 1.0, 0.25, 1e9, scale, 0.0, 1e4, 5e-324, adjacency=who)
+            with pytest.raises(ValueError, match="do not follow"):
+                RULES["JointObjectiveEvent"].loss({**least.to_dict(), "at": at, "delta": 0.0})

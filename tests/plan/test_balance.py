@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
@@ -82,3 +83,52 @@ def test_nor_for_models_and_invented_rows(models, names):
     for name in names:
         # A 256th is held back where acts are composed.
         assert together[name] <= FAIR * even[name] * 256 / 255 * 1.02, name
+
+
+QUANTILES = {
+    "half": "median(h, x(P), p(P)). publish(half, h, o(public)).",
+    "part": "median(t, x(P), (p(P), a(P) = 1)). publish(part, t, o(public)).",
+    "nine": "quantile(n, x(P), p(P), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]). publish(nine, n, o(public)).",
+}
+
+
+def family(seed: int) -> tuple[float, float, list[str], list[str]]:
+    """ε, δ, statistics and quantiles under one promise."""
+    chance = random.Random(seed)
+    names = chance.sample(sorted(ASKED), chance.randint(1, 3))
+    located = chance.sample(sorted(QUANTILES), chance.randint(1, 2))
+    return chance.choice([0.1, 1.0, 4.0]), chance.choice([1e-9, 1e-6, 1e-3]), names, located
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nor_for_quantiles(seed):
+    """Drawn or read off sums: the better way for all, and none beyond 1.2 times its even split."""
+    epsilon, delta, names, located = family(seed)
+    lines = "\n".join(QUANTILES[name] for name in located)
+    together = errors(study(f"dp({epsilon}, {delta:.9f})", *names, more=lines))
+    count = len(names) + len(located)
+    for name in (*names, *located):
+        own = [name] if name in ASKED else []
+        promise = f"dp({epsilon / count:.12f}, {delta / count:.15f})"
+        even = errors(study(promise, *own, more=QUANTILES.get(name, "")))[name]
+        assert together[name] <= FAIR * even * 256 / 255 * 1.02, name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_are_compared_and_told(seed):
+    """What is taken has no larger loss than what the study's own words would bind it to, or the other is unfair."""
+    epsilon, delta, names, located = family(seed)
+    lines = [QUANTILES[name] for name in located]
+    promise = f"dp({epsilon}, {delta:.9f})"
+    taken = make_plan(study(promise, *names, more="\n".join(lines)), sizes={"d": 1000})
+    losses = []
+    for word in ("prefer({}, [joint]).", "forbid({}, joint)."):
+        bound = study(promise, *names, more="\n".join([*lines, *map(word.format, located)]))
+        losses.append(sum(curve.points[curve.chosen][1] for curve in make_plan(bound, sizes={"d": 1000}).frontier))
+    loss = sum(curve.points[curve.chosen][1] for curve in taken.frontier)
+    assert any(loss == pytest.approx(one) for one in losses)
+    told = [
+        one for planned in taken.publications for one in planned.alternatives if one.strategy.startswith(located[0])
+    ]
+    assert len(told) == len(taken.publications)
+    assert loss == pytest.approx(min(losses)) or all("even split" in one.reason for one in told)

@@ -64,11 +64,6 @@ def slow_square(value: int) -> int:
     return value * value
 
 
-def rests(seconds: float) -> float:
-    time.sleep(seconds)
-    return seconds
-
-
 def as_total(value: float) -> Total:
     return Total.of([np.array([value])])
 

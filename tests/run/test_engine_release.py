@@ -545,27 +545,76 @@ def test_workers_that_are_gone_are_an_error_and_no_wait():
             assert "The same command" in str(caught.value)
 
 
-def test_a_task_longer_than_the_patience_is_waited_for(cluster):
-    patient = DaskEngine(cluster.client, patience=0.2)
-    assert dict(patient.map(engine_faults.slow_square, [3] * 40)) == dict.fromkeys(range(40), 9)
-    assert dict(patient.map(engine_faults.rests, [2.0])) == {0: 2.0}
+class _Awaited:
+    """What a client gives for a task: it ends when it is told to."""
+
+    def __init__(self, key: str, value: int) -> None:
+        self.key, self.value, self.told, self.told_of = key, value, None, False
+
+    def add_done_callback(self, told) -> None:
+        self.told = told
+
+    def result(self, timeout: float) -> int:
+        return self.value
+
+    def release(self) -> None:
+        pass
 
 
-def test_a_task_that_got_lost_is_handed_out_once_more(cluster, monkeypatch):
-    """The scheduler never hears of the first attempt, as if its message had been lost."""
-    engine, lost = DaskEngine(cluster.client, patience=0.4), []
-    started = DaskEngine._started
+class _Scripted:
+    """A client with one worker that does as written, however long a look takes: no clock of a busy machine decides.
 
-    def loses_one(self, function, tasks):
-        futures = started(self, function, tasks)
-        if not lost:
-            lost.append(True)
-            monkeypatch.setattr(futures[0], "add_done_callback", lambda _: None)
+    It works until it was looked at so many times, and then all that was not lost ends; the first `lost` of what it was
+    given never end, and nobody works at them.
+    """
+
+    def __init__(self, looks: int = 0, lost: int = 0) -> None:
+        self.looks, self.lost, self.given = looks, lost, []
+
+    def map(self, function, tasks, key) -> list[_Awaited]:
+        futures = [_Awaited(name, function(task)) for name, task in zip(key, tasks, strict=True)]
+        self.given.append(futures)
         return futures
 
-    monkeypatch.setattr(DaskEngine, "_started", loses_one)
-    assert dict(engine.map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
-    assert lost
+    def processing(self) -> dict[str, tuple[str, ...]]:
+        self.looks -= 1
+        if self.looks > 0:
+            return {"worker": ("task",)}
+        for future in self.given[-1][self.lost if len(self.given) == 1 else 0 :]:
+            if not future.told_of:
+                future.told_of = True
+                future.told(future)
+        return {}
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 1}
+
+    def cancel(self, futures, force: bool) -> None:
+        pass
+
+
+@pytest.mark.parametrize("looks", [1, 30])
+def test_a_task_longer_than_the_patience_is_waited_for(looks):
+    """Thirty looks, each a quarter of the patience after the last one."""
+    client = _Scripted(looks)
+    assert dict(DaskEngine(client, patience=0.02).map(engine_faults.slow_square, [3])) == {0: 9}
+    assert len(client.given) == 1
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_tasks_that_got_lost_are_handed_out_once_more(lost):
+    """The scheduler never hears of the first attempt, as if its message had been lost."""
+    client = _Scripted(lost=lost)
+    assert dict(DaskEngine(client, patience=0.02).map(engine_faults.slow_square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+    assert [len(futures) for futures in client.given] == [3, lost]
+
+
+def test_tasks_lost_twice_are_an_error():
+    client = _Scripted(lost=1)
+    client.map = lambda function, tasks, key: [_Awaited(name, 0) for name in key]
+    client.given = [[]]
+    with pytest.raises(SfumatoError, match="1 of 1 tasks are open, 1 workers are there and 0 work"):
+        list(DaskEngine(client, patience=0.02).map(engine_faults.slow_square, [1]))
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error(cluster, monkeypatch):

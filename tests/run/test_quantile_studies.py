@@ -44,6 +44,9 @@ QUARTS = ("quantile(q, a(P), person(P), [0.25, 0.5, 0.9]).", "publish(quarts, q,
 MIDDLE = ("median(m, a(P), (person(P), g(P) = x)).", "publish(middle, m, openness(public)).")
 MEAN = ("mean(n, a(P), person(P)).", "publish(average, n, openness(public)).")
 
+#: Sums enough that the better composition of Gaussian noise pays for all.
+SHARES = tuple(f"mean(n{k}, a(P), (person(P), a(P) > {k})). publish(n{k}, n{k}, openness(public))." for k in range(9))
+
 
 def strategies(plan: Plan) -> dict[str, str]:
     return {planned.name: planned.strategy for planned in plan.publications}
@@ -54,7 +57,9 @@ def strategies(plan: Plan) -> dict[str, str]:
     [
         ("dp(1)", (*QUARTS, *MEAN), "joint (quantile)"),
         ("dp(1, 0.000001)", QUARTS, "joint (quantile)"),
-        ("dp(1, 0.000001)", (*QUARTS, *MEAN), "central noise (gaussian)"),
+        ("dp(1, 0.000001)", (*QUARTS, *MEAN), "joint (quantile)"),
+        ("dp(1, 0.000001)", (*QUARTS, *MEAN, *SHARES), "central noise (gaussian)"),
+        ("dp(1, 0.000001)", (*QUARTS, *MEAN, "forbid(quarts, joint)."), "central noise (gaussian)"),
         ("gdp(0.5)", QUARTS, "central noise (gaussian)"),
         ("dp(1)", (*QUARTS, "forbid(quarts, joint)."), "central noise (laplace)"),
         ("dp(1, 0.000001)", (*QUARTS, "prefer(quarts, [gaussian])."), "central noise (gaussian)"),

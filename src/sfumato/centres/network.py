@@ -307,7 +307,25 @@ async def take_part(
         raise RoundFailedError(f"{name}: the coordinator broke off; {cost}.", revealed=sent) from broken
     if outcome.values is None:
         raise RoundFailedError(outcome.reason, revealed=outcome.revealed)
+    assert seat is not None  # nothing else makes an outcome
+    _check_told(outcome, seat.member.round, name, settled)
     return outcome
+
+
+def _check_told(outcome: Outcome, agreed: Round, name: str, settled: str) -> None:
+    """A sum is believed where this centre is in it and has paid: what comes after the round rests on both."""
+    if settled == "release":
+        raise RoundFailedError(
+            f"{name}: the coordinator tells of a sum that this centre has no part in. Nothing of this round was spent "
+            "here, and nothing more leaves the centre.",
+            revealed=False,
+        )
+    if not outcome.is_of(agreed, name):
+        raise RoundFailedError(
+            f"{name}: what the coordinator tells is no result of this round. The cost stays charged here, because its "
+            "sum may be known.",
+            revealed=True,
+        )
 
 
 async def turn_down(

@@ -80,6 +80,12 @@ class Outcome:
             "refusals": [message.to_dict() for message in self.refusals],
         }
 
+    def is_of(self, agreed: Round, name: str) -> bool:
+        """Whether this can be the result of a round in which the centre `name` took part."""
+        inside = set(self.included)
+        known = name in inside and inside <= set(agreed.places) and len(inside) == len(self.included) >= agreed.quorum
+        return known and len(self.values or ()) == agreed.length and bool(np.all(np.isfinite(self.values or ())))
+
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Outcome:
         try:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +27,8 @@ __all__ = ["NO_TEXT", "decoded", "is_absent", "name_of", "number_of", "text_of"]
 NO_TEXT = "\ufffd"
 #: What pandas and numpy call a missing cell.
 _NOTHING = ("NAType", "NaTType", "MaskedConstant")
+#: A whole number as a decimal: at most 16 digits, as many as a floating-point number is exact for.
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,15})\.0")
 _WORDS = {"true": 1.0, "false": 0.0}
 
 
@@ -93,14 +97,29 @@ def text_of(cell: Any) -> str | None:
 def name_of(cell: Any) -> str | None:
     """The text by which somebody or a group is told apart; a whole number is 7, as 7 and as 7.0.
 
-    One absent cell makes decimals of a column of whole numbers, in pandas and numpy: nobody else's name may change.
+    One absent cell makes decimals of a column of whole numbers, in pandas and numpy, and in CSV files the text 7.0; one
+    word makes objects of a column of moments: nobody else's name may change. A moment is written as the engine writes
+    those of a typed column.
 
-    >>> [name_of(cell) for cell in (7, 7.0, np.float64(7), 2.5, "7.0", None, float("inf"))]
-    ['7', '7', '7', '2.5', '7.0', None, 'inf']
+    >>> [name_of(cell) for cell in (7, 7.0, np.float64(7), 2.5, "7.0", "07.0", None, float("inf"))]
+    ['7', '7', '7', '2.5', '7', '07.0', None, 'inf']
+    >>> name_of(datetime(2020, 1, 1, 9, 30, 0, 500_000))
+    '2020-01-01 09:30:00.5'
     """
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 2**53:
         return str(int(cell))
-    return text_of(cell)
+    text = text_of(cell)
+    if text is None or not isinstance(cell, datetime):
+        return text if text is None or not _DECIMAL.fullmatch(text) else text[:-2]
+    return _moment(cell)
+
+
+def _moment(cell: datetime) -> str:
+    """In universal time where it says which time it is; the zeros at the end of a fraction left out."""
+    with suppress(Exception):  # the first and last day have no other time
+        cell = cell if cell.tzinfo is None else cell.astimezone(UTC).replace(tzinfo=None)
+    text = str(cell)
+    return text.rstrip("0") if "." in text else text
 
 
 def decoded(content: bytes) -> str:

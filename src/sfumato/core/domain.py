@@ -281,10 +281,19 @@ class Categories(Domain):
             raise wrong_type(kind, name, f"its categories are of type {self.scalar}")
 
     def read(self, column: Any, name: str) -> pa.ChunkedArray:
-        """Values as they are; Python objects as what they hold or spell of the categories' type."""
+        """Values as they are; Python objects as what they hold or spell of the categories' type.
+
+        A column of booleans fits the words "false" and "true" too: so a study lists them.
+
+        >>> Categories(["false", "true"]).read(np.array([True, False]), "smoker").to_pylist()
+        ['true', 'false']
+        """
         cells = untyped_cells(column, name)
         if cells is None:
-            return _typed(self, column, name)
+            found = as_column(column, name)
+            if pa.types.is_boolean(found.type) and set(self.values) <= {"false", "true"}:
+                return found.cast(pa.string())
+            return _typed(self, found, name)
         quick = column_at_once(cells, name, HOLDS_NATIVE[self.scalar])
         if quick is not None:
             return quick

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy import fft
 from scipy.special import gammaln, log_ndtr, ndtr
 
 from sfumato.core.noise import BoxNoise
@@ -158,7 +159,8 @@ def _objective(part: Part) -> _Spectrum:
 
 
 def _above(size: int) -> int:
-    return 1 << size.bit_length()
+    """A length of transforms that holds so many cells and is quick: a power of two could be nearly twice as long."""
+    return fft.next_fast_len(size, real=True)
 
 
 def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:

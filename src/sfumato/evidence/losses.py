@@ -12,7 +12,7 @@ To teach the verifier a new kind of event, add its row to `RULES`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -26,6 +26,7 @@ from sfumato.errors import UnprovedError
 __all__ = [
     "Part",
     "alike",
+    "all_same",
     "always_answered",
     "event_parts",
     "guarantee_parts",
@@ -41,6 +42,9 @@ _UP = Context(prec=60, rounding=ROUND_CEILING)
 
 #: Rows are compared with each other up to so many pairs of weights.
 _MOST_COMPARED = 4_000_000
+
+#: So many laws of one value are told apart before equal ones are no longer looked for.
+_MOST_NEAR = 32
 
 Record = Mapping[str, Any]
 
@@ -130,7 +134,8 @@ def _joint_part(event: Record) -> Part:
         mu = math.sqrt(square * moved**2 + mask**2)
         z = rest / mu - mu / 2
         total += count * max(0.0, ndtr(-z) - math.exp(min(0.0, rest + log_ndtr(-z - mu))))
-    if rest < 0 or total > event["delta"] * (1 + 1e-9):
+    # A Gaussian loss has no end: where `total` underflows to 0 there is a δ all the same.
+    if rest < 0 or not event["delta"] > 0 or total > event["delta"] * (1 + 1e-9):
         raise ValueError("the stated epsilon and delta do not follow")
     return Part("two-point", _exact(event["at"]), event["delta"])
 
@@ -415,14 +420,44 @@ def _counted(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def alike(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """One part for each law, the largest of its values: the last digits do not make laws different."""
+    """One part for each law, the largest of its numbers: the last digits do not make laws different.
+
+    Parts of one kind come in the order of their values. Two whose values agree may have other laws between them.
+    """
     merged: list[Part] = []
     for part in parts:
-        if merged and part.kind != "gaussian" and same(merged[-1], part._replace(times=merged[-1].times)):
-            merged[-1] = part._replace(times=merged[-1].times + part.times)
-        else:
+        place = _place_of(part, merged)
+        if place is None:
             merged.append(part)
+        else:
+            one = merged[place]
+            largest = part._replace(delta=max(one.delta, part.delta), times=one.times + part.times)
+            merged[place] = largest
     return tuple(merged)
+
+
+def _place_of(part: Part, merged: Sequence[Part]) -> int | None:
+    """Where a law stands that is the same but for the last digits; none is farther back than the values are near."""
+    for place in range(len(merged) - 1, max(-1, len(merged) - 1 - _MOST_NEAR), -1):
+        one = merged[place]
+        if one.kind != part.kind or one.kind == "gaussian" or one.size * (1 + 1e-9) < part.size:
+            return None
+        if same(one, part._replace(times=one.times)):
+            return place
+    return None
+
+
+def all_same(own: Iterable[Part], stated: Iterable[Part]) -> bool:
+    """Whether both lists are the same laws but for rounding, in any order of those whose values are near."""
+    mine, theirs = list(alike(own)), list(alike(stated))
+    if len(mine) != len(theirs):
+        return False
+    for part in mine:
+        place = next((at for at, other in enumerate(theirs) if same(part, other)), None)
+        if place is None:
+            return False
+        del theirs[place]
+    return True
 
 
 def same(own: Part, stated: Part) -> bool:

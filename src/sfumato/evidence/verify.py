@@ -32,12 +32,11 @@ from sfumato.evidence.dependences import keeps_pufferfish
 from sfumato.evidence.laws import Concentrated, Law, law_of
 from sfumato.evidence.losses import (
     Part,
-    alike,
+    all_same,
     event_parts,
     guarantee_parts,
     required_proofs,
     rule_for,
-    same,
     unrepeated,
     written,
 )
@@ -204,18 +203,13 @@ def _check_composed(record: Record) -> Findings:
         return
     for name in ("composed", "guarantee"):
         yield name, guarantee_from_dict(record[name]).to_dict() == record[name]
-    yield "composed", _all_same(_parts_of(record), guarantee_parts(record["composed"]))
+    yield "composed", all_same(_parts_of(record), guarantee_parts(record["composed"]))
 
 
 def _parts_of(record: Record) -> tuple[Part, ...]:
     """The acts' costs; a certificate that counts on no channel's silence, as once all did, is read without it."""
     stated = record["composed"].get("parts", ())
     return event_parts(record["events"], chances=any(kind == "three-point" for kind, *_ in stated))
-
-
-def _all_same(own: tuple[Part, ...], stated: tuple[Part, ...]) -> bool:
-    own, stated = alike(own), alike(stated)
-    return len(own) == len(stated) and all(same(mine, theirs) for mine, theirs in zip(own, stated, strict=True))
 
 
 def _check_guarantee(record: Record) -> Findings:
@@ -238,7 +232,7 @@ def _check_guarantee(record: Record) -> Findings:
             rho = concentrated(parts)
             holds = rho is not None and rho <= written(guarantee["rho"])
         case _:
-            holds = _all_same(parts, guarantee_parts(guarantee))
+            holds = all_same(parts, guarantee_parts(guarantee))
     yield "guarantee", holds
 
 

@@ -98,13 +98,18 @@ def _unbounded(spec: Spec) -> Iterator[Problem]:
         name = indicator(clause.head)
         places = () if name in _TOLD else _needing_bounds(clause)
         for term in (one for place in places for one in _without_edges(place) if indicator(one) in bought):
-            message = f"no bounds of {show(term)[:60]} are public, and {name} would need them"
             shown = show(term)[:60]
+            message = f"no bounds of {shown} are public, and {_what(name)} needs them"
             way_out = (
                 f"Ask mean(Atom, {shown}, Goal) or sum(Atom, {shown}, Goal), which buy bounds; or declare its range, "
                 f"range({shown}, Low, High)."
             )
             yield _problem(clause, term, "private-range", message, way_out)
+
+
+def _what(name: str) -> str:
+    """A predicate in words, where it is no question that somebody asks by that name."""
+    return {"depends/3": "a formula", "publish/3": "what is published of it here"}.get(name, name)
 
 
 def _without_edges(term: Term) -> Iterator[Term]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -72,8 +73,24 @@ def _taken(table: Any, places: np.ndarray) -> Any:
     if hasattr(table, "take") and hasattr(table, "column_names"):  # Arrow
         return table.take(places)
     if isinstance(table, dict):
-        return {name: np.asarray(column)[places] for name, column in table.items()}
+        return {name: _taken_cells(column, places) for name, column in table.items()}
     return (table if hasattr(table, "shape") else np.asarray(table))[places]
+
+
+def _taken_cells(column: Any, places: np.ndarray) -> Any:
+    """Some cells of a column, which has a type or is a list of objects: no cell decides how the others are read."""
+    if hasattr(column, "iloc"):
+        return column.iloc[places]
+    if hasattr(column, "take") and not isinstance(column, np.ndarray):  # Arrow
+        return column.take(places)
+    return column[places] if isinstance(column, np.ndarray) else [column[place] for place in places]
+
+
+def _is_label(cell: Any, label: Any) -> bool:
+    """Whether a cell is this label; what cannot be compared, an absent cell or a list, is none."""
+    with suppress(Exception):
+        return bool(cell == label)
+    return False
 
 
 def _cells(column: Any) -> list[Any]:
@@ -83,11 +100,12 @@ def _cells(column: Any) -> list[Any]:
 def _label_column(cells: list[Any], labels: tuple[Any, Any]) -> np.ndarray:
     """Labels as they were given, in a column of the declared labels' kind where all are declared."""
     column = np.asarray(list(labels) + [labels[0]] * len(cells))[2:]
-    if all(cell in labels for cell in cells):
+    if all(_is_label(cell, labels[0]) or _is_label(cell, labels[1]) for cell in cells):
         column[:] = cells
         return column
     found = np.empty(len(cells), dtype=object)
-    found[:] = cells
+    for place, cell in enumerate(cells):
+        found[place] = cell
     return found
 
 
@@ -95,6 +113,28 @@ def _rows(table: Any) -> int:
     if isinstance(table, dict):
         return len(next(iter(table.values())))
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+
+
+class _Paid:
+    """The ledger as the base sees it: what it reserves before it draws is the promise of both portions.
+
+    So a base that refuses its rows has reserved nothing. It is committed when the other portion is measured.
+    """
+
+    def __init__(self, ledger: Any, promise: ApproxDP) -> None:
+        self._ledger, self._promise = ledger, promise
+        self._held: Any = None
+
+    def reserve(self, dataset: str, cost: Any, **_: Any) -> Any:
+        self._held = self._ledger.reserve(dataset, self._promise, purpose="FairClassifier.fit")
+        return self._held
+
+    def commit(self, reservation: Any) -> None:
+        """Not yet: the noise of the measurement is still to come."""
+
+    def settle(self) -> None:
+        """Everything was drawn."""
+        self._ledger.commit(self._held)
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):
@@ -171,23 +211,24 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
-        held = ledger.reserve(dataset, promise, purpose="FairClassifier.fit") if ledger is not None else None
+        paid = _Paid(ledger, promise) if ledger is not None else None
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read
-        model.fit(_taken(X, learned), _label_column([told_labels[place] for place in learned], labels))
+        told = _label_column([told_labels[place] for place in learned], labels)
+        model.fit(_taken(X, learned), told, ledger=paid, dataset=dataset)
         self._check_promise(model, promise)
         answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
-        truth = np.array([bool(told_labels[place] == labels[1]) for place in measured])
-        told = self._sums(asked, answers, [groups[place] for place in measured], truth)
-        self.measured_ = MeasuredGap.of(asked, noise(told), noise.scale)
+        truth = np.array([_is_label(told_labels[place], labels[1]) for place in measured])
+        sums = self._sums(asked, answers, [groups[place] for place in measured], truth)
+        self.measured_ = MeasuredGap.of(asked, noise(sums), noise.scale)
         self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
         self.event_ = self._event(epsilon, delta, model, noise)
         self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
         self._publishable = noise.publishable and model.certificate_.publishable
-        if ledger is not None:
-            ledger.commit(held)
+        if paid is not None:
+            paid.settle()
         return self
 
     def _check_base(self) -> None:

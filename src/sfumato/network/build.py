@@ -30,7 +30,7 @@ from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import Alike, alike, identity_of, public_facts
-from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
 
 __all__ = ["build"]
@@ -58,7 +58,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
-    with TableRoom(tables, needed) as room:
+    with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         check_members(room, spec)
         spec = with_peers(spec, room)
         _check_peers(spec)

@@ -17,6 +17,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from sfumato.core.cell import name_of
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import SchemaError
@@ -30,7 +31,17 @@ from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
-from sfumato.network.tables import FLOATS, NUMBERS, TEXT, TableLayout, layout_of, plain_type
+from sfumato.network.tables import (
+    FLOATS,
+    NUMBERS,
+    TEXT,
+    TableLayout,
+    decimal_name,
+    layout_of,
+    number_text,
+    plain_type,
+    text_name,
+)
 
 __all__ = [
     "Cell",
@@ -107,14 +118,15 @@ def equals(column: str, level: Level) -> str:
 
 
 def named_so(column: str, name: str) -> tuple[str, ...]:
-    """SQL tests of a cell that names somebody, against a text; of floating-point numbers 3 and 3.0 are one name."""
+    """SQL tests of a cell that names somebody, against a text; of decimals and of their text 3 and 3.0 are one name."""
     try:
         number = float(name)
     except ValueError:
         return (equals(column, name),)
     kinds = ", ".join(f"'{kind}'" for kind in sorted(FLOATS))
     as_number = f"(typeof({sql_name(column)}) IN ({kinds}) AND {equals(column, number)})"
-    return (equals(column, name), as_number) if math.isfinite(number) else (equals(column, name),)
+    as_name = f"{text_name(f'{sql_name(column)}::VARCHAR')} = {sql_level(str(name_of(name)))}"
+    return (equals(column, name), as_number, as_name) if math.isfinite(number) else (equals(column, name),)
 
 
 def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
@@ -126,7 +138,7 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
-        return f"{raw}::VARCHAR"
+        return _group_name(raw, plain_type(kind))
     number = _number_of(node, column, kind)
     if not isinstance(node.domain, Interval):
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
@@ -135,6 +147,17 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     outside = f"CASE WHEN {none} THEN {absent} ELSE least(greatest({number}, {low}), {high}) END"
     # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
     return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
+
+
+def _group_name(raw: str, kind: str) -> str:
+    """SQL for the text of a cell that names a group: that of a number is the same whatever type its column has.
+
+    Names are published, so it would be seen that one absent cell made decimals of a column of whole numbers. Those
+    beyond 2⁵³ have the text of the decimal that they would become.
+    """
+    if kind in FLOATS:
+        return decimal_name(raw)
+    return number_text(f"{raw}::DOUBLE") if kind in NUMBERS - {"BOOLEAN", "DECIMAL"} else f"{raw}::VARCHAR"
 
 
 def _number_of(node: Node, column: str, kind: str) -> str:

@@ -20,7 +20,7 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.nodes import masked
 from sfumato.network.structure import identity_of, public_facts
-from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.tables import TableRoom, layout_of, naming_columns
 
 __all__ = ["ExactFinding", "check_observations", "is_own", "touched"]
 
@@ -76,7 +76,7 @@ def check_observations(network: Network, tables: Mapping[str, Any] | None = None
 def _facts(spec: Spec, tables: Mapping[str, Any]) -> tuple[Term, ...]:
     people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
-    with TableRoom(tables, needed) as room:
+    with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         return public_facts(room, spec, people)
 
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core.cell import NO_TEXT
+from sfumato.core.cell import NO_TEXT, name_of
 from sfumato.core.cell import text_of as cell_text
 from sfumato.errors import DataError
+from sfumato.network.agreed import agreed, first_other
 from sfumato.network.expression import sql_name
 
 __all__ = ["Plain", "Portion", "plain_file", "plain_files", "plain_table", "text_of"]
@@ -74,23 +75,32 @@ def plain_file(path: Path) -> Plain:
 
 
 def plain_files(paths: Sequence[Path]) -> Plain:
-    """Parquet files of one schema as one table, read as they are needed."""
+    """Parquet files of one table, read as they are needed; a cell may have given one of them another type."""
     from pyarrow import parquet
 
     with suppress(pa.ArrowException, OSError):
         schemas = [parquet.read_schema(path) for path in paths]
-        other = next((path for path, schema in zip(paths, schemas, strict=True) if not _same(schema, schemas[0])), None)
-        if other is not None:
+        found = agreed(schemas)
+        if found is None:
+            other, first = paths[first_other(schemas)].name, paths[0].name
             raise DataError(
-                f"{other.name} has other columns or types than {paths[0].name}: they are no one table. Nothing was "
-                "published and nothing was spent."
+                f"{other} has other columns or types than {first}: they are no one table. Nothing was published and "
+                "nothing was spent."
             )
-        given = pa.schema([(field.name, _stored(field.type) or field.type) for field in schemas[0]])
+        stored = {one.name: pa.string() if one.name in found.numbers else _stored(one.type) for one in found.schema}
+        given = pa.schema([(one.name, stored[one.name] or one.type) for one in found.schema])
         from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
 
         read = arrow_dataset.dataset([str(path) for path in paths], schema=given, format="parquet")
-        native = all(_is_native(kind) for kind in schemas[0].types) and not any(map(_is_pattern, paths))
-        return replace(_plain(read, schemas[0]), files=tuple(paths) if native else ())
+        plain = _plain(read, found.schema, found.numbers)
+        # As text, which keeps all digits of whole numbers; a decimal that is whole is written without a point.
+        shown = {name: f"nullif({sql_name(name)}, 'nan')" for name in found.numbers}
+        for name in (
+            found.differing - found.numbers
+        ):  # an expression, so that no condition is tried on a file's own type
+            shown[name] = f"([{plain.shown[name]}])[1]"
+        native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
+        return replace(plain, shown={**plain.shown, **shown}, files=tuple(paths) if native else ())
     if len(paths) == 1:
         what = f"{paths[0].name} is no Parquet file that can be read"
     else:
@@ -108,10 +118,6 @@ def _is_native(kind: pa.DataType) -> bool:
         return _is_native(kind.value_type)
     families = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
     return kind in (pa.float32(), pa.float64()) or any(family(kind) for family in families)
-
-
-def _same(one: pa.Schema, other: pa.Schema) -> bool:
-    return one.names == other.names and one.types == other.types
 
 
 def plain_table(table: Any, name: str) -> Plain:
@@ -290,9 +296,16 @@ def _listed(values: Any, name: str) -> Sequence[Any]:
 def text_of(cells: Sequence[Any]) -> pa.Array:
     """Cells of any Python type as text; what has no text is absent. No value makes it fail.
 
-    >>> text_of(["m", 3, 2.5, True, None, float("nan"), b"x", {}, 2**70]).to_pylist()
-    ['m', '3', '2.5', 'true', None, None, 'x', None, '1180591620717411303424']
+    A whole number is 7 as 7 and as 7.0, and a moment is written as the engine writes it: a word among decimals or
+    moments makes objects of a typed column in pandas, and nobody else's text may change by that.
+
+    >>> text_of(["m", 3, 2.5, 7.0, True, None, float("nan"), b"x", {}, 2**70]).to_pylist()
+    ['m', '3', '2.5', '7', 'true', None, None, 'x', None, '1180591620717411303424']
     """
     with suppress(Exception):
         return pa.array(cells, pa.string())  # all of them text: the same result at once
-    return pa.array([cell_text(cell) for cell in cells], pa.string())
+    return pa.array([_text(cell) for cell in cells], pa.string())
+
+
+def _text(cell: Any) -> str | None:
+    return cell_text(cell) if isinstance(cell, (str, bytes)) else name_of(cell)

@@ -41,16 +41,21 @@ __all__ = [
     "TEXT",
     "TableLayout",
     "TableRoom",
+    "decimal_name",
     "layout_of",
     "naming_columns",
     "number_text",
     "plain_type",
+    "text_name",
 ]
 
 Answer = TypeVar("Answer")
 
 #: Rows that are looked at together where a whole table is not.
 _BATCH = 200_000
+
+#: What the engine says of Ctrl-C, as a RuntimeError.
+_INTERRUPTED = "Query interrupted"
 
 #: The type of a column of a CSV file: text that may be meant as a number.
 TEXT = "TEXT"
@@ -206,26 +211,26 @@ class TableRoom:
         if name in self._numbered:
             shown += f", row_number() OVER () AS {sql_name(ROW)}"
         view = f"SELECT {shown} FROM {source}"
-        if decimals := self._decimals(name, view):
-            cells = [sql_name(column) for column in decimals]  # what is no number names nobody
-            texts = ", ".join(f"CASE WHEN NOT isnan({cell}) THEN {number_text(cell)} END AS {cell}" for cell in cells)
+        if named := self._named(name, view):
+            texts = ", ".join(f"{text} AS {sql_name(column)}" for column, text in named.items())
             view = f"SELECT * REPLACE ({texts}) FROM ({view})"
         self._described.pop(self.names[name], None)
         if only := self._plains[name].only:
             view = f"SELECT * FROM ({view}) WHERE {only}"
         self.run(f"CREATE OR REPLACE VIEW {self.names[name]} AS {view}")
 
-    def _decimals(self, name: str, view: str) -> list[str]:
-        """Columns that name people by floating-point numbers.
+    def _named(self, name: str, view: str) -> dict[str, str]:
+        """SQL for the text of columns that name people, where it is not what stands there.
 
-        One absent cell makes such a column out of whole numbers, in pandas and in files it writes: the text of 7 would
-        be 7.0, and everybody somebody else.
+        One absent cell makes decimals out of whole numbers, in pandas and in files it writes: the text of 7 would be
+        7.0, and everybody in that file somebody else.
         """
         naming = dict.fromkeys((*self._naming.get(name, ()), *self._plains[name].naming))
         if not naming:
-            return []
+            return {}
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
-        return [column for column in naming if kinds.get(column) in FLOATS]
+        texts = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name}
+        return {column: texts[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in texts}
 
     def _read_plainly(self) -> bool:
         """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
@@ -276,8 +281,8 @@ class TableRoom:
                     yield batch
                     given += batch.num_rows
                 return
-            except (duckdb.Error, pa.ArrowException) as error:
-                failed = type(error).__name__
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                failed = _failed(error)
             if not self._read_plainly():
                 raise _unreadable(failed)
 
@@ -296,8 +301,8 @@ class TableRoom:
         # What the engine says when it fails may quote cells, so it is not repeated.
         try:
             return action()
-        except (duckdb.Error, pa.ArrowException) as error:
-            failed = type(error).__name__
+        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+            failed = _failed(error)
         if self._read_plainly():
             return self._guarded(action)
         raise _unreadable(failed)
@@ -356,6 +361,17 @@ class TableRoom:
         return int if whole else float if real else None
 
 
+def _failed(error: Exception) -> str:
+    """The kind of a failure of the engine; Ctrl-C is told as what it is, and so is what the engine did not say."""
+    import duckdb
+
+    if isinstance(error, duckdb.InterruptException) or str(error) == _INTERRUPTED:
+        raise KeyboardInterrupt
+    if not isinstance(error, duckdb.Error | pa.ArrowException):
+        raise error
+    return type(error).__name__
+
+
 def _unreadable(failed: str) -> DataError:
     return DataError(
         f"The tables could not be evaluated ({failed}). Check that every declared column exists and has the declared "
@@ -369,10 +385,29 @@ def number_text(number: str) -> str:
     return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
+def decimal_name(cell: str) -> str:
+    """SQL for the text by which a floating-point cell names somebody or a group; what is no number names nothing.
+
+    Of 32 bits it is that of the same number in 64, which it becomes where a word made objects of the column.
+    """
+    return f"(CASE WHEN NOT isnan({cell}) THEN {number_text(f'{cell}::DOUBLE')} END)"
+
+
+def text_name(cell: str) -> str:
+    """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
+    whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
+    return f"(CASE WHEN {whole} THEN {cell}[:-3] ELSE {cell} END)"
+
+
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
-    """The columns of private tables that say whose a row is, or what it is about."""
-    private = {column.table for column in spec.columns} - set(spec.public_tables)
-    return {table: tuple(column.name for _, column in layout_of(spec, table).identities) for table in private}
+    """The columns that say whose a row is; of private tables also what it is about."""
+    people = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
+    found = {}
+    for table in {column.table for column in spec.columns}:
+        layout = layout_of(spec, table)
+        named = [one for _, one in layout.identities if not layout.public or indicator(one.atom) in people]
+        found[table] = tuple(one.name for one in named)
+    return found
 
 
 def _written_as(kind: str) -> str:

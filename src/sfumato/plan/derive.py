@@ -27,7 +27,7 @@ from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.reached import reached
-from sfumato.plan.request import Request, asked_of, requests_of, sample_answers, sums_behind, template_of
+from sfumato.plan.request import Request, as_acted, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.shared_act import act_sharing
 from sfumato.plan.sharing import ways_of
@@ -60,7 +60,8 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
     )
     if not same:
         return
-    requests = requests_of(network)
+    # Of what may be drawn itself or read off sums the plan says which; either way all of it is derived.
+    requests = as_acted(requests_of(network), [(act.observer, act.name) for act in plan.acts])
     yield from _publications(plan, network, requests)
     placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network)]
     yield from placed

@@ -32,10 +32,11 @@ from sfumato.plan.about import about_of
 from sfumato.plan.act import Act
 from sfumato.plan.curves import relative_losses, statistic_curve
 from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
+from sfumato.plan.either_way import settle_either_way
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
-from sfumato.plan.request import Request, is_pure, questions_of, requests_of
+from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.shared_act import strategies_for
@@ -128,9 +129,17 @@ def _planned(
 
     def settle(sharing: Sharing | None) -> list[Mixed]:
         own = {name: tuple(one for one in requests if one.requirement.dataset == name) for name in datasets}
-        return [_dataset(network, name, own[name], known, sizes[name], strategies, sharing) for name in datasets]
+        return [
+            settle_either_way(
+                own[name],
+                lambda asked, name=name: _dataset(network, name, asked, known, sizes[name], strategies, sharing),
+            )
+            for name in datasets
+        ]
 
     settled = settle_over_centres(network.spec, requests, settle)
+    acts = _all(one.acts for one in settled)
+    requests = as_acted(requests, [(act.observer, act.name) for act in acts])
     assumptions += _by_points(network, requests) + assumed_of_centres(network.spec)
     plan = Plan(
         network.spec.name,
@@ -141,7 +150,7 @@ def _planned(
         tuple(assumptions),
         _statements(network) | {"about": about_of(network.spec), "sizes": sizes},
         network,
-        _all(one.acts for one in settled),
+        acts,
         _all(one.curves for one in settled),
         questions_of(network, requests),
     )

@@ -9,6 +9,7 @@ Proof: docs/proofs/portions.md
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,6 +56,12 @@ class Mixed:
     promises: tuple[Promise, ...]
     acts: tuple[Act, ...]
     curves: tuple[Curve, ...]
+
+    @cached_property
+    def loss(self) -> float:
+        """Weighted mean squared errors relative to their scale: what plans are compared by."""
+        weights = {(one.name, one.observer): one.weight for one in self.planned}
+        return math.fsum(weights[one.publication, one.observer] * one.points[one.chosen][1] for one in self.curves)
 
 
 @dataclass(frozen=True)

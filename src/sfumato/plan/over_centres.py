@@ -55,7 +55,9 @@ def needs_one_party(request: Request) -> PlanError:
 def _taken(settled: Mapping[Sharing | None, list[Mixed]], wished: list[str]) -> Sharing | None:
     """The first way of about the least error among those that are wished most."""
     most = max(wished.count(_name(way)) for way in settled)
-    losses = {way: _loss(one) for way, one in settled.items() if wished.count(_name(way)) == most}
+    losses = {
+        way: math.fsum(mixed.loss for mixed in one) for way, one in settled.items() if wished.count(_name(way)) == most
+    }
     return next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
 
 
@@ -96,16 +98,6 @@ def _name(way: Sharing | None) -> str:
 
 def _called(way: Sharing | None) -> str:
     return way.words if way is not None else "noise at the trusted party"
-
-
-def _loss(settled: Sequence[Mixed]) -> float:
-    """Weighted mean squared errors relative to their scale: what a plan is compared by."""
-    weights = {(one.name, one.observer): one.weight for mixed in settled for one in mixed.planned}
-    return math.fsum(
-        weights[curve.publication, curve.observer] * curve.points[curve.chosen][1]
-        for mixed in settled
-        for curve in mixed.curves
-    )
 
 
 def _told(

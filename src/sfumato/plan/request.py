@@ -28,6 +28,7 @@ from sfumato.questions.question import Question
 
 __all__ = [
     "Request",
+    "as_acted",
     "asked_of",
     "is_pure",
     "questions_of",
@@ -53,6 +54,7 @@ class Request:
     forbidden: frozenset[str] = frozenset()
     position: str = ""
     sampled: bool = False  # a random answer is asked for, not an expectation
+    either: bool = False  # its answer may be drawn itself as well as read off noisy sums: the plan says which
 
     @property
     def observer(self) -> str:
@@ -114,7 +116,7 @@ def requests_of(network: Network) -> tuple[Request, ...]:
         for node in sorted(network.zone(requirement.name).observed - shown):
             entry = Publication(node, network.node(node).atom, requirement.name)
             requests[node, show(requirement.name)] = _request(network, requirement, entry)
-    requests = {key: _drawn_itself(request, network, tuple(requests.values())) for key, request in requests.items()}
+    requests = {key: _by_its_ways(request, network, tuple(requests.values())) for key, request in requests.items()}
     _check_apart(network, tuple(requests.values()))
     if not requests:
         raise PlanError("The study publishes nothing. Add publish(Name, What, Requirement) or dp_rv(Requirement, RV).")
@@ -125,24 +127,27 @@ def _may_be_joint(request: Request) -> bool:
     return "joint" not in request.forbidden and (not request.preferred or "joint" in request.preferred)
 
 
-def _drawn_itself(request: Request, network: Network, requests: Sequence[Request]) -> Request:
-    """The request as an act of its own, where its answer is better drawn than read off noisy sums.
+def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]) -> Request:
+    """The request as an act of its own, where its answer has to be drawn; marked, where it may be.
 
     Acts of several observers add up, noisy sums are refinements of each other: so with one observer only.
     """
-    own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network)
-    if question is None or network.spec.centres or len({other.requirement.name for other in own}) > 1:
+    own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
+    alone = not network.spec.centres and len({other.requirement.name for other in own}) == 1
+    if question is None or not alone or not _may_be_joint(request) or not question.may_be_drawn:
         return request
-    if not _may_be_joint(request):
-        return request
-    asked = [other for other in (_asked(one, network) for one in own) if other is not None]
-    alike = [other for other in asked if other.form.ways == question.form.ways]
-    beside = len(alike) - 1 if len(alike) == len(own) else -1
-    promised = PureDP(1.0) if "joint" in request.preferred else request.requirement.guarantee
-    return replace(request, level="other") if question.drawn_itself(promised, beside) else request
+    return replace(request, level="other") if "joint" in request.preferred else replace(request, either=True)
+
+
+def as_acted(requests: Sequence[Request], acts: Iterable[tuple[str, str]]) -> tuple[Request, ...]:
+    """The requests with those drawn themselves that may be and are among `acts`, (observer, name)."""
+    drawn = set(acts)
+    return tuple(
+        replace(one, level="other") if one.either and (one.observer, one.name) in drawn else one for one in requests
+    )
 
 
 def _only_drawn(request: Request, network: Network) -> Request:

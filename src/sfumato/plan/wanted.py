@@ -330,7 +330,7 @@ def _one_row(name: str, node: Node) -> tuple[str, str]:
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
     for request in requests_of(network):
-        if (request.name, request.observer) != (act.name, act.observer) or not request.is_act:
+        if (request.name, request.observer) != (act.name, act.observer) or not (request.is_act or request.either):
             continue
         wanted = wanted_of(request, network)
         stated = (act.kind, act.dataset, act.guarantee.adjacency)

@@ -12,7 +12,6 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from sfumato.core.domain import Interval
-from sfumato.core.guarantee import Guarantee
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, Grid
@@ -68,9 +67,6 @@ class Bought(Question):
         if self.expected:
             return "bounds are bought for values that people have, and here they are random. Ask about a column"
         return ""
-
-    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
-        return True
 
     def entries(self) -> tuple[Entry, ...]:
         return Entry(_GRID, (0,), self.all_axes), Entry(CELL, (), self.all_axes)

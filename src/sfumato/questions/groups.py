@@ -8,7 +8,6 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.core.guarantee import Guarantee
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -50,9 +49,6 @@ class FoundGroups(Question):
         if self.expected:
             return "groups are of values that people have, and here they are random. Ask about a column"
         return "" if len(self.axes) == 1 else "groups are the values of one variable. Declare one for each of them"
-
-    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
-        return True
 
     def entries(self) -> tuple[Entry, ...]:
         return (Entry(CELL, (), (0,)),)

@@ -22,7 +22,7 @@ import numpy as np
 
 from sfumato import mechanisms
 from sfumato.core import Adjacency, LaplaceEvent, PureDP, QuantilesEvent
-from sfumato.core.events.quantiles import MOST_QUANTILES, gaps_of, quantiles_sensitivity
+from sfumato.core.events.quantiles import MOST_QUANTILES, gaps_of
 from sfumato.questions.intervals import Figure
 from sfumato.questions.quantile import LAPLACE_95, Quantiles
 
@@ -62,14 +62,6 @@ class JointQuestion:
         if len(question.wanted) > MOST_QUANTILES:
             return f"more than {MOST_QUANTILES} quantiles are better read off noisy cumulative counts"
         return ""
-
-    @staticmethod
-    def rank_error(question: Quantiles, epsilon: float) -> float:
-        """Mean squared error in ranks that is to be expected of the drawn places."""
-        move = quantiles_sensitivity(question.wanted, question.rows, question.relation)
-        from sfumato.mechanisms.joint_quantiles import rank_variances  # with its sampler: only where one is wanted
-
-        return float(np.mean(rank_variances(len(question.wanted), float(2 * move / _PLACES) / epsilon)))
 
     # ── what is drawn ────────────────────────────────────────────────────────────────────────────────────────────────
 

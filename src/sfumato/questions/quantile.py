@@ -18,8 +18,6 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.core.gaussian import gaussian_mu
-from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.mechanisms.quantile_grid import QuantileGrid
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
@@ -232,22 +230,11 @@ class Quantiles(Question):
             return "quantiles are numbers between 0 and 1, such as [0.25, 0.5, 0.9]"
         return "" if self.places is not None else "its range has one value only"
 
-    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
-        """Without δ always; with δ where the ranks of drawn places are expected to be nearer than those of noisy sums.
-
-        Beside noisy sums that have a δ it is one of them: shares of Gaussian noise add up better.
-        """
+    @property
+    def may_be_drawn(self) -> bool:
         from sfumato.questions.joint import JointQuestion  # which knows this class
 
-        if self.refusal() or not self.bounded or self.is_public or JointQuestion.refused(self):
-            return False
-        if isinstance(guarantee, PureDP) or (isinstance(guarantee, ApproxDP) and guarantee.delta_ == 0):
-            return True
-        if not isinstance(guarantee, ApproxDP) or beside < 0:
-            return False
-        drawn = JointQuestion.rank_error(self, guarantee.eps / (beside + 1))
-        deviation = float(self.moves().l2) * math.sqrt(beside + 1) / gaussian_mu(guarantee.eps, guarantee.delta_)
-        return drawn < deviation**2 * float(np.mean(np.square(self._deviations(False))))
+        return self.bounded and not (self.refusal() or self.is_public or JointQuestion.refused(self))
 
     # ── bins ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import Relation
-from sfumato.core.guarantee import Guarantee
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.intervals import Figure, NoiseLaw
@@ -121,11 +120,9 @@ class Question(ABC):
         """Why nothing of it can be planned, beyond values without bounds; empty where there is no reason."""
         return ""
 
-    def drawn_itself(self, guarantee: Guarantee, beside: int) -> bool:
-        """Whether its answer is better drawn than read off noisy sums, when `beside` further ones are drawn as well.
-
-        0 further ones: nothing else shares the promise. -1: noisy sums share it.
-        """
+    @property
+    def may_be_drawn(self) -> bool:
+        """Whether its answer can be drawn itself as well as read off noisy sums: the planner compares both."""
         return False
 
     # ── what is added up, and how far one individual moves it ────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from sfumato.ledger.commands import raise_command, settle_command
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 
-__all__ = ["Payment", "paying", "told_when_interrupted"]
+__all__ = ["Payment", "noting_interruption", "paying", "told_when_interrupted"]
 
 _NOTHING = "Interrupted before anything was reserved: nothing was drawn and nothing was spent."
 
@@ -83,6 +83,16 @@ def paying(ledger: Ledger | None, again: str) -> Iterator[Payment]:
         yield payment
     except KeyboardInterrupt as interruption:
         interruption.add_note(payment.interrupted())
+        raise
+
+
+@contextmanager
+def noting_interruption() -> Iterator[None]:
+    """The part of a run that reads and computes, before anything is reserved."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(_NOTHING)
         raise
 
 

@@ -25,6 +25,7 @@ from pyarrow import parquet
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError
+from sfumato.network.agreed import agreed, first_other
 from sfumato.run.files import file_mark, refusing
 
 __all__ = ["PartLayout", "PartitionedTable", "Piece", "TablePart", "grouped"]
@@ -79,6 +80,8 @@ class TablePart:
     rows: int
     pieces: tuple[Piece, ...]
     layout: PartLayout
+    #: The types by which all files of the table are read.
+    schema: pa.Schema | None = None
 
     @property
     def first_block(self) -> int:
@@ -105,7 +108,15 @@ class TablePart:
                 _opened(piece.path) as source,
                 parquet.ParquetFile(source, pre_buffer=False) as file,
             ):
-                yield from _range(file, piece, columns, size)
+                yield from (self._alike(batch) for batch in _range(file, piece, columns, size))
+
+    def _alike(self, batch: pa.Table) -> pa.Table:
+        """The same rows by the table's types: what one file's cells made of its columns is not seen."""
+        if self.schema is None:
+            return batch
+        kinds = pa.schema([self.schema.field(name) for name in batch.column_names])
+        # A whole number beyond 2^53 is rounded as wherever it is read as a decimal, and no error quotes it.
+        return batch if batch.schema.types == kinds.types else batch.cast(kinds, safe=False)
 
 
 def _range(file: parquet.ParquetFile, piece: Piece, columns: list[str], size: int) -> Iterator[pa.Table]:
@@ -139,16 +150,19 @@ class PartitionedTable:
 
     @classmethod
     def open(cls, source: str | os.PathLike[str]) -> PartitionedTable:
-        """All Parquet files under `source`, by name. They must agree in their columns and types."""
+        """All Parquet files under `source`, by name. They must agree in their columns and types (network/agreed.py)."""
         address = os.fspath(source)
         files = _listed(address)
         if not files:
             raise DataError(f"{address} holds no Parquet file (.parquet or .pq). {_NOTHING}")
         facts = [_facts(file) for file in files]
-        for file, (schema, _) in zip(files[1:], facts[1:], strict=True):
-            _check_same(files[0], facts[0][0], file, schema)
+        schemas = [schema for schema, _ in facts]
+        found = agreed(schemas)
+        if found is None:
+            other = first_other(schemas)
+            raise _another_table(files[0], schemas[0], files[other], schemas[other])
         groups = tuple(rows for _, rows in facts)
-        return cls(_stem(address), tuple(files), groups, facts[0][0], _combined_fingerprint(files))
+        return cls(_stem(address), tuple(files), groups, found.schema, _combined_fingerprint(files))
 
     @property
     def rows(self) -> list[int]:
@@ -192,10 +206,10 @@ class PartitionedTable:
                 room -= stop - start
                 start = stop
                 if room == 0:
-                    parts.append(TablePart(len(parts), layout.part_rows, tuple(pieces), layout))
+                    parts.append(TablePart(len(parts), layout.part_rows, tuple(pieces), layout, self.schema))
                     pieces, room = [], layout.part_rows
         if pieces:
-            parts.append(TablePart(len(parts), layout.part_rows - room, tuple(pieces), layout))
+            parts.append(TablePart(len(parts), layout.part_rows - room, tuple(pieces), layout, self.schema))
         return parts
 
     def groups_as_parts(self, layout: PartLayout) -> list[TablePart]:
@@ -209,10 +223,10 @@ class PartitionedTable:
             for rows in groups:
                 stop += rows
                 if stop - start >= layout.part_rows:
-                    parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout))
+                    parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout, self.schema))
                     start = stop
             if stop > start:
-                parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout))
+                parts.append(TablePart(len(parts), stop - start, (Piece(path, start, stop),), layout, self.schema))
         return parts
 
 
@@ -303,10 +317,8 @@ def _facts(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
     raise AssertionError("unreachable")
 
 
-def _check_same(first: str, expected: pa.Schema, path: str, schema: pa.Schema) -> None:
-    """Names and types. A type that follows the values of one file would give them away, so none is converted."""
-    if schema.names == expected.names and schema.types == expected.types:
-        return
+def _another_table(first: str, expected: pa.Schema, path: str, schema: pa.Schema) -> SchemaError:
+    """Names and types that no cell of a column of numbers explains."""
     name = Path(path).name
     missing = [column for column in expected.names if column not in schema.names]
     extra = [column for column in schema.names if column not in expected.names]
@@ -320,7 +332,7 @@ def _check_same(first: str, expected: pa.Schema, path: str, schema: pa.Schema) -
         problem = f"has {differing[0]!r} as {types[0]}, not {types[1]}"
     else:
         problem = "has its columns in another order"
-    raise SchemaError(
+    return SchemaError(
         f"{name} {problem}, unlike {Path(first).name}. Write all files of a table with the same columns and types. "
         f"{_NOTHING}"
     )

@@ -38,7 +38,7 @@ from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import check_sizes, joined_parts
 from sfumato.run.history import check_order, check_turn
-from sfumato.run.interruption import Payment, paying
+from sfumato.run.interruption import Payment, noting_interruption, paying
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
 from sfumato.run.staging import Staging, check_target, finish, is_waiting
@@ -105,22 +105,23 @@ def run_plan(
     if out is not None:
         _check_resumable(plan, out, resume or random_state is not None, again)
         check_target(out)
-    tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
-    _check_derived(plan, network)
-    key = row_key or _ledger_key(ledger if random_state is None else None)
-    charged = _book(ledger) if random_state is None else None
-    stage("reading the tables")
-    sources = sources_of(network, tables, charged)
-    if charged is not None and not is_waiting(out):
-        check_order(plan, charged, sources, tell)
-        check_balance(plan, charged, sources)
-    stage("evaluating the study")
-    keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
-    values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network), stage)
-    if random_state is None:
-        check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
-    columns = _columns(plan, values)
-    _check_certificates(plan, holds)
+    with noting_interruption():
+        tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
+        _check_derived(plan, network)
+        key = row_key or _ledger_key(ledger if random_state is None else None)
+        charged = _book(ledger) if random_state is None else None
+        stage("reading the tables")
+        sources = sources_of(network, tables, charged)
+        if charged is not None and not is_waiting(out):
+            check_order(plan, charged, sources, tell)
+            check_balance(plan, charged, sources)
+        stage("evaluating the study")
+        keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
+        values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network), stage)
+        if random_state is None:
+            check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
+        columns = _columns(plan, values)
+        _check_certificates(plan, holds)
 
     def drawn(payment: Payment) -> Release:
         stage("drawing noise")

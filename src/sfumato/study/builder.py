@@ -100,7 +100,7 @@ class Study(Shown):
         data: Any = None,
         *,
         person: str | None,
-        columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str]],
+        columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str] | type[bool]],
         rows_per_person: int = 1,
         missing: str | None = None,
     ) -> Study:
@@ -108,10 +108,10 @@ class Study(Shown):
 
         `person=None` is your word that every row is another person: then no row can be named, and statistics and
         models can be published but nothing row by row. Of each person at most `rows_per_person` rows are used, a fair
-        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them; `str` is text
-        of which no list is public, to be asked for by .groups. Of a DuckDB or SQLite file the table `name` is read.
-        A domain's `null` and `unknown` stand for absent and unlisted
-        cells. `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
+        sample of hers. A domain is an Interval or Categories; (low, high) and a list are short for them; `bool` is
+        yes or no; `str` is text of which no list is public, to be asked for by .groups. Of a DuckDB or SQLite file the
+        table `name` is read. A domain's `null` and `unknown` stand for absent and unlisted cells.
+        `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
         word that there are none. Unsaid it is taken as that word; study and plan say so, and where a cell would go.
         Nothing fails because of a cell; of those that should not be there the run tells you, and you alone.
         """
@@ -330,7 +330,7 @@ class Study(Shown):
         spec, problems = examine(self.to_text())
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors or spec is None:
-            raise study_error(errors, self._mark)
+            raise study_error(errors, self._mark, self.words)
         return dataclasses.replace(spec, name=self.title)
 
     def plan(self, size: float | None = None, *, public: Mapping[str, Any] | None = None) -> StudyPlan:
@@ -347,7 +347,7 @@ class Study(Shown):
         try:
             return StudyPlan(self, make_plan(spec, public, sizes=sizes), size)
         except PlanError as error:
-            raise plan_error(error, self._mark) from None
+            raise plan_error(error, self._mark, self.words) from None
 
     @property
     def unsaid(self) -> tuple[str, ...]:
@@ -364,6 +364,11 @@ class Study(Shown):
             f"is there all the same would be counted: {places}. Say missing='never' or missing='skip' in .table(…), or "
             "null= and unknown= in a column's domain.",
         )
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """The study's columns by their words in the language."""
+        return {column.functor: name for name, column in self._parts.columns.items()}
 
     @property
     def readers(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -63,7 +63,9 @@ def refused(mark: Mark, sentence: str) -> StudyError:
     return StudyError(f"{mark}: {sentence} {_NOTHING}")
 
 
-def study_error(problems: Sequence[Problem], marks: Callable[[int], Mark | None]) -> StudyError:
+def study_error(
+    problems: Sequence[Problem], marks: Callable[[int], Mark | None], columns: Mapping[str, str]
+) -> StudyError:
     """Problems that the language found, each at the call that wrote its line; a line written by hand keeps its own."""
     lines = []
     for problem in problems:
@@ -71,32 +73,43 @@ def study_error(problems: Sequence[Problem], marks: Callable[[int], Mark | None]
         if mark is None:
             lines.append(problem.describe())
             continue
-        close = f" Did you mean {in_callers_words(problem.nearest)}?" if problem.nearest else ""
-        way_out = f" {in_callers_words(problem.way_out)}" if problem.way_out else ""
-        lines.append(f"{mark}: {in_callers_words(problem.message)}.{close}{way_out}")
+        close = f" Did you mean {in_callers_words(problem.nearest, columns)}?" if problem.nearest else ""
+        way_out = f" {in_callers_words(problem.way_out, columns)}" if problem.way_out else ""
+        lines.append(f"{mark}: {in_callers_words(problem.message, columns)}.{close}{way_out}")
     return StudyError("\n".join([*dict.fromkeys(lines), _NOTHING]))
 
 
-def plan_error(error: PlanError, marks: Callable[[int], Mark | None]) -> PlanError:
+def plan_error(error: PlanError, marks: Callable[[int], Mark | None], columns: Mapping[str, str]) -> PlanError:
     """The planner's refusal, its place in the generated text replaced by the call that wrote it."""
 
     def replaced(found: re.Match[str]) -> str:
         mark = marks(int(found.group(1)))
         return found.group(0) if mark is None else f"{mark}:"
 
-    return PlanError(in_callers_words(re.sub(r"\btext:(\d+)(?::\d+)?:?", replaced, str(error))))
+    return PlanError(in_callers_words(re.sub(r"\btext:(\d+)(?::\d+)?:?", replaced, str(error)), columns))
 
 
-def in_callers_words(text: str) -> str:
+def in_callers_words(text: str, columns: Mapping[str, str]) -> str:
     """days(P) is days, days/1 is days, and a Python call stands where a clause was advised.
 
-    >>> in_callers_words("days(P) has no range; days/1 is a column")
-    'days has no range; days is a column'
+    `columns` are the names of the study's columns by their words in the language: an error names a column as its author
+    does, in quotes where the name is no word of its own.
+
+    >>> in_callers_words("days(P) has no range; stayDays/1 is a column", {"stayDays": "stay (days)"})
+    "days has no range; 'stay (days)' is a column"
     """
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)
-    return text
 
+    def named(found: re.Match[str]) -> str:
+        name = columns.get(found.group(2), found.group(2))
+        return name if found.group(1) == _NAME and name.isidentifier() else repr(name)
+
+    return re.sub(f"([{_NAME}{_ARGUMENT}])(\\w+)[{_NAME}{_ARGUMENT}]", named, text)
+
+
+#: Signs around a word of the language that stands for a column: in a sentence, and as an argument of a call.
+_NAME, _ARGUMENT = "\x02", "\x03"
 
 #: What the other rooms advise, as one writes it in Python. The last three take the notation of variables away.
 _WORDS = (
@@ -113,11 +126,11 @@ _WORDS = (
     (r"(?:in )?privacy_requirement\(…\)", "in .promise(…)"),
     (r"adjacency\(\w+, add_remove\)", "hide_presence=True"),
     (r"--size \w+=N \(in Python: sizes=\{[^}]*\}\)", ".plan(size=N)"),
-    (r"\b(mean|sum)\(Atom, (\w+)\(P\), Goal\)", r".\1('\2', …)"),
-    (r"range\((\w+)\(P\), Low, High\)", "Interval(low, high)"),
-    (r"missing\(('?)(\w+)\1\(P\), Value\)", r"null= into the domain of \2"),
+    (r"\b(mean|sum)\(Atom, '?(\w+)'?\(P\), Goal\)", rf".\1({_ARGUMENT}\2{_ARGUMENT}, …)"),
+    (r"range\('?\w+'?\(P\), Low, High\)", "Interval(low, high)"),
+    (r"missing\(('?)(\w+)\1\(P\), Value\)", rf"null= into the domain of {_NAME}\2{_NAME}"),
     (r"missing\(('?)\w+\1\(P\), never\)", "missing='never' into .table(…)"),
-    (r"'(\w+)'\(P\)", r"\1"),
-    (r"\b([a-zA-Z]\w*)\((?:P|'\$\w+')\)", r"\1"),
-    (r"\b([a-zA-Z]\w*)/\d\b", r"\1"),
+    (r"'(\w+)'\(P\)", rf"{_NAME}\1{_NAME}"),
+    (r"\b([a-zA-Z]\w*)\((?:P|'\$\w+')\)", rf"{_NAME}\1{_NAME}"),
+    (r"\b([a-zA-Z]\w*)/\d\b", rf"{_NAME}\1{_NAME}"),
 )

@@ -25,7 +25,7 @@ from sfumato.questions.form import Form as Written
 from sfumato.questions.form import Place
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS
-from sfumato.study.formula import DeclaredColumn
+from sfumato.study.formula import DeclaredColumn, moment_of
 
 __all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "builder_method", "signature_of"]
 
@@ -231,7 +231,8 @@ def _edges(column: DeclaredColumn, given: Any) -> str:
     edges = [_edge(column, edge) for edge in given]
     if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least two rising numbers")
-    return _numbers(edges, "")
+    unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
+    return show(ListTerm(tuple(moment_of(edge, unit) for edge in edges)))
 
 
 def _edge(column: DeclaredColumn, edge: Any) -> float:

@@ -8,19 +8,20 @@ Not here: what a condition means (network/goals.py), what a formula may compute 
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.core.calendar import number_of_day, number_of_time
+from sfumato.core.calendar import number_of_day, number_of_time, shown
 from sfumato.core.domain import Categories, Interval, Scalar
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.term import Compound, Number, Term, Variable
 
-__all__ = ["DeclaredColumn", "condition_of", "constant_of", "formula_of"]
+__all__ = ["DeclaredColumn", "condition_of", "constant_of", "formula_of", "moment_of"]
 
 _COMPARED = {
     ast.Lt: "<",
@@ -87,6 +88,20 @@ def constant_of(value: Scalar | float) -> Term:
     return Number(value) if isinstance(value, (int, float)) else Compound(value)
 
 
+def moment_of(number: float, unit: str) -> Term:
+    """A number as a study writes it: a whole day or second as the day or the time it stands for.
+
+    >>> print(moment_of(18628, "date"), moment_of(18628.5, "date"), moment_of(30600, "time"), moment_of(7, ""))
+    date(2021, 1, 1) 18628.5 time(8, 30, 0) 7
+    """
+    if not float(number).is_integer():
+        return Number(float(number))
+    if not unit or (unit == "date" and abs(number) >= 700_000):
+        return Number(int(number))
+    parts = shown(number, unit).split("-" if unit == "date" else ":")
+    return Compound(unit, tuple(Number(int(part)) for part in parts))
+
+
 class _Reading:
     """One text. Each refusal names the part of it that was not understood."""
 
@@ -106,8 +121,12 @@ class _Reading:
 
     def _backticks(self) -> str:
         """How to write a name that is no word, where the text seems to hold one."""
-        odd = next((name for name in self.columns if not name.isidentifier() and name in str(self.text)), None)
-        return f" A name with blanks or signs stands between backticks: `{odd}`." if odd else ""
+        bare = _QUOTED.sub(" ", str(self.text))
+        odd = next((name for name in self.columns if not name.isidentifier() and name in bare), None)
+        if odd:
+            return f" A name with blanks or signs stands between backticks: `{odd}`."
+        taken = next((name for name in self.columns if keyword.iskeyword(name) and _stands_in(name, bare)), None)
+        return f" {taken} is a word of Python; as a name it stands between backticks: `{taken}`." if taken else ""
 
     def _word(self, found: re.Match[str]) -> str:
         name = found.group(1)
@@ -163,7 +182,7 @@ class _Reading:
         number = number_of_day(node.value) if unit == "date" else number_of_time(node.value)
         if number is None:
             raise self._no(node, f"is no {unit}; write '2020-01-31' or '08:30'")
-        return Number(int(number))
+        return moment_of(number, unit)
 
     def _membership(self, left: ast.expr, op: ast.In | ast.NotIn, right: ast.expr) -> Term:
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
@@ -216,10 +235,14 @@ class _Reading:
         return self.read.setdefault(name, self.columns[name])
 
     def _no(self, node: ast.expr, why: str) -> InputError:
-        shown = ast.unparse(node)
+        part = ast.unparse(node)
         for word, name in self.quoted.items():
-            shown = shown.replace(word, f"`{name}`")
-        return InputError(f"In {self.text!r}, {shown!r} {why}.{'' if self.quoted else self._backticks()}")
+            part = part.replace(word, f"`{name}`")
+        return InputError(f"In {self.text!r}, {part!r} {why}.{'' if self.quoted else self._backticks()}")
+
+
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text) is not None
 
 
 def _joined(functor: str, parts: list[Term]) -> Term:

@@ -55,7 +55,10 @@ class StudyPlan(Shown):
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted, such as the number of people, or that no cell is absent."""
         read = {column for _, column, _, _ in self.plan.extras["about"]["columns"]}
-        return (*(in_callers_words(one) for one in self.plan.assumptions), *self.study.unsaid_of(read))
+        return (
+            *(in_callers_words(one, self.study.words) for one in self.plan.assumptions),
+            *self.study.unsaid_of(read),
+        )
 
     @property
     def people(self) -> str:
@@ -107,7 +110,7 @@ class StudyPlan(Shown):
         """What the errors of models and tables are about, in words: they are no intervals."""
         acts = {(act.name, act.observer) for act in self.plan.acts}
         told = [
-            f"{planned.name}: {in_callers_words(seen.note)}"
+            f"{planned.name}: {in_callers_words(seen.note, self.study.words)}"
             for planned in self.plan.publications
             for seen in planned.seen
             if (planned.name, planned.observer) in acts and seen.note

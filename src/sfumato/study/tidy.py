@@ -120,7 +120,7 @@ class Tidy(Shown):
 
 def _shown(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.5g}"  # a count is no power of ten
     return "" if value is None else str(value)
 
 

@@ -26,7 +26,7 @@ from sfumato.lang.term import Compound, ListTerm, Number, Term, Variable, called
 from sfumato.study.caller import Mark, refused
 from sfumato.study.data import file_name, in_database
 from sfumato.study.forms import Asking, BuilderMethod, Option
-from sfumato.study.formula import DeclaredColumn, condition_of, constant_of
+from sfumato.study.formula import DeclaredColumn, condition_of, constant_of, moment_of
 
 __all__ = ["PEOPLE", "PERSON", "Asked", "Parts", "Written", "column_lines", "domain_of", "fresh", "listing"]
 __all__ += [
@@ -197,19 +197,28 @@ def number_of(value: Any) -> Number:
 
 
 def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
-    """An Interval or Categories, also written (low, high) and [a, b, c]; str for text of which no list is public."""
+    """An Interval or Categories, also written (low, high), [a, b, c] and bool; str for text without a public list."""
     domain: Interval | Categories | AnyText
     if given is str:
         domain = AnyText()
+    elif given is bool:
+        domain = Categories((False, True))
     elif isinstance(given, Interval | Categories):
         domain = given
     elif isinstance(given, list | tuple):
         domain = _range_of(given) or Categories(tuple(given))
     else:
-        raise InputError(f"{name}: a domain is Interval(low, high), Categories([…]) or str, not {type(given).__name__}")
+        raise InputError(
+            f"{name}: a domain is Interval(low, high), Categories([…]), str or bool, not {type(given).__name__}"
+        )
     if isinstance(domain, Categories) and domain.scalar == "bool":
-        return Categories(tuple("true" if value else "false" for value in domain.values))
+        null, unknown = (None if one is None else _truth_word(one) for one in (domain.null, domain.unknown))
+        return Categories(tuple(_truth_word(value) for value in domain.values), null=null, unknown=unknown)
     return domain
+
+
+def _truth_word(value: Scalar) -> str:
+    return "true" if value else "false"
 
 
 def _range_of(given: Sequence[Any]) -> Interval | None:
@@ -219,12 +228,6 @@ def _range_of(given: Sequence[Any]) -> Interval | None:
     if all(isinstance(end, (int, float)) for end in given):
         return Interval(*given)
     return Dates(*given) if all(number_of_day(end) is not None for end in given) else None
-
-
-def moment_text(number: float, unit: str) -> str:
-    """A day or a time of day as a study writes it."""
-    parts = shown(number, unit).split("-" if unit == "date" else ":")
-    return f"{unit}({', '.join(str(int(part)) for part in parts)})"
 
 
 def unsaid_place(column: DeclaredColumn) -> str | None:
@@ -241,7 +244,7 @@ def _ends_text(domain: Interval) -> str:
     if domain.share is not None:
         return f"private({number_text(domain.share)})"
     if domain.calendar:
-        return f"{moment_text(domain.low, domain.calendar)}, {moment_text(domain.high, domain.calendar)}"
+        return f"{show(moment_of(domain.low, domain.calendar))}, {show(moment_of(domain.high, domain.calendar))}"
     return f"{number_text(domain.low)}, {number_text(domain.high)}"
 
 
@@ -274,7 +277,10 @@ def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | N
         stands = domain.null if domain.null is not None else domain.unknown
         if None not in (domain.null, domain.unknown) and domain.null != domain.unknown:
             raise refused(mark, f"{column.name}: in a study one category stands for absent and unlisted cells alike.")
-    rule = show(constant_of(stands)) if stands is not None else missing or "never"
+    unit = domain.calendar if isinstance(domain, Interval) else ""
+    rule = missing or "never"
+    if stands is not None:
+        rule = show(moment_of(float(stands), unit) if unit else constant_of(stands))
     return [
         f"column({source}, {show(Compound(column.name))}, {variable}).",
         f"random({variable}) :- {who}.",

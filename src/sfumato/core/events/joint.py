@@ -55,7 +55,8 @@ def joint_delta(corners: tuple[tuple[float, int], ...], moved: float, mask: floa
         count * gaussian_delta(round_up(math.hypot(length * moved, mask), 1e-15), rest) for length, count in corners
     )
     beyond = float(ndtr(mask / 2 - rest / mask)) if mask else 0.0
-    return min(1.0, round_up(total + beyond, 1e-12))
+    # A Gaussian loss has no end: a δ that underflows to 0 would claim a pure ε.
+    return min(1.0, max(math.ulp(0.0), round_up(total + beyond, 1e-12)))
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class JointObjectiveEvent(Event):
         if not self.is_gaussian:
             if self.mask or self.at or self.delta:
                 raise PrivacyParameterError("Without Gaussian noise there is no mask and no delta in a joint training.")
-        elif not self.delta < 1 or self.profile(self.at) > self.delta:
+        elif not 0 < self.delta < 1 or self.profile(self.at) > self.delta:
             raise PrivacyParameterError("This joint training does not keep the epsilon and delta it states.")
 
     @property

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import TABLE_ENDINGS
+from sfumato.network.agreed import agreed, first_other
 from sfumato.network.spill import SpillFolder
 from sfumato.network.stores.addresses import address_of
 from sfumato.network.stores.spool import gathered
@@ -118,21 +119,42 @@ def _rows(system: Any, base: str, name: str, files: list[str]) -> StoredRows:
 def _parquet(system: Any, files: list[str]) -> Any:
     from pyarrow import parquet
 
-    with system.open(files[0], "rb") as stream:
-        schema = parquet.read_schema(stream).remove_metadata()
+    schemas = []
+    for file in files:
+        with system.open(file, "rb") as stream:
+            schemas.append(parquet.read_schema(stream))
+    found = agreed(schemas)
+    if found is None:
+        other = files[first_other(schemas)]
+        raise DataError(
+            f"{other.rsplit('/', 1)[-1]} has other columns or types than {files[0].rsplit('/', 1)[-1]}: they are no "
+            "one table. Nothing was published and nothing was spent."
+        )
+    kinds = [pa.string() if one.name in found.numbers else one.type for one in found.schema]
+    schema = pa.schema(list(zip(found.schema.names, kinds, strict=True)))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             with system.open(file, "rb") as stream, parquet.ParquetFile(stream) as opened:
-                if not opened.schema_arrow.remove_metadata().equals(schema):
-                    raise DataError(
-                        f"{file.rsplit('/', 1)[-1]} has other columns or types than {files[0].rsplit('/', 1)[-1]}: "
-                        "they are no one table. Nothing was published and nothing was spent."
-                    )
                 for batch in opened.iter_batches():
-                    yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                    yield pa.RecordBatch.from_arrays(
+                        [_as(*one) for one in zip(batch.columns, kinds, strict=True)], schema=schema
+                    )
 
-    return gathered(batches(), schema)
+    rows = gathered(batches(), schema)
+    return TextTable(rows, found.numbers) if found.numbers else rows
+
+
+def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A number as text where files of one table write it differently; a decimal that is none is absent."""
+    if column.type == kind:
+        return column
+    text = column.cast(kind)
+    if pa.types.is_floating(column.type):
+        import pyarrow.compute as pc  # a tenth of a second, and most files are alike
+
+        text = pc.call_function("if_else", [column.is_null(nan_is_null=True), pa.scalar(None, kind), text])
+    return text
 
 
 def _text(system: Any, files: list[str]) -> TextTable:

@@ -198,7 +198,7 @@ class DaskEngine(Engine):
             except queue.Empty:
                 if self._at_work():
                     quiet_since = time.monotonic()
-                elif time.monotonic() - quiet_since > self._patience:
+                elif time.monotonic() - quiet_since > self._patience and ended.empty():  # none ended while it was asked
                     return
                 continue
             left, quiet_since = left - 1, time.monotonic()

@@ -1,0 +1,71 @@
+"""One schema for the files of one table, some of which were given another type by a cell of theirs.
+
+In:   the schemas of files that are parts of one table.
+Out:  Agreed: the types by which all of them are read; None where they are no one table.
+Not here: reading them (network/plain.py, network/stores/far_files.py, run/partition.py).
+
+pandas writes a column of whole numbers as decimals where one cell is absent, and a column without any value as one
+without a type. What a column is comes from the study, so such files are read alike: by the type that the others have,
+or, where whole numbers meet decimals, as numbers in either way. Words beside numbers are another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+__all__ = ["Agreed", "agreed", "first_other"]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """`numbers` are the columns that are whole numbers in one file and decimals, or without a type, in another.
+
+    In `schema` they are decimals of 64 bits.
+    """
+
+    schema: pa.Schema
+    numbers: frozenset[str] = frozenset()
+    #: The columns that have another type in some file; none where all files have these types.
+    differing: frozenset[str] = frozenset()
+
+
+def agreed(schemas: Sequence[pa.Schema]) -> Agreed | None:
+    """The types by which files of these schemas are one table.
+
+    >>> files = [pa.schema({"age": kind, "word": pa.string()}) for kind in (pa.int64(), pa.float64(), pa.null())]
+    >>> agreed(files).schema.types, agreed(files[:1]).numbers
+    ([DataType(double), DataType(string)], frozenset())
+    >>> agreed([pa.schema({"age": pa.int64()}), pa.schema({"age": pa.string()})]) is None
+    True
+    """
+    first = schemas[0].remove_metadata()
+    if any(one.names != first.names for one in schemas):
+        return None
+    if all(one.types == first.types for one in schemas):
+        return Agreed(first)
+    columns = [list(dict.fromkeys(kinds)) for kinds in zip(*(one.types for one in schemas), strict=True)]
+    found = [_common(kinds) for kinds in columns]
+    if None in found:
+        return None
+    differing = frozenset(name for name, kinds in zip(first.names, columns, strict=True) if len(kinds) > 1)
+    schema = pa.schema(list(zip(first.names, found, strict=True)))
+    numbers = frozenset(name for name in differing if schema.field(name).type == pa.float64())
+    return Agreed(schema, numbers, differing)
+
+
+def first_other(schemas: Sequence[pa.Schema]) -> int:
+    """The place of the first file that makes no one table with those before it, where there is one."""
+    return next(place for place in range(1, len(schemas)) if agreed(schemas[: place + 1]) is None)
+
+
+def _common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Of one column."""
+    if len(kinds) == 1:
+        return kinds[0]
+    stated = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in stated):
+        return pa.float64()
+    return stated[0] if len(stated) == 1 else None

@@ -1,0 +1,100 @@
+"""Answers that can be drawn themselves or read off noisy sums: both settled with all that shares their promise.
+
+In:   the requests of one dataset, a function that settles them.
+Out:  the dataset settled the way of the smaller weighted loss, the other way among the alternatives.
+Not here: which answers have two ways (plan/request.py, questions/), settling (plan/make.py).
+
+A drawn answer has a portion of the budget for itself; an answer read off sums shares noise with the other sums. Which
+is better depends on all publications under the promise, so all of them are predicted both ways. A way that makes one of
+them more than 1.2 times as noisy as an even split does is taken only where the other does so too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
+
+from sfumato.errors import PlanError
+from sfumato.plan.mixed import Mixed
+from sfumato.plan.plan import Considered, Planned
+from sfumato.plan.portions import FAIR, as_point, portion_of
+from sfumato.plan.request import Request, as_acted
+
+__all__ = ["settle_either_way"]
+
+_READ, _DRAWN = "read off noisy sums", "drawn"
+#: The part of a budget that is held back where acts are composed may make an error this much larger.
+_HELD_BACK = 256 / 255 * 1.01
+
+Settle = Callable[[tuple[Request, ...]], Mixed]
+
+
+def settle_either_way(requests: tuple[Request, ...], settle: Settle) -> Mixed:
+    """The requests settled with every answer that has two ways read off sums, or with all of them drawn."""
+    both = [(one.observer, one.name) for one in requests if one.either]
+    if not both:
+        return settle(requests)
+    found: dict[str, Mixed] = {}
+    refusals: list[PlanError] = []
+    for way, drawn in ((_READ, []), (_DRAWN, both)):
+        try:
+            found[way] = settle(as_acted(requests, drawn))
+        except PlanError as refusal:  # what one way cannot do the other may
+            refusals.append(refusal)
+    if len(found) == 2:
+        named = ", ".join(dict.fromkeys(name for _, name in both))
+        return _better(found, named, requests, settle)
+    if not found:
+        raise refusals[0]
+    return found.popitem()[1]
+
+
+def _better(found: dict[str, Mixed], named: str, requests: tuple[Request, ...], settle: Settle) -> Mixed:
+    """The way of the smaller loss, unless it alone is unfair to one of the publications."""
+    way, other = sorted(found, key=lambda one: found[one].loss)
+    reason = ""
+    if _is_unfair(found[way], found[other], requests, settle) and not _is_unfair(
+        found[other], found[way], requests, settle
+    ):
+        way, other = other, way
+        reason = f", and one publication is more than {FAIR:g} times as noisy as in an even split"
+    return _told(found[way], found[other], f"{named} {other}", reason)
+
+
+def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle: Settle) -> bool:
+    """Whether a publication that is better the other way is beyond 1.2 times its error in an even split."""
+    better = {(one.observer, one.name): one.error for one in other.planned}
+    worse = {(one.observer, one.name): one.error for one in mine.planned if one.error > better[one.observer, one.name]}
+    whole = sum(one.weight ** (1 / 3) for one in requests)
+    for request in requests:
+        if (request.observer, request.name) in worse:
+            alone = _at(request, Fraction(request.weight ** (1 / 3) / whole))
+            with suppress(PlanError):  # what cannot be planned so is no measure
+                even = settle_either_way((alone,), settle).planned[0].error
+                if worse[request.observer, request.name] > (FAIR * _HELD_BACK) ** 2 * even:
+                    return True
+    return False
+
+
+def _at(request: Request, part: Fraction) -> Request:
+    """The same request with a part of its budget, were nothing else published."""
+    own = portion_of(as_point(request.requirement.guarantee, request.name), part)
+    return dataclasses.replace(request, requirement=dataclasses.replace(request.requirement, guarantee=own))
+
+
+def _told(mine: Mixed, other: Mixed, called: str, reason: str) -> Mixed:
+    """The same, each publication with the error that it would have the other way."""
+    theirs = {(one.observer, one.name): one for one in other.planned}
+    ratio = f"; all losses together are {other.loss / mine.loss:.3g} times those here" if mine.loss > 0 else ""
+    return dataclasses.replace(
+        mine,
+        planned=tuple(_beside(one, theirs[one.observer, one.name], called, ratio + reason) for one in mine.planned),
+    )
+
+
+def _beside(mine: Planned, theirs: Planned, called: str, reason: str) -> Planned:
+    own = f"{theirs.error / mine.error:.3g} times the squared error here" if mine.error > 0 else "no better"
+    considered = Considered(f"{called}: {theirs.strategy}", theirs.error, own + reason, theirs.cut)
+    return dataclasses.replace(mine, alternatives=(*mine.alternatives, considered))

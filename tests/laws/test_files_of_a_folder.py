@@ -1,0 +1,174 @@
+"""One cell that is absent in one file of a folder changes nothing but that cell, whatever type it gave the file.
+
+pandas writes a column of whole numbers as decimals where a cell is absent, and one without any value without a type: in
+Parquet by its type, in CSV by the text of everybody's numbers in that file. What a column is comes from the study.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from sfumato.core import Categories, Interval, Schema
+from sfumato.errors import DataError, SchemaError
+from sfumato.lang import load
+from sfumato.network import Network, agreed, plain
+from sfumato.network.stores.far_files import FarFiles
+from sfumato.run import partition
+from sfumato.run.partition import PartitionedTable, PartLayout
+
+STUDY = """
+source(t, 't/'). column(t, id, person(P)). missing(t, never). rows_per_person(t, 3).
+column(t, v, v(P)). column(t, w, w(P)). column(t, c, c(P)). column(t, g, g(P)).
+random(v(P)) :- person(P). random(w(P)) :- person(P). random(c(P)) :- person(P). random(g(P)) :- person(P).
+range(v(P), 0, 10). range(w(P), 0, 1). range(c(P), [1, 2, 3]). range(g(P), [a, b]).
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(2, 0.000001)).
+sum(s, v(P), person(P)). sum(r, w(P), person(P)). histogram(h, c(P), person(P)). histogram(k, g(P), person(P)).
+publish(s, s, openness(public)). publish(r, r, openness(public)).
+publish(h, h, openness(public)). publish(k, k, openness(public)).
+"""
+SCHEMA = Schema({"v": Interval(0, 10), "w": Interval(0, 1), "c": Categories([1, 2, 3]), "g": Categories(["a", "b"])})
+
+
+@cache
+def network() -> Network:
+    return Network.from_spec(load(STUDY))
+
+
+def files_of(source: random.Random) -> list[pd.DataFrame]:
+    """People have rows in several files; identifiers may be larger than a decimal can hold."""
+    chance, first = np.random.default_rng(source.randrange(2**32)), source.choice([0, 7, 2**53 + 1])
+    return [
+        pd.DataFrame(
+            {
+                "id": first + chance.permutation(6)[:rows],
+                "v": chance.integers(0, 11, rows),
+                "w": chance.random(rows),
+                "c": chance.integers(1, 4, rows),
+                "g": chance.choice(["a", "b"], rows),
+                "more": chance.integers(0, 99, rows),
+            }
+        )
+        for rows in (source.randint(1, 6) for _ in range(source.randint(2, 4)))
+    ]
+
+
+def by_study(read: Callable[[list[pd.DataFrame], Path], Any]) -> Callable[[list[pd.DataFrame], Path], list[Any]]:
+    def found(files: list[pd.DataFrame], folder: Path) -> list[Any]:
+        rows = network().evaluate({"t": read(files, folder)}).rows["t"].to_pylist()
+        return [(row["id"], *(row[f"{name}(P)"] for name in "vwcg")) for row in rows]
+
+    return found
+
+
+def as_parquet(files: list[pd.DataFrame], folder: Path) -> Path:
+    for place, frame in enumerate(files):
+        frame.to_parquet(folder / f"{place}.parquet")
+    return folder
+
+
+def as_csv(files: list[pd.DataFrame], folder: Path) -> Path:
+    for place, frame in enumerate(files):
+        frame.to_csv(folder / f"{place}.csv", index=False)
+    return folder
+
+
+def far_away(files: list[pd.DataFrame], folder: Path) -> Any:
+    fsspec = pytest.importorskip("fsspec")
+    place, system = f"folder{uuid.uuid4().hex}", fsspec.filesystem("memory")
+    for path in sorted(as_parquet(files, folder).iterdir()):
+        system.pipe_file(f"/{place}/t/{path.name}", path.read_bytes())
+    return FarFiles(f"memory://{place}").read(["t/"])["t/"]
+
+
+def as_parts(files: list[pd.DataFrame], folder: Path) -> list[Any]:
+    """As workers read them, in blocks that go over the ends of files."""
+    columns = list(SCHEMA.columns)
+    found = []
+    for part in PartitionedTable.open(as_parquet(files, folder)).parts(PartLayout(2, 2)):
+        for _, block in part.blocks(columns):
+            found += zip(*(SCHEMA.columns[name].place(block[name], name).tolist() for name in columns), strict=True)
+    names = [str(one) for frame in files for one in frame["id"]]
+    return [(name, *row) for name, row in zip(names, found, strict=True)]
+
+
+ROADS = {
+    "parquet": by_study(as_parquet),
+    "csv": by_study(as_csv),
+    "far": by_study(far_away),
+    "parts": as_parts,
+}
+
+
+def strangers(seed: int, road: str, folder: Path) -> Counter:
+    """What differs but for the rows of the person whose cell is absent: nothing, or the law is broken."""
+    source = random.Random(seed)
+    files = files_of(source)
+    place, name = source.randrange(len(files)), source.choice(["id", "id", "v", "w", "c", "g", "more"])
+    row = source.randrange(len(files[place]))
+    who = str(files[place]["id"][row])
+    others = [frame.copy() for frame in files]
+    cells = [None if at == row else cell for at, cell in enumerate(files[place][name])]
+    others[place][name] = pd.Series(cells)  # which type it has, pandas decides
+    if road == "parts" and name == "id":  # whose a row is is no part of it
+        return Counter()
+    found = []
+    for number, one in enumerate((files, others)):
+        (folder / f"{seed} {number}").mkdir()
+        found.append(Counter(row for row in ROADS[road](one, folder / f"{seed} {number}") if row[0] != who))
+    merged = files[place]["id"].max() > 2**53 and name == "id"  # in that file pandas has lost the digits
+    return Counter() if merged else (found[0] - found[1]) + (found[1] - found[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("road", ROADS)
+def test_an_absent_cell_of_one_file_changes_that_cell_alone(road: str, tmp_path: Path):
+    seeds = range(6)
+    assert {seed: found for seed in seeds if (found := strangers(seed, road, tmp_path))} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("road", ROADS)
+def test_an_absent_cell_of_one_file_changes_that_cell_alone_in_many_folders(road: str, tmp_path: Path):
+    seeds = range(6, 300)
+    assert {seed: found for seed in seeds if (found := strangers(seed, road, tmp_path))} == {}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_read_as_decimals_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Identifiers beyond 2^53 of other files would be merged."""
+
+    def rounded(schemas: list[pa.Schema]) -> Any:
+        found = agreed.agreed(schemas)
+        return found and agreed.Agreed(found.schema, frozenset(), found.differing)
+
+    monkeypatch.setattr(plain, "agreed", rounded)
+    broken = False
+    for seed in range(12):
+        try:
+            broken = broken or bool(strangers(seed, "parquet", tmp_path))
+        except (DataError, SchemaError):  # the engine meets a whole number that no decimal holds
+            broken = True
+    assert broken
+
+
+def test_words_beside_numbers_are_another_table(tmp_path: Path):
+    for place, cells in enumerate(([None], [1, 2], ["x"])):
+        parquet.write_table(pa.table({"v": cells}), tmp_path / f"{place}.parquet")
+    with pytest.raises(DataError, match=r"2\.parquet has other columns or types"):
+        plain.plain_files(sorted(tmp_path.iterdir()))
+    with pytest.raises(SchemaError, match=r"2\.parquet has 'v' as string"):
+        partition.PartitionedTable.open(tmp_path)
