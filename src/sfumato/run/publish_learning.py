@@ -31,7 +31,7 @@ import dataclasses
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, final
 
@@ -57,7 +57,7 @@ from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
 from sfumato.plan.act import Act
-from sfumato.plan.cell_rules import own_names, ruled
+from sfumato.plan.cell_rules import own_names, renamed, ruled
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
@@ -144,11 +144,12 @@ class LearningPublisher(Publisher):
         told = tuple(str(one.message) for one in caught if issubclass(one.category, NothingLearnedWarning))
         # Any other warning may depend on the data, so nobody gets to see it.
         notes = (*(note for note in certificate.notes if "random_state" not in note), *told)
-        document = model_document(act.kind, act.strategy, target, model, notes, also=own_names(columns, cells))
-        return Performed(_weights(model), {"json": document}, certificate.events, certificate.proofs, notes)
+        names = own_names(columns, cells)
+        document = model_document(act.kind, act.strategy, target, model, notes, also=names)
+        return Performed(_weights(model, names), {"json": document}, certificate.events, certificate.proofs, notes)
 
 
-def _weights(model: Any) -> pa.Table:
+def _weights(model: Any, own: Mapping[str, str]) -> pa.Table:
     """The released numbers that can be told in a list; the document has them all."""
     names, values = [], []
     if hasattr(model, "coef_"):
@@ -156,7 +157,7 @@ def _weights(model: Any) -> pa.Table:
         intercepts = np.atleast_1d(model.intercept_)
         heads = [""] if len(rows) == 1 else [f"{label}: " for label in model.classes_]
         for head, row, intercept in zip(heads, rows, intercepts, strict=True):
-            names += [f"{head}{name}" for name in (*model.schema.feature_names, "intercept")]
+            names += [f"{head}{name}" for name in (*renamed(model.schema, own).feature_names, "intercept")]
             values += [*map(float, row), float(intercept)]
     else:
         arrays = {"weights": getattr(model, "weights_", None), "centre": getattr(model, "centre_", None)}
