@@ -29,6 +29,7 @@ from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
 from sfumato.errors import DataError, InputError, UnprovedError
 from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.same_rows import row_sources
 from sfumato.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -121,12 +122,13 @@ class _Paid:
     So a base that refuses its rows has reserved nothing. It is committed when the other portion is measured.
     """
 
-    def __init__(self, ledger: Any, promise: ApproxDP) -> None:
-        self._ledger, self._promise = ledger, promise
+    def __init__(self, ledger: Any, promise: ApproxDP, rows: Any) -> None:
+        self._ledger, self._promise, self._rows = ledger, promise, rows
         self._held: Any = None
 
     def reserve(self, dataset: str, cost: Any, **_: Any) -> Any:
-        self._held = self._ledger.reserve(dataset, self._promise, purpose="FairClassifier.fit")
+        whole = row_sources(self._rows)  # of both portions: the base knows its own alone
+        self._held = self._ledger.reserve(dataset, self._promise, purpose="FairClassifier.fit", sources=whole)
         return self._held
 
     def commit(self, reservation: Any) -> None:
@@ -213,7 +215,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
-        paid = _Paid(ledger, promise) if ledger is not None else None
+        paid = _Paid(ledger, promise, X) if ledger is not None else None
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))

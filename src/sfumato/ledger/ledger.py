@@ -436,8 +436,8 @@ class Ledger:
                 )
         fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
         secret = self._books.secret or fresh["secret"]
-        known = {*sources, *map(data_of, sources)}
-        return {**fresh, "marks": sorted({mark_of(secret, one) for one in known})}
+        marks = {mark_of(secret, one) for one in (*sources, *map(data_of, sources))}
+        return {**fresh, "marks": sorted(self._books.unbound(marks, (dataset, unit)))}
 
     def _other(self, dataset: str, total: Guarantee, beside: str) -> str:
         if beside not in self._names():

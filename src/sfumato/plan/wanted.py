@@ -41,7 +41,7 @@ _SAYS_WHAT_IS_READ = frozenset(
     {"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group", "cells"}
 )
 #: The kinds whose readers bring cells of their own, or look for the study's columns.
-_WITH_CELLS = frozenset({"classifier", "regression", "outliers", "synthetic"})
+_WITH_CELLS = frozenset({"classifier", "regression", "outliers", "synthetic", "table"})
 
 
 @dataclass(frozen=True)
