@@ -87,7 +87,9 @@ def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:
     """The smallest ε with δ(ε) at most `delta`; infinite where there is none."""
     if _failure(parts) >= _CERTAIN_FAILURE:
         return math.inf
-    return float(loss_distribution(parts).get_epsilon_for_delta(delta))
+    # Beyond losses of 700 chances leave what a float can hold: then no ε is found here, and other bounds decide.
+    with np.errstate(over="ignore"):
+        return float(loss_distribution(parts).get_epsilon_for_delta(delta))
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 
+from sfumato.core import ApproxDP, PureDP
 from sfumato.errors import PlanError
 from sfumato.plan.mixed import Mixed
 from sfumato.plan.plan import Considered, Planned
@@ -64,7 +65,12 @@ def _better(found: dict[str, Mixed], named: str, requests: tuple[Request, ...], 
 
 
 def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle: Settle) -> bool:
-    """Whether a publication that is better the other way is beyond 1.2 times its error in an even split."""
+    """Whether a publication that is better the other way is beyond 1.2 times its error in an even split.
+
+    Of (ε, δ) alone there are parts: a curve is divided in other ways for sums than for acts.
+    """
+    if not all(isinstance(one.requirement.guarantee, PureDP | ApproxDP) for one in requests):
+        return False
     better = {(one.observer, one.name): one.error for one in other.planned}
     worse = {(one.observer, one.name): one.error for one in mine.planned if one.error > better[one.observer, one.name]}
     whole = sum(one.weight ** (1 / 3) for one in requests)
