@@ -45,7 +45,7 @@ def test_a_class_has_one_name_in_files_and_in_python(seed, tmp_path):
     release = study.plan(size=60).run(ledger=None, out=tmp_path / "out")
     for column in ("x", "when"):
         (file,) = (tmp_path / "out" / "results").glob(f"histogram_{column}*.json")
-        in_file = [row[f"{column}(P)"] for row in json.loads(file.read_text())]
+        in_file = [row[column] for row in json.loads(file.read_text())]
         assert in_file == release[f"histogram {column}"].to_dict()[column]
         assert len(set(in_file)) == len(in_file)
     assert in_file == [f"[{a}, {b})" for a, b in pairwise(days[:-1])] + [f"[{days[-2]}, {days[-1]}]"]

@@ -92,8 +92,8 @@ def test_every_text_says_the_question_the_range_and_the_rule_of_absent_cells(tex
     else:
         said = recipient_text(plan) if text == "readme" else explain(plan, text)
     said = " ".join(said.split())
-    assert "stay is the mean of days(P) over rows with ward(P) = icu." in said
-    assert "Declared ranges: days(P) from 0 to 60" in said
+    assert "stay is the mean of days over rows with ward = icu." in said
+    assert "Declared ranges: days from 0 to 60" in said
     assert "Numbers outside their range are moved to its nearer end." in said
     assert "of each person at most 5 rows of stays count" in said
     assert "the row is left out" in said

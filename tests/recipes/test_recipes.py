@@ -37,7 +37,7 @@ def check(found: dict) -> None:
     assert found["planned"] == ["twice"]
     assert found["failures"] == []
     assert all(value == pytest.approx(found["truth"], abs=1) for value in found["values"].values())
-    assert "twice the sum of age(P)" in found["explained"]
+    assert "twice the sum of age" in found["explained"]
     assert found["vocabulary"]
     assert "twofold(" in found["text"]
     assert "twice the sum of a variable" in found["help"].lower()

@@ -70,7 +70,7 @@ def checked(release, days: np.ndarray, seconds: np.ndarray) -> None:
     counts = np.bincount(np.searchsorted(cuts, number, side="right"), minlength=3)
     assert [round(row["value"]) for row in rows["c"]] == counts.tolist()
     classes = ["[2020-01-01, 2020-04-01)", "[2020-04-01, 2020-10-01)", "[2020-10-01, 2020-12-31]"]
-    assert [row["admitted(P)"] for row in rows["c"]] == classes
+    assert [row["admitted"] for row in rows["c"]] == classes
     assert rows["e"][0]["value"] == pytest.approx(seconds.mean(), abs=0.5)
     assert rows["e"][0]["time"] == shown(rows["e"][0]["value"], "time")
 

@@ -9,14 +9,16 @@ Every sentence follows from the study's declarations. None depends on a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.condition import Condition, Every, Member, Present
+from sfumato.network.condition import Comparison, Condition, Every, Member, Not, Present, Some
+from sfumato.network.expression import Constant, Reference
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Missing
@@ -42,12 +44,11 @@ def made_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
     nodes = _with_aggregates(network, names)
     cells = [node for node in nodes if not isinstance(node, AggregateNode) and node.source is not None]
     private = [node for node in cells if not node.public]
-    columns = "; ".join(f"{one.name}, the column {one.source.name} of {one.source.table}" for one in private)  # type: ignore[union-attr]
+    columns = "; ".join(f"{one.name}, a column of {one.source.table}" for one in private)  # type: ignore[union-attr]
     said = [f"What it is made from is read and not published as it is: {columns}."] if columns else []
     said += [what_of(network, node) for node in nodes if node not in private]
-    said += [sentence for node in nodes if (sentence := mean_of(network, node))]
-    said += [sentence for rule in (range_of, absent_of) if (sentence := rule(network, *nodes))]
-    return tuple(dict.fromkeys(said))
+    rules = [*map(partial(mean_of, network), nodes), range_of(network, *nodes), absent_of(network, *nodes)]
+    return tuple(dict.fromkeys((*said, *filter(None, rules))))
 
 
 def what_of(network: Network, node: AggregateNode | Node) -> str:
@@ -58,7 +59,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
             if node.question.expected
             else ""
         )
-        return f"{node.name} is {node.question.words()}{_where(node)}.{expected}"
+        return f"{node.name} is {node.question.words()}{_where(network, node)}.{expected}"
     if node.source is not None:
         known = "public" if node.public else "private"
         return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
@@ -67,16 +68,41 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."
 
 
-def _where(node: AggregateNode) -> str:
+def _where(network: Network, node: AggregateNode) -> str:
     """The condition; that cells are present is said with what stands for absent ones."""
     found = _parts(node.condition)
-    parts = [str(part) for part in found if not isinstance(part, Present)]
+    parts = [_said(network, part, True) for part in found if not isinstance(part, Present)]
     if not parts and found:
         return ""
     if not parts:
         return ", all that count" if node.question.rows > 1 else ", everybody in the table"
     words = f" with {' and '.join(parts)}"
     return words.replace(" with in ", " in ", 1) if words.startswith(" with in ") else words
+
+
+def _said(network: Network, condition: Condition, inside: bool = False) -> str:
+    """A condition in words, with brackets where and and or meet; a day as the day it is."""
+    match condition:
+        case Not(part=part):
+            return f"not ({_said(network, part)})"
+        case Every(parts=(_, _, *_) as parts) | Some(parts=(_, _, *_) as parts):
+            kind = type(condition)
+            flat = [one for part in parts for one in (part.parts if isinstance(part, kind) else (part,))]
+            if any(isinstance(one, kind) for one in flat):
+                return _said(network, kind(tuple(flat)), inside)
+            joined = (" or " if kind is Some else " and ").join(_said(network, one, True) for one in flat)
+            return f"({joined})" if inside else joined
+        case Comparison(operator=operator, left=Reference(variable=name), right=Constant(value=number)):
+            return (
+                f"{name} {operator} {shown(number, _calendar(network, name)) if _calendar(network, name) else number}"
+            )
+    return str(condition)
+
+
+def _calendar(network: Network, name: str) -> str:
+    """Whether a variable is a day or a time of day."""
+    domains = [node.domain for node in network.variants(name)]
+    return domains[0].calendar if domains and isinstance(domains[0], Interval) else ""
 
 
 def _parts(condition: Condition) -> list[Condition]:
@@ -152,23 +178,27 @@ def _looked_at(layout: TableLayout) -> str:
     return f"a condition looks at the rows that count: {rule_of(layout)}"
 
 
-def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
-    """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
+def _range_words(network: Network, cell: Node) -> Iterator[str]:
     from sfumato.network.tables import layout_of
 
-    words = []
-    for cell in _cells(network, *nodes):
-        if isinstance(cell.domain, Interval) and cell.domain.share is not None:
-            words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
-        elif isinstance(cell.domain, Interval):
+    match cell.domain:
+        case Interval(share=share) if share is not None:
+            yield f"{cell.name} none, so that bounds are bought for what is summed up"
+        case Interval() as domain:
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
-            low, high = (shown(end, cell.domain.calendar) for end in (cell.domain.low, cell.domain.high))
-            words.append(f"{cell.name} from {low} to {high}{order}")
-        elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
-            words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
-        if isinstance(cell.domain, Categories) and cell.domain.fold:
-            words.append(f"{cell.name} a listed word, whatever its capital letters and blanks")
+            low, high = (shown(end, domain.calendar) for end in (domain.low, domain.high))
+            yield f"{cell.name} from {low} to {high}{order}"
+        case Categories() as domain:
+            if domain.unknown is not None:
+                yield f"{cell.name} one of the declared categories, every other one is {domain.unknown}"
+            if domain.fold:
+                yield f"{cell.name} a listed word, whatever its capital letters and blanks"
+
+
+def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
+    """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
+    words = [word for cell in _cells(network, *nodes) for word in _range_words(network, cell)]
     if not words:
         return None
     return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."

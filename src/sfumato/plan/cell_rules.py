@@ -18,7 +18,7 @@ from sfumato.core import Categories, Interval, Schema
 from sfumato.lang.spec import Spec
 from sfumato.network.network import Node
 
-__all__ = ["Cells", "cell_rule", "own_names", "ruled"]
+__all__ = ["Cells", "cell_rule", "own_names", "renamed", "ruled"]
 
 #: By variable: "column", "null" and "unknown", as far as the study says them.
 Cells = Mapping[str, Mapping[str, Any]]
@@ -75,3 +75,13 @@ def own_names(names: Sequence[str], cells: Cells, taken: Sequence[str] = ()) -> 
     found = {name: str(cells[name]["column"]) for name in names if "column" in cells.get(name, {})}
     times = Counter([*found.values(), *names, *taken])
     return {name: own for name, own in found.items() if times[own] == 1}
+
+
+def renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
+    """The schema with other names for some of its columns.
+
+    >>> list(renamed(Schema({"age(P)": Interval(0, 100)}), {"age(P)": "age"}).columns)
+    ['age']
+    """
+    columns = {names.get(name, name): domain for name, domain in schema.columns.items()}
+    return Schema(columns, schema.norm)

@@ -9,17 +9,19 @@ is read (templates/).
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from sfumato.lang.fair import fair_wish
 from sfumato.lang.term import show
 from sfumato.network.meaning import made_of, meaning_of
-from sfumato.network.network import Network
+from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import own_names
 from sfumato.plan.plan import Planned
 from sfumato.plan.request import template_of
 
-__all__ = ["LISTED", "NONNEGATIVE", "with_meaning"]
+__all__ = ["LISTED", "NONNEGATIVE", "in_own_names", "with_meaning"]
 
 #: Said of every publication with a row for each individual.
 LISTED = (
@@ -71,7 +73,26 @@ def with_meaning(planned: Planned, network: Network, act: Act | None = None, wor
     moved = any(one.publication == planned.name for one in network.spec.nonnegative)
     rounded = any(one.publication == planned.name for one in network.spec.whole)
     said = (*((NONNEGATIVE,) if moved else ()), *((WHOLE,) if rounded else ()), *_fair(planned, network))
-    return dataclasses.replace(planned, about=(*listed, *meaning, *said))
+    about = (*listed, *meaning, *said)
+    return dataclasses.replace(planned, about=about if planned.listed else in_own_names(network, about))
+
+
+def in_own_names(network: Network, sentences: Sequence[str]) -> tuple[str, ...]:
+    """Sentences in which a variable that is a column is called by the column's own name, in quotes if it is no word."""
+    cells = {
+        node.name: {"column": node.source.name} for node in network.nodes if isinstance(node, Node) and node.source
+    }
+    names = own_names(list(cells), cells, [node.name for node in network.aggregates])
+    if not names:
+        return tuple(sentences)
+    longest_first = sorted(names, key=len, reverse=True)
+    known = re.compile(rf"(?<![\w'])(?:{'|'.join(map(re.escape, longest_first))})")
+
+    def named(found: re.Match[str]) -> str:
+        own = names[found.group(0)]
+        return own if own.isidentifier() else f"'{own}'"
+
+    return tuple(known.sub(named, sentence) for sentence in sentences)
 
 
 def _made(act: Act, words: str, network: Network) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ How unfair a rule is nobody knows before it is measured. Plans assume a gap of 0
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +74,11 @@ def expected_fairness(
 
 
 def perform_fair(
-    act: Act, base: Any, table: pa.Table, identifiers: Sequence[Any], told_of: Callable[[Any], pa.Table]
+    act: Act,
+    base: Any,
+    table: pa.Table,
+    identifiers: Sequence[Any],
+    told_of: Callable[[Any, Mapping[str, str]], pa.Table],
 ) -> Performed:
     """Learn on one portion, measure on the other; the rule with its record, and the events of both."""
     asked, group = Fairness.from_dict(act.parameters["fairness"]), str(act.parameters["group"])
@@ -108,7 +112,7 @@ def perform_fair(
     numbers = {"share of own answers": found.share, "constant": float(found.constant), "bound of the gap": found.bound}
     measured = pa.table({"part": pa.array(list(numbers), pa.string()), "value": pa.array(list(numbers.values()))})
     return Performed(
-        pa.concat_tables([told_of(fair.base_), measured]),
+        pa.concat_tables([told_of(fair.base_, names), measured]),
         {"json": document},
         certificate.events,
         certificate.proofs,

@@ -29,6 +29,7 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.noise import LaplaceNoise
 from sfumato.errors import SfumatoError, UnprovedError
 from sfumato.plan.act import Act
+from sfumato.plan.cell_rules import own_names, renamed
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
@@ -78,9 +79,11 @@ class TablePublisher(Publisher):
         return self.act(self, wanted, guarantee, parameters, tuple(under(event, adjacency) for event in events))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
-        schema = Schema.from_toml(act.parameters["schema"])
-        prepared = self._prepared(schema, act.parameters, random_state)
-        published = prepared.apply(table.select(list(schema.columns)))
+        declared, target = Schema.from_toml(act.parameters["schema"]), act.parameters["target"]
+        names = own_names(list(declared.columns), act.parameters.get("cells", {}))
+        schema, label = renamed(declared, names), names.get(target, target)
+        prepared = self._prepared(schema, {**act.parameters, "target": label}, random_state)
+        published = prepared.apply(table.select(list(declared.columns)).rename_columns(list(schema.columns)))
         adjacency = act.guarantee.adjacency
         assert adjacency is not None
         events = tuple(under(event, adjacency) for event in prepared.events)

@@ -39,6 +39,7 @@ from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import check_sizes, joined_parts
 from sfumato.run.history import check_order, check_turn
 from sfumato.run.interruption import Payment, noting_interruption, paying
+from sfumato.run.own_columns import with_own_names
 from sfumato.run.row_key import key_digest
 from sfumato.run.row_key import row_key as ledger_key
 from sfumato.run.staging import Staging, check_target, finish, is_waiting
@@ -302,12 +303,7 @@ def _stored(plan: Plan, out: Path) -> Release | None:
 
 
 def _drawn_release(
-    plan: Plan,
-    network: Network,
-    values: Values,
-    columns: Sequence[Columns],
-    out: Path | None,
-    random_state: int | None,
+    plan: Plan, network: Network, values: Values, columns: Sequence[Columns], out: Path | None, random_state: int | None
 ) -> Release:
     return assembled(plan, network, values, Draws(random_state), _performed(columns, random_state), out)
 
@@ -330,6 +326,7 @@ def assembled(
         )
         for planned in plan.publications
     )
+    published = tuple(replace(one, values=with_own_names(one.values, network.spec)) for one in published)
     rounded = {one.publication for one in network.spec.whole}
     published = tuple(
         replace(one, values=whole_numbers(one.values)) if one.name in rounded else one for one in published

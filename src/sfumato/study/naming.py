@@ -20,6 +20,10 @@ from sfumato.network.network import Network
 __all__ = ["keys_of", "table_of"]
 
 
+#: What the language writes around a word with letters beyond a to z.
+_QUOTE = "'"
+
+
 def keys_of(network: Network) -> dict[str, list[dict[str, Any]]]:
     """For every aggregate one record for each of its numbers: {"age": "young"}, {"age": "old"}, …"""
     names = {indicator(column.atom): column.name for column in network.spec.columns}
@@ -34,7 +38,7 @@ def _keys(spec: Spec, node: AggregateNode, names: Mapping[str, str]) -> list[dic
     cells = {axis.variable: dict(zip(axis.cells, axis.classes, strict=True)) for axis in axes}
 
     def named(variable: str) -> str:
-        return names.get(f"{variable.partition('(')[0]}/1", variable)
+        return names.get(f"{variable.partition('(')[0].strip(_QUOTE)}/1", variable)
 
     def shown(label: Mapping[str, str]) -> dict[str, Any]:
         # An empty cell says that a number is about all values of that variable.
@@ -74,10 +78,15 @@ def _value(term: Term) -> Any:
 
 
 def table_of(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, list[Any]]:
-    """Columns from (key, numbers) records; a key that only some records have is empty in the others."""
+    """Columns from (key, numbers) records; a key that only some records have is empty in the others.
+
+    A column of the study that is called as a number is, such as value, stands as value(P).
+    """
     keys = list(dict.fromkeys(name for key, _ in rows for name in key))
     numbers = list(dict.fromkeys(name for _, values in rows for name in values))
-    made = {name: _alike([_plain(key.get(name)) for key, _ in rows]) for name in keys}
+    made = {
+        f"{name}(P)" if name in numbers else name: _alike([_plain(key.get(name)) for key, _ in rows]) for name in keys
+    }
     return {**made, **{name: [values.get(name) for _, values in rows] for name in numbers}}
 
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.card import Card, Shown
 from sfumato.core.certificate import Certificate
-from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.lang.term import show
 from sfumato.network.network import Network
-from sfumato.plan.cell_rules import own_names
+from sfumato.plan.cell_rules import own_names, renamed
 from sfumato.run.study_files import Published, Release
 from sfumato.study.naming import keys_of, table_of
 from sfumato.study.tidy import Tidy
@@ -87,10 +86,9 @@ class StudyRelease(Shown):
         names = {show(column.atom): column.name for column in network.spec.columns}
         cells = {name: {"column": own} for name, own in names.items()}
         own = own_names(list(found.schema.columns), cells)
-        columns = {own.get(name, name): domain for name, domain in found.schema.columns.items()}
         target = names.get(found.target, found.target) if found.target else found.target
         also = {other: name for name, other in own.items()}
-        return replace(found, schema=Schema(columns, found.schema.norm), target=target, also=also)
+        return replace(found, schema=renamed(found.schema, own), target=target, also=also)
 
     @property
     def certificate(self) -> Certificate:
