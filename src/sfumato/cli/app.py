@@ -77,9 +77,7 @@ def _root(
 
 
 @app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output")) -> None:
     """One study on a real medical table: plan, publish, sum over hospitals, verify, audit, report."""
     from sfumato.demo import run_demo
 

@@ -70,6 +70,15 @@ def run_new(
     return f"{names}: {len(columns)} column(s), no value read.{types} Fill in what is marked, then: sfumato check {out}"
 
 
+def _nobody(table: Path, could: Sequence[str]) -> InputError:
+    found_some = f"{len(could)} columns of {table.name} could say who a row is about: {', '.join(could)}"
+    return InputError(
+        f"{found_some if could else f'No column of {table.name} seems to say who a row is about'}. Say which with "
+        f"--person {shlex.quote(could[0]) if could else 'COLUMN'}, or --each-row if every row is another person. "
+        "Nothing was written."
+    )
+
+
 def _person(
     table: Path,
     found: Sequence[StarterColumn],
@@ -87,12 +96,7 @@ def _person(
     if each_row or len(could) == 1:
         return None
     if ask is None:
-        found_some = f"{len(could)} columns of {table.name} could say who a row is about: {', '.join(could)}"
-        raise InputError(
-            f"{found_some if could else f'No column of {table.name} seems to say who a row is about'}. Say which with "
-            f"--person {shlex.quote(could[0]) if could else 'COLUMN'}, or --each-row if every row is another person. "
-            "Nothing was written."
-        )
+        raise _nobody(table, could)
     answer = ask(f"Who is a row of {table.name} about?", could or names)
     _check_known(table, [answer], names)
     return answer

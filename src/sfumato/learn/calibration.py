@@ -55,8 +55,10 @@ _WIDEST_MASK = 0.02
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
 _AUTOMATIC_SHIFT, _LARGEST_SHIFT = 1 / 10, 1 / 2
-#: The logistic loss's largest margin, and the noise (in gradients) at which its margin is 1; see `logistic_margin`.
-_LARGEST_MARGIN, _MARGIN_OF_ONE = 2.0, 0.015
+#: Noise (in gradients) up to which two classes are held half as tightly, and from which on as tightly as said above.
+_SHORT_NOISE, _LONG_NOISE = 0.01, 0.03
+#: The logistic loss's largest margin, the noise (in gradients) up to which it has none; see `logistic_margin`.
+_LARGEST_MARGIN, _WITHOUT_MARGIN = 2.0, 0.001
 #: b is drawn on a grid this much finer than its scale asks for, since its rounding is hidden by the residual's noise.
 _FINER = 2.0**-20
 
@@ -171,7 +173,7 @@ def plan_training(
     >>> from sfumato.learn.losses import LogisticLoss
     >>> plan = plan_training(TrainingBudget(1.0, 1e-6, REPLACE_ONE, 10_000, 20), LogisticLoss(), "objective")
     >>> round(plan.regularization, 5), plan.tolerance < 1e-9
-    (0.00024, True)
+    (0.00011, True)
     """
     budget = replace(budget, outputs=loss.outputs)
     if method not in ("objective", "output"):
@@ -200,8 +202,9 @@ def automatic_strength(budget: TrainingBudget, loss: Loss | JointLoss, method: M
     Hinge-like losses want margins of 1 where the logistic one wants several: F is smaller by √(¼/curvature).
     Output perturbation: noise of length v/Λ costs (tr H/d)·v²/(2Λ²) with tr H ≤ curvature; the sum is least at
     Λ³ = 2·curvature·v²/(d·F²), with F = 16.
-    Two floors: ln(1 + curvature/(N·Λ)) stays below a tenth of ε, and Λ above 1/(10·N). `plan_training` adds a third:
-    the noise that hides the solver's residual stays below 0.02 in every coefficient.
+    Two floors: ln(1 + curvature/(N·Λ)) stays below a tenth of ε, and Λ above 1/(10·N). Where the noise of two classes
+    is shorter than 0.03 of a gradient, Λ and the first floor fall, to half of it from 0.01 on (`_tightness`).
+    `plan_training` adds a third: the noise that hides the solver's residual stays below 0.02 in every coefficient.
     """
     if method == "output":
         budget = replace(budget, nonzeros=None)
@@ -209,26 +212,39 @@ def automatic_strength(budget: TrainingBudget, loss: Loss | JointLoss, method: M
     share = length / budget.size
     flat = 1 / loss.score_curvature if isinstance(loss, JointLoss) else 0.25 / loss.largest_curvature
     smaller = min(1.0, math.sqrt(flat))
+    tightness = 1.0
     if method == "objective":
-        strength = share ** (4 / 3) / (_TYPICAL_LENGTH * smaller)
+        tightness = 1.0 if isinstance(loss, JointLoss) else _tightness(share)
+        strength = tightness * share ** (4 / 3) / (_TYPICAL_LENGTH * smaller)
     else:
         squares = share**2 / (budget.width * (_TYPICAL_FOR_OUTPUT * smaller) ** 2)
         strength = (2 * loss.largest_curvature * squares) ** (1 / 3)
-    return max(strength, _strength_for_shift(budget, loss, _AUTOMATIC_SHIFT * budget.epsilon), 0.1 / budget.size)
+    shift = _AUTOMATIC_SHIFT / tightness * budget.epsilon
+    return max(strength, _strength_for_shift(budget, loss, shift), 0.1 / budget.size)
+
+
+def _tightness(share: float) -> float:
+    """From ½, where noise is at most 0.01 of a gradient long, to 1, where it is 0.03.
+
+    Much data that is held tightly learns its most frequent kinds of rows and misses the others. Fixed with the margin
+    on the tables of benchmarks/learn_margin.py.
+    """
+    steps = math.log(share / _SHORT_NOISE) / math.log(_LONG_NOISE / _SHORT_NOISE)
+    return 2.0 ** (min(1.0, max(0.0, steps)) - 1)
 
 
 def logistic_margin(budget: TrainingBudget) -> float:
     """The margin of the logistic loss under this budget, from 0 (much data) to 2 (much noise): a rule of public facts.
 
-    By the share of a gradient that the noise is long: 0 up to 0.0075, 1 at 0.015, 2 from 0.03 on. Fixed on six
-    simulated tables of 600 to 1,000 rows at ε from 0.3 to 10, and frozen.
+    By the share of a gradient that the noise is long: 0 up to 0.001, 1 at 0.0032, 2 from 0.01 on. Fixed on loans, the
+    shuttle, satellite images and simulated tables of 600 to 60,000 rows (benchmarks/learn_margin.py), and frozen.
 
     >>> from sfumato.core import REPLACE_ONE
     >>> [logistic_margin(TrainingBudget(1.0, 1e-6, REPLACE_ONE, size, 10)) for size in (800, 100_000)]
     [2.0, 0.0]
     """
     share = _unit_noise(budget, LogisticLoss()) / budget.size
-    return min(_LARGEST_MARGIN, max(0.0, 1 + math.log2(share / _MARGIN_OF_ONE)))
+    return min(_LARGEST_MARGIN, max(0.0, 2 * math.log10(share / _WITHOUT_MARGIN)))
 
 
 def _expm1(value: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -42,6 +42,9 @@ from sfumato.plan.strategy import Choice, Strategy, choose
 from sfumato.plan.wanted import Wanted, wanted_of
 
 __all__ = ["Mixed", "Mixing"]
+
+#: How often wider portions are tried, what part of ε is aimed at, from what part on it is enough, and how far it goes.
+_STEPS, _AIM, _ENOUGH, _WIDEST = 5, 0.992, 0.985, Fraction(2**16)
 
 Point = PureDP | ApproxDP
 Key = tuple[str, str]
@@ -75,6 +78,9 @@ class Mixing:
     size: float
     sizes: Mapping[str, float]
     statistics: Callable[[tuple[Request, ...]], Settled]
+    #: Portions that were found before, and by what the ε of each observer's is multiplied.
+    found: Portions | None = None
+    factors: Mapping[str, Fraction] = field(default_factory=dict)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,6 +141,10 @@ class Mixing:
 
     @cached_property
     def portions(self) -> Portions:
+        """By plain addition."""
+        return self._split() if self.found is None else self.found
+
+    def _split(self) -> Portions:
         losses: dict[str, dict[str, float]] = {}
         for (observer, name), wanted in self.wanted.items():
             whole = choose(wanted, self.strategies, self.points[observer], self.size)
@@ -169,7 +179,8 @@ class Mixing:
         return (self.network, self.dataset, self.numbers, self.size, self.sizes)
 
     def share(self, observer: str, name: str) -> Point:
-        return portion_of(self.points[observer], self.portions[observer][name])
+        wider = self.factors.get(observer, Fraction(1))
+        return portion_of(self.points[observer], self.portions[observer][name], wider)
 
     def _reduced(self, request: Request) -> Request:
         """The same request with what its statistics may cost in place of the whole requirement."""
@@ -181,6 +192,41 @@ class Mixing:
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self) -> Mixed:
+        """At portions that add up; then at wider ones, as long as all together keeps every promise.
+
+        Plain addition is the most that acts can cost together, and Gaussian acts cost less: what is left is given to
+        all of an observer's publications alike. A few steps find out how far that goes, by the exact composition.
+        """
+        best = at = self._settled()
+        factors = dict.fromkeys(self.portions, Fraction(1))
+        for _ in range(_STEPS):
+            used = self._used(at)
+            wider = {observer: _wider(factor, used[observer]) for observer, factor in factors.items()}
+            if wider == factors:
+                break
+            factors = wider
+            at = dataclasses.replace(self, found=self.portions, factors=factors)._settled()
+            if at.loss <= best.loss and self._is_kept(at):
+                best = at
+        return best
+
+    def _is_kept(self, mixed: Mixed) -> bool:
+        """Whether every promise follows from the exact composition, with room for whoever composes on a grid."""
+        kept = all(promise.kept.implies(promise.asked) is True for promise in mixed.promises)
+        return kept and all(part <= SPENT for part in self._used(mixed).values())
+
+    def _used(self, mixed: Mixed) -> dict[str, float]:
+        """For every observer the part of its ε, or of that of a group it is part of, that is really used."""
+        found = dict.fromkeys(self.portions, 0.0)
+        groups = {tuple(sorted(group)): self.loosest(group) for group in self.groups}
+        for promise in mixed.promises:
+            whose = groups.get(promise.observers, promise.observers[0])
+            epsilon, delta = self.points[whose].stated
+            part = promise.kept.epsilon(delta) / epsilon
+            found |= {o: max(found[o], part) for o in promise.observers if o in found}
+        return found
+
+    def _settled(self) -> Mixed:
         choices = {
             key: choose(wanted, self.strategies, self.share(*key), self.size) for key, wanted in self.wanted.items()
         }
@@ -216,7 +262,8 @@ class Mixing:
                 curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noises[request.observer]))
             else:
                 choice, share = choices[key], self.share(*key)
-                planned.append(_planned(self.wanted[key], choice, share))
+                wider = self.factors.get(request.observer, 1) > 1
+                planned.append(_planned(self.wanted[key], choice, share, wider))
                 curves.append(
                     act_curve(self.wanted[key], choice.strategy, share, self.points[request.observer], self.size)
                 )
@@ -225,7 +272,7 @@ class Mixing:
     # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _promises(self, shown: Plan, numbers: Settled | None) -> tuple[Promise, ...]:
-        """Every promise derived again: from the portions as fractions, and from draws and acts by composition."""
+        """Every promise derived again: by composing draws and acts, and portions that are not widened as fractions."""
         settled = {promise.observers: promise for promise in numbers.promises} if numbers is not None else {}
         promises = []
         for observer, request in self.requirements.items():
@@ -245,7 +292,7 @@ class Mixing:
     def _promise(self, shown: Plan, observers: tuple[str, ...], name: str, asked: Guarantee, whose: str) -> Promise:
         kept = compose(shown.events(self.dataset, observers))
         within = add_up(self._parts(shown, observers), self.points[whose])
-        if not within or kept.implies(asked) is not True:
+        if not self.factors and (not within or kept.implies(asked) is not True):
             raise PlanError(
                 f"The plan for {' and '.join(observers)} costs {kept.describe()}, more than {asked.describe()}. "
                 "This is a mistake of the planner; nothing was spent."
@@ -263,7 +310,14 @@ class Mixing:
         return parts
 
 
-def _planned(wanted: Wanted, choice: Choice, share: Point) -> Planned:
+def _wider(factor: Fraction, used: float) -> Fraction:
+    """The factor that is expected to use all; the same where that is so already, or nothing is known."""
+    if _ENOUGH <= used <= SPENT or not 0 < used < math.inf:
+        return factor
+    return min(max(factor * Fraction(_AIM / used), Fraction(1)), _WIDEST)
+
+
+def _planned(wanted: Wanted, choice: Choice, share: Point, wider: bool) -> Planned:
     request = wanted.request
     columns = wanted.columns if wanted.target in (None, *wanted.columns) else (*wanted.columns, str(wanted.target))
     note = f"; {choice.prediction.note}" if choice.prediction.note else ""
@@ -276,7 +330,8 @@ def _planned(wanted: Wanted, choice: Choice, share: Point) -> Planned:
         choice.prediction.seen,
         choice.considered,
         request.weight,
-        f"within its portion {share.describe()} of the requirement {choice.reason}{note}",
+        f"within its portion {share.describe()}{' (all of them composed exactly)' if wider else ''} of the requirement "
+        f"{choice.reason}{note}",
         request.position.strip(),
         listed=wanted.kind == "channel",
     )

@@ -125,13 +125,13 @@ def _root(loss: float) -> Fraction:
     return Fraction(round(bounded ** (1 / 3) * 2**30), 2**30)
 
 
-def portion_of(point: PureDP | ApproxDP, portion: Fraction) -> PureDP | ApproxDP:
-    """φ·(ε, δ), each number rounded down.
+def portion_of(point: PureDP | ApproxDP, portion: Fraction, wider: Fraction = Fraction(1)) -> PureDP | ApproxDP:
+    """φ·(ε, δ), ε multiplied by `wider`, each number rounded down.
 
     >>> portion_of(ApproxDP(1.0, 1e-6), Fraction(1, 4)).eps
     0.25
     """
-    epsilon = _down(Fraction(point.eps) * portion)
+    epsilon = _down(Fraction(point.eps) * portion * wider)
     if isinstance(point, PureDP):
         return PureDP(epsilon, adjacency=point.adjacency)
     return ApproxDP(epsilon, _down(Fraction(point.delta_) * portion), adjacency=point.adjacency)

@@ -123,8 +123,8 @@ def requests_of(network: Network) -> tuple[Request, ...]:
     return tuple(requests.values())
 
 
-def _may_be_joint(request: Request) -> bool:
-    return "joint" not in request.forbidden and (not request.preferred or "joint" in request.preferred)
+def _has_one_observer(dataset: str, requests: Sequence[Request]) -> bool:
+    return len({one.requirement.name for one in requests if one.requirement.dataset == dataset}) == 1
 
 
 def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]) -> Request:
@@ -135,11 +135,13 @@ def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network)
-    own = [other for other in requests if other.requirement.dataset == request.requirement.dataset]
-    alone = not network.spec.centres and len({other.requirement.name for other in own}) == 1
-    if question is None or not alone or not _may_be_joint(request) or not question.may_be_drawn:
+    if network.spec.centres or not _has_one_observer(request.requirement.dataset, requests):
         return request
-    return replace(request, level="other") if "joint" in request.preferred else replace(request, either=True)
+    if question is None or not question.may_be_drawn or "joint" in request.forbidden:
+        return request
+    if "joint" in request.preferred:
+        return replace(request, level="other")
+    return replace(request, either=not request.preferred)
 
 
 def as_acted(requests: Sequence[Request], acts: Iterable[tuple[str, str]]) -> tuple[Request, ...]:

@@ -9,8 +9,9 @@ Predictions use n, the schema, the number of classes, ε and δ alone. A classif
 variance that noise adds to a score, over the variance of scores. What a model cannot express is no part of it, because
 no public fact tells: a study that knows its boundary to be curved says prefer(Name, [kernel]).
 
-    objective    v/n²·Σ λ/(Λ + 0.15·λ)²/2.2   v: variance of one coordinate of the random linear term, Λ: its strength
-    svm          v/n²·Σ λ/(Λ + 0.30·λ)²/2.2   λ: eigenvalues of the rows' second moments, for individuals spread
+    objective    v/n²·Σ λ/(Λ + 0.15·λ)²/s     v: variance of one coordinate of the random linear term, Λ: its strength,
+                                              s: 2.2, and 1.1 more for every unit of its loss's margin
+    svm          v/n²·Σ λ/(Λ + 0.20·λ)²/2.2   λ: eigenvalues of the rows' second moments, for individuals spread
                                               evenly over the middle half of every range
     kernel       0.065·d^2.55·(K²·v/n²)^0.3   v: variance of one released sum, d columns; 3.5 times that without δ
     equilibrium  as kernel                    v: of the sums of features of the classes
@@ -49,8 +50,10 @@ from sfumato.learn import (
     PrivateSVDD,
 )
 from sfumato.learn.base import intercept_share
+from sfumato.learn.calibration import TrainingPlan
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.kernel_base import noise_for
+from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
 from sfumato.plan.act import Act
@@ -276,7 +279,11 @@ class LinearPublisher(ClassifierPublisher):
         )
         spectrum = np.maximum(np.linalg.eigvalsh(moments), 0.0)
         amplified = float(np.sum(spectrum / (plan.regularization + self.curvature * spectrum) ** 2))
-        return amplified * plan.tilt.error() / len(shape) ** 2 / SPREAD_OF_SCORES
+        return amplified * plan.tilt.error() / len(shape) ** 2 / (SPREAD_OF_SCORES * self._wider(plan))
+
+    def _wider(self, plan: TrainingPlan) -> float:
+        """By how much the scores of this plan's loss are spread more than their noise, in units of those without."""
+        return 1.0
 
 
 @final
@@ -287,6 +294,10 @@ class ObjectivePublisher(LinearPublisher):
     estimator: ClassVar[Any] = PrivateLogisticRegression
     curvature: ClassVar[float] = 0.15
 
+    def _wider(self, plan: TrainingPlan) -> float:
+        """A margin asks for longer scores: by 1.33, 1.6, 1.8 and 2.1 times for margins of ½, 1, 1½ and 2."""
+        return 1 + plan.loss.margin / 2 if isinstance(plan.loss, LogisticLoss) else 1.0
+
 
 @final
 class Svm(LinearPublisher):
@@ -296,7 +307,7 @@ class Svm(LinearPublisher):
     #: The least hinge loss of a label that few have is that of one score for everybody; what is left of it is noise.
     risk: ClassVar[str] = "where a label is rare its scores may order nobody, and no public fact tells how rare it is"
     estimator: ClassVar[Any] = PrivateSVC
-    curvature: ClassVar[float] = 0.3
+    curvature: ClassVar[float] = 0.2
 
 
 def _kernel_loss(event: Any, shape: np.ndarray, classes: int) -> float:
