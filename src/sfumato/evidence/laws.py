@@ -180,7 +180,7 @@ def _objective(part: Part) -> _Spectrum:
 
 def _above(size: int) -> int:
     """A length of transforms that holds so many cells and is quick: a power of two could be nearly twice as long."""
-    return fft.next_fast_len(size, real=True)
+    return fft.next_fast_len(size, real=True)  # pyright: ignore[reportReturnType]  (its stub knows None)
 
 
 def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
