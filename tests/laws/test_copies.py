@@ -47,7 +47,7 @@ def random_table(seed: int) -> pa.Table:
 
 def copies(table: pa.Table, folder, generator) -> dict[str, object]:
     """The same rows in every way a run can read them."""
-    order = generator.permutation(table.num_rows)
+    order, zone = generator.permutation(table.num_rows), generator.choice(["", "Z", ".000000", "+00:00"])
     turned = table.take(order).select(list(generator.permutation(table.column_names)))
     parquet.write_table(turned, folder / "other.parquet")
     csv.write_csv(table.take(order), folder / "again.csv")
@@ -68,9 +68,18 @@ def copies(table: pa.Table, folder, generator) -> dict[str, object]:
         marks = ", ".join("?" * len(cells))
         database.executemany(f"INSERT INTO kept VALUES ({marks})", zip(*cells.values(), strict=True))
     database.close()
+    numbered = turned.to_pandas()
+    numbered.to_csv(
+        folder / "numbered.csv", index_label="Unnamed: 0"
+    )  # pandas numbers rows from 0, R from 1 and writes NA and whole moments
+    if "day" in numbered:
+        numbered["day"] = [None if day is None else f"{day}T00:00:00{zone}" for day in numbered["day"]]
+    numbered.set_axis(range(1, len(numbered) + 1)).to_csv(folder / "of_r.csv", index_label="X", na_rep="NA")
     return {
         "parquet": folder / "other.parquet",
         "csv": folder / "again.csv",
+        "numbered": folder / "numbered.csv",
+        "of R": folder / "of_r.csv",
         "parts": folder / "parts",
         "duckdb": stored(folder, "rows.duckdb"),
         "sqlite": stored(folder, "rows.sqlite"),

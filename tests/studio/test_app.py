@@ -211,6 +211,24 @@ def test_publishing_needs_the_plan_that_was_shown_and_the_word(client, desk):
     assert "asks for" in refused(nonce=again["nonce"])
 
 
+def test_what_is_written_between_the_word_and_the_run_is_not_published(client, desk, monkeypatch):
+    """Another program saves the study after it was compared and before it is read for the run."""
+    saved = desk.save
+
+    def save(text, **options):
+        done = saved(text, **options)
+        desk.study.write_text(STUDY.replace("dp(0.5, 1e-6)", "dp(0.9, 1e-6)"), encoding="utf-8")
+        return done
+
+    monkeypatch.setattr(desk, "save", save)
+    nonce = do(client, "ask", text=STUDY)["nonce"]
+    asked = {"text": STUDY, "nonce": nonce, "word": "publish", "grant": True}
+    answer = client.post("/do/publish", json=asked, headers=OWN)
+    assert answer.status_code == 409
+    assert "changed after its plan was approved" in answer.json()["error"]
+    assert not desk.reports
+
+
 def test_replanning_ten_questions_takes_little_time(client):
     """A turn of ε, by the processor's own clock: a third of a second is what feels at once."""
     asked = "".join(

@@ -150,12 +150,7 @@ def secure_aggregation(
         return dataclasses.replace(nothing, refused=str(error))
     seconds, size = way_costs(centres, statistic.length, True, pace, width)
     return Design(
-        "secure aggregation",
-        _deviation(chosen, scale) * math.sqrt(centres / honest),
-        events,
-        seconds,
-        size,
-        trust,
+        "secure aggregation", _deviation(chosen, scale) * math.sqrt(centres / honest), events, seconds, size, trust
     )
 
 

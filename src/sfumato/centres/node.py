@@ -117,14 +117,7 @@ def check_agreement(offered: Round, approved: Round, certificates: Sequence[str]
     The numbers are derived again from the round; `verify` (evidence.verify, where there is one) checks them
     independently.
     """
-    if offered.description() != approved.description():
-        changed = [name for name, value in offered.description().items() if approved.description()[name] != value]
-        raise OtherRoundError(
-            f"The coordinator offers a round that differs from the approved one in {', '.join(changed)}. Nothing left "
-            "the centre and nothing was spent. Approve the new round first, if it is acceptable."
-        )
-    if not isinstance(offered.nonce, str) or len(offered.nonce) < 32:
-        raise OtherRoundError("The round has no fresh number: it could be a replay. Nothing left the centre.")
+    _check_offered(offered, approved)
     own = approved.certificates()
     try:
         given = [Certificate.from_json(text) for text in certificates]
@@ -134,6 +127,17 @@ def check_agreement(offered: Round, approved: Round, certificates: Sequence[str]
         raise OtherRoundError("The certificates do not say what this round costs. Nothing left the centre.")
     if verify is not None and not all(verify(one) for one in given):
         raise OtherRoundError("A certificate does not hold. Nothing left the centre and nothing was spent.")
+
+
+def _check_offered(offered: Round, approved: Round) -> None:
+    if offered.description() != approved.description():
+        changed = [name for name, value in offered.description().items() if approved.description()[name] != value]
+        raise OtherRoundError(
+            f"The coordinator offers a round that differs from the approved one in {', '.join(changed)}. Nothing left "
+            "the centre and nothing was spent. Approve the new round first, if it is acceptable."
+        )
+    if not isinstance(offered.nonce, str) or len(offered.nonce) < 32:
+        raise OtherRoundError("The round has no fresh number: it could be a replay. Nothing left the centre.")
 
 
 def _claims(certificate: Certificate) -> tuple[object, ...]:

@@ -31,15 +31,7 @@ from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 
-__all__ = [
-    "ClippedSums",
-    "Count",
-    "Histogram",
-    "Means",
-    "SecondMoments",
-    "Statistic",
-    "statistic_from_dict",
-]
+__all__ = ["ClippedSums", "Count", "Histogram", "Means", "SecondMoments", "Statistic", "statistic_from_dict"]
 
 Law = Literal["gaussian", "laplace"]
 #: The unit whose change replaces everything an institution adds.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_LEDGER", "LedgerPath", "granting", "ledger_app"]
 
 ledger_app = typer.Typer(
-    name="ledger",
-    help="What may be spent on each dataset, and what was.",
-    no_args_is_help=True,
-    add_completion=False,
+    name="ledger", help="What may be spent on each dataset, and what was.", no_args_is_help=True, add_completion=False
 )
 
 DEFAULT_LEDGER = Path(LEDGER_NAME)
@@ -262,17 +259,14 @@ def _total(
 ) -> Guarantee:
     from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 
-    if sum(value is not None for value in (epsilon, mu, rho)) != 1:
+    if (epsilon, mu, rho).count(None) != 2:
         raise _wrong("Give exactly one of --epsilon, --mu and --rho", example)
-    if (delta is not None or alpha is not None) and epsilon is None:
+    if epsilon is None and (delta, alpha) != (None, None):
         raise _wrong("--delta and --alpha go together with --epsilon", example)
     if delta and alpha is not None:
         raise _wrong("Give one of --delta and --alpha", example)
-    if mu is not None:
-        return GaussianDP(mu)
-    if rho is not None:
-        return ZCDP(rho)
-    assert epsilon is not None
+    if epsilon is None:
+        return GaussianDP(mu) if mu is not None else ZCDP(cast("float", rho))
     if alpha is not None:
         return RenyiDP(alpha, epsilon)
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)

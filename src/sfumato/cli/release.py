@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -96,10 +97,8 @@ def release(
             method, declared, epsilon, delta, label, label_epsilon, adversary_error, trade_off, category_epsilon,
             half_width, clip,
         )  # fmt: skip
-    for warning in caught:
-        console.print(str(warning.message), style="yellow", highlight=False, markup=False)
-    for sentence in wide_noise(prepared):  # before anything is spent
-        console.print(sentence, style="yellow", highlight=False, markup=False)
+    # Before anything is spent.
+    _tell(console, (*(str(warning.message) for warning in caught), *wide_noise(prepared)), "yellow")
     path = Path(source)
     place = (ledger or default_ledger(source)).resolve()
     console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
@@ -124,9 +123,12 @@ def release(
     console.print(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
     )
-    console.print(f"Promise: {prepared.guarantee}", highlight=False, markup=False)
-    for note in prepared.notes:
-        console.print(note, highlight=False, markup=False)
+    _tell(console, (f"Promise: {prepared.guarantee}", *prepared.notes))
+
+
+def _tell(console: Console, sentences: Iterable[str], style: str | None = None) -> None:
+    for sentence in sentences:
+        console.print(sentence, style=style, highlight=False, markup=False)
 
 
 def _kept(dataset: str, promise: Guarantee, ledger: Path) -> str:

@@ -108,6 +108,28 @@ def _next(found: Sequence[StepState], study: Path, data: Path, forgotten: Path |
         yield f"Next: {shlex.join(words)}"
 
 
+def _released_before(found: Sequence[StepState], number: float) -> list[int]:
+    return [one.number for one in found if one.released and one.number < number]
+
+
+def _bounded(account: StudyAccounts | None) -> Iterator[str]:
+    for balance in account.balances if account is not None else ():
+        yield from _wrapped(
+            f"All of it together is within {amount_text(balance.granted)} of what it would have been with other data "
+            "in this one place. It cannot be taken back; nothing of the budget comes back either.",
+            "  ",
+        )
+
+
+def _privately_forgotten(entry: Forgotten, person: str, listed: Path | None) -> Iterator[str]:
+    what = f"no row of {person}" if entry.variable is None else f"{show(entry.variable)} as an absent cell"
+    yield from _wrapped(
+        f"A run with --forgotten {listed} reads {what}. Which earlier runs were made with that list is written "
+        "nowhere, so that no file tells of it: the steps above are those that may hold something of it.",
+        "  ",
+    )
+
+
 def _person(
     found: Sequence[StepState],
     person: str,
@@ -117,29 +139,19 @@ def _person(
 ) -> Iterator[str]:
     """What was released before somebody was forgotten, and why that is bounded."""
     yield f"{person}: no table was opened for this line, and whether {person} is in the data is not told."
-    gone = [one.number for one in found if f"forget({person})" in one.actions]
-    before = [one.number for one in found if one.released and one.number < min(gone, default=math.inf)]
+    gone = min((one.number for one in found if f"forget({person})" in one.actions), default=math.inf)
+    before = _released_before(found, gone)
     steps = ", ".join(map(str, before)) or "none"
     yield from _wrapped(
         f"Data of {person}, if there are any, are part of what was released at these steps: {steps}.", "  "
     )
-    if before and account is not None:
-        for balance in account.balances:
-            yield from _wrapped(
-                f"All of it together is within {amount_text(balance.granted)} of what it would have been with other "
-                "data in this one place. It cannot be taken back; nothing of the budget comes back either.",
-                "  ",
-            )
+    if before:
+        yield from _bounded(account)
     for one in found:
         yield from _forgotten_at(one, person)
     for entry in private:
-        what = f"no row of {person}" if entry.variable is None else f"{show(entry.variable)} as an absent cell"
-        yield from _wrapped(
-            f"A run with --forgotten {forgotten} reads {what}. Which earlier runs were made with that list is written "
-            "nowhere, so that no file tells of it: the steps above are those that may hold something of it.",
-            "  ",
-        )
-    if not gone and not any(entry.variable is None for entry in private):
+        yield from _privately_forgotten(entry, person, forgotten)
+    if math.isinf(gone) and all(entry.variable for entry in private):
         yield from _wrapped(f"Later steps read the rows of {person}: no step says forget({person}).", "  ")
 
 

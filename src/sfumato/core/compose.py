@@ -25,25 +25,9 @@ import numpy as np
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, probability, round_up
 from sfumato.core.events.channel import ChannelEvent
-from sfumato.core.events.event import (
-    BoxEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    RandomizedResponseEvent,
-    Repeated,
-)
+from sfumato.core.events.event import BoxEvent, Event, GaussianEvent, LaplaceEvent, RandomizedResponseEvent, Repeated
 from sfumato.core.events.learning import ObjectiveDP, masked_delta, masked_epsilon
-from sfumato.core.guarantee import (
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Guarantee,
-    NoGuarantee,
-    PureDP,
-    RenyiDP,
-    checked_order,
-)
+from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP, checked_order
 from sfumato.core.loss_distribution import (
     can_be_added_up,
     drawn_delta,

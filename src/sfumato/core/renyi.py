@@ -88,7 +88,6 @@ def two_point_rdp(epsilon: float, alpha: float) -> float:
 def laplace_curve(epsilon: float, alpha: np.ndarray) -> np.ndarray:
     """Laplace noise on one number of sensitivity/scale = ε (Mironov 2017, Prop. 6)."""
     log_sum = np.logaddexp(
-        np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * epsilon,
-        np.log((alpha - 1) / (2 * alpha - 1)) - alpha * epsilon,
+        np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * epsilon, np.log((alpha - 1) / (2 * alpha - 1)) - alpha * epsilon
     )
     return _bounded(epsilon, alpha, log_sum)

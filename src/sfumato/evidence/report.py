@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +151,13 @@ def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
     if not certificates:
         found.append("there is no certificate")
     found += [f"{path.name} does not hold" for path in certificates if not verify(path).ok]
-    found += [
-        f"{path.name}: {check.field}: {check.sentence}"
-        for path in certificates
-        for check in verify_files(path, complete=True)
-        if not check.ok
-    ]
+    found += chain(*map(_unmet, certificates))
     return tuple(found)
+
+
+def _unmet(certificate: Path) -> list[str]:
+    checks = [check for check in verify_files(certificate, complete=True) if not check.ok]
+    return [f"{certificate.name}: {check.field}: {check.sentence}" for check in checks]
 
 
 def _missing_results(plan: Plan, folder: Path) -> list[str]:

@@ -7,8 +7,9 @@ Not here: the words (templates/trace*.txt), leaving people out of later runs (ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, show
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.network import Network, Node
+from sfumato.network.network import Network, Node, is_read
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.run.forget import forgotten_names
@@ -74,11 +75,7 @@ class Influence:
 
 
 def trace_result(
-    plan: Plan,
-    name: str,
-    observer: str | None = None,
-    network: Network | None = None,
-    folder: Path | None = None,
+    plan: Plan, name: str, observer: str | None = None, network: Network | None = None, folder: Path | None = None
 ) -> tuple[Trace, ...]:
     """One Trace for each observer the publication was made for; with a folder, of the numbers published there."""
     found = [p for p in plan.publications if p.name == name and observer in (None, p.observer)]
@@ -117,36 +114,39 @@ def _behind(network: Network, shown: tuple[str, ...]) -> dict[str, list[Node | A
     """Everything the shown nodes are computed from, themselves included; a cell of a table is where it begins."""
     known = {node.name: node for node in network.nodes}
     found: dict[str, list[Node | AggregateNode]] = {}
-    waiting = [name for name in shown if name in known]
+    waiting = list(shown)
     while waiting:
         name = waiting.pop(0)
-        if name in found:
+        if name in found or name not in known:
             continue
         forms: list[Node | AggregateNode] = list(network.variants(name)) or [known[name]]
         found[name] = forms
         for form in forms:
-            if not (isinstance(form, Node) and form.source is not None):
-                waiting += [parent for parent in form.parents if parent in known]
+            if not is_read(form):
+                waiting += form.parents
     return found
+
+
+def _columns_of(spec: Spec, form: Node | AggregateNode) -> Iterator[tuple[str, Sequence[str]]]:
+    """Which columns of which tables a node reads itself."""
+    if isinstance(form, Node):
+        if form.source is not None:
+            yield form.source.table, (form.source.name,)
+        return
+    for member in sorted(form.condition.members(), key=str):
+        yield member.table, member.columns
+    if form.row_table is not None:
+        yield form.row_table, ()
+    if not form.question.variables and form.condition.trivial:  # a count of everybody reads who there is
+        yield from ((table, ()) for table in _tables_of(spec, form.dataset))
 
 
 def _origins(network: Network, behind: Mapping[str, list[Node | AggregateNode]]) -> tuple[Origin, ...]:
     spec = network.spec
     columns: dict[str, dict[str, None]] = {}
-    for forms in behind.values():
-        for form in forms:
-            if isinstance(form, Node):
-                if form.source is not None:
-                    columns.setdefault(form.source.table, {})[form.source.name] = None
-            else:
-                for member in sorted(form.condition.members(), key=str):
-                    own = columns.setdefault(member.table, {})
-                    own.update(dict.fromkeys(member.columns))
-                if form.row_table is not None:
-                    columns.setdefault(form.row_table, {})
-                # A count of everybody reads who there is.
-                if not form.question.variables and form.condition.trivial:
-                    columns.update({table: columns.get(table, {}) for table in _tables_of(spec, form.dataset)})
+    for form in chain(*behind.values()):
+        for table, names in _columns_of(spec, form):
+            columns.setdefault(table, {}).update(dict.fromkeys(names))
     paths = {source.table: source.path for source in spec.sources}
     return tuple(
         Origin(table, paths.get(table, ""), tuple(names), table in spec.public_tables)

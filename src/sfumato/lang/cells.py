@@ -53,12 +53,8 @@ def _ranges(network: DerivedNetwork) -> Iterator[Problem]:
 
 
 def _private_column(spec: Spec, variable: Term) -> Column | None:
-    column = next((one for one in spec.columns if match(one.atom, variable) is not None), None)
+    column = spec.column_of(variable)
     return None if column is None or column.table in spec.public_tables else column
-
-
-def _domain(spec: Spec, variable: Term) -> object:
-    return next((one.domain for one in spec.ranges if match(one.atom_pattern, variable) is not None), None)
 
 
 def _absent(network: DerivedNetwork) -> Iterator[Problem]:
@@ -68,7 +64,7 @@ def _absent(network: DerivedNetwork) -> Iterator[Problem]:
         column = _private_column(network.spec, variable)
         if column is None or indicator(variable) in reported:
             continue
-        domain = _domain(network.spec, variable)
+        domain = network.spec.domain_of(variable)
         listed = isinstance(domain, Categories)
         collected = isinstance(domain, Categories) and domain.unknown is not None
         if network.spec.missing_of(variable) is None and not collected:
@@ -86,22 +82,27 @@ def _absent(network: DerivedNetwork) -> Iterator[Problem]:
             )
 
 
+def _is_made(what: Term) -> bool:
+    return isinstance(what, Compound) and what.functor in _MADE and indicator(what) in PUBLICATION_FORMS
+
+
+def _behind(network: DerivedNetwork, target: Term) -> Iterator[Term]:
+    """What a value is computed from, itself included, as far as no sum lies between."""
+    met, waiting = set(), [target]
+    while waiting:
+        current = waiting.pop()
+        if current not in met and current not in network.aggregates:
+            met.add(current)
+            waiting += network.parents(current)
+            yield current
+
+
 def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
     """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
     reported = set()
-    made = {
-        one.position
-        for one in network.grounding.publications
-        if isinstance(one.what, Compound) and one.what.functor in _MADE and indicator(one.what) in PUBLICATION_FORMS
-    }
+    made = {one.position for one in network.grounding.publications if _is_made(one.what)}
     for target, position in network.targets():
-        met, waiting = set(), [target]
-        while waiting:
-            current = waiting.pop()
-            if current in met or current in network.aggregates:
-                continue
-            met.add(current)
-            waiting += network.parents(current)
+        for current in _behind(network, target):
             said = network.spec.missing_of(current)
             if said is not None and said.rule == "skip" and network.column(current) and said not in reported:
                 reported.add(said)
@@ -110,7 +111,7 @@ def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
 
 def _skipped_at(network: DerivedNetwork, variable: Term, position: Position | None, made: bool) -> Problem:
     shown = next((show(one.atom) for one in network.spec.columns if match(one.atom, variable) is not None), "")
-    listed = " or unlisted" if isinstance(_domain(network.spec, variable), Categories) else ""
+    listed = " or unlisted" if isinstance(network.spec.domain_of(variable), Categories) else ""
     everybody = "is made from a whole row of everybody" if made else "has a row for everybody"
     return problem_at(
         network,

@@ -25,17 +25,7 @@ from sfumato.lang.reader import Clause
 from sfumato.lang.safety import called, single_variables
 from sfumato.lang.spec import Spec
 from sfumato.lang.symbolic import symbolic_facts
-from sfumato.lang.term import (
-    Compound,
-    ListTerm,
-    Position,
-    Term,
-    indicator,
-    is_ground,
-    show,
-    variables,
-    walk,
-)
+from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, show, variables, walk
 from sfumato.lang.vocabulary import UNSPECIFIED
 
 __all__ = ["check_grounded"]

@@ -142,10 +142,7 @@ class Program:
     """
 
     def __init__(
-        self,
-        clauses: Iterable[tuple[Compound, Term | None]],
-        empty: Iterable[str] = (),
-        meter: Meter | None = None,
+        self, clauses: Iterable[tuple[Compound, Term | None]], empty: Iterable[str] = (), meter: Meter | None = None
     ) -> None:
         self._meter = meter or Meter(Limits())
         self._clauses = [*clauses]

@@ -386,6 +386,14 @@ class Spec:
                 return declared
         raise InputError(f"The study has no dataset named {name!r}. Nothing was run and nothing was spent.")
 
+    def column_of(self, atom: Term) -> Column | None:
+        """The column whose cells a variable is."""
+        return next((column for column in self.columns if match(column.atom, atom) is not None), None)
+
+    def domain_of(self, atom: Term) -> Categories | Interval | AnyText | None:
+        """The declared values of a variable."""
+        return next((one.domain for one in self.ranges if match(one.atom_pattern, atom) is not None), None)
+
     def missing_of(self, atom: Term) -> Missing | None:
         """What the study says about absent cells of a variable: about it alone, or about its whole table."""
         for declared in self.missing:

@@ -9,6 +9,7 @@ Not here: following them (plan/make.py, plan/settle.py, plan/strategy.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
 from sfumato.core.domain import Interval
@@ -83,7 +84,7 @@ def _strategies(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
     for one in (*spec.preferences, *spec.forbidden):
         kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
-        known = {name: text for kind in kinds for name, text in WAYS[kind].items()}
+        known = dict(chain(*(WAYS[kind].items() for kind in kinds)))
         if spec.centres and ("central" in known or kinds & SUMMED_ACTS):
             known = {"central": "noise at a trusted party", **known, **CENTRE_WAYS}
         for name in one.strategies if kinds else ():

@@ -129,10 +129,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
             subject=type(self).__name__,
             events=events,
             proofs=sorted({"svm_baselines", "output_perturbation", *(event.proof_id() for event in events)}),
-            notes=[
-                "the number of records, the box and the frequencies of the features are public",
-                self.labels_note(),
-            ],
+            notes=["the number of records, the box and the frequencies of the features are public", self.labels_note()],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )

@@ -29,6 +29,7 @@ from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
 from sfumato.errors import DataError, InputError, UnprovedError
 from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.same_rows import row_sources
 from sfumato.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -121,12 +122,13 @@ class _Paid:
     So a base that refuses its rows has reserved nothing. It is committed when the other portion is measured.
     """
 
-    def __init__(self, ledger: Any, promise: ApproxDP) -> None:
-        self._ledger, self._promise = ledger, promise
+    def __init__(self, ledger: Any, promise: ApproxDP, rows: Any) -> None:
+        self._ledger, self._promise, self._rows = ledger, promise, rows
         self._held: Any = None
 
     def reserve(self, dataset: str, cost: Any, **_: Any) -> Any:
-        self._held = self._ledger.reserve(dataset, self._promise, purpose="FairClassifier.fit")
+        whole = row_sources(self._rows)  # of both portions: the base knows its own alone
+        self._held = self._ledger.reserve(dataset, self._promise, purpose="FairClassifier.fit", sources=whole)
         return self._held
 
     def commit(self, reservation: Any) -> None:
@@ -183,6 +185,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         self.portion = portion
         self.adjacency = adjacency
 
+    def _check_given(self, rows: int, *columns: Any) -> None:
+        if {rows} != set(map(len, columns)) or rows < 4:
+            raise DataError("X, y, who and names need the same number of rows, at least 4. Nothing was spent.")
+        if not 0 < self.portion < 1:
+            raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
+
     def fit(
         self,
         X: Any,
@@ -197,21 +205,17 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
         With a `ledger` the cost of both portions together is reserved before anything is drawn.
         """
-        groups = tuple(str(name_of(one)) for one in self.groups)
+        groups = tuple(map(str, map(name_of, self.groups)))
         asked = Fairness(self.measure, self.gap, groups, self.on, self.confidence)
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)
         self._check_base()
         rows = _rows(X)
-        lengths = {len(column) for column in (who, y, range(rows) if names is None else names)}
-        if lengths != {rows} or rows < 4:
-            raise DataError("X, y, who and names need the same number of rows, at least 4. Nothing was spent.")
-        if not 0 < self.portion < 1:
-            raise InputError("portion must lie between 0 and 1: the share of people that is measured.")
+        self._check_given(rows, who, y, range(rows) if names is None else names)
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
         promise = ApproxDP(epsilon, delta, adjacency=self.adjacency)
-        paid = _Paid(ledger, promise) if ledger is not None else None
+        paid = _Paid(ledger, promise, X) if ledger is not None else None
         learned, measured = portions_of(range(rows) if names is None else names, self.portion)
         model: Any = clone(self.base)
         model.set_params(classes=list(labels))

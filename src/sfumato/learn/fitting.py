@@ -24,6 +24,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError, UnprovedError
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
+from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import refuse_extras
 
@@ -35,15 +36,24 @@ Cost = Sequence[Event | Guarantee | Repeated] | Guarantee
 class LedgerLike(Protocol):
     """What a fit asks of a ledger; sfumato.ledger.Ledger is one."""
 
-    def reserve(self, dataset: str, cost: Any, *, adjacency: Adjacency | None = None, purpose: str = "") -> Any: ...
+    def reserve(
+        self,
+        dataset: str,
+        cost: Any,
+        *,
+        adjacency: Adjacency | None = None,
+        purpose: str = "",
+        promised: Guarantee | None = None,
+        sources: Sequence[str] = (),
+    ) -> Any: ...
     def commit(self, reservation: Any) -> None: ...
 
 
 class _Charge:
     """The reservation of one fit."""
 
-    def __init__(self, ledger: Any, dataset: Any, purpose: str) -> None:
-        self.ledger, self._dataset, self._purpose = ledger, dataset, purpose
+    def __init__(self, ledger: Any, dataset: Any, purpose: str, rows: Any) -> None:
+        self.ledger, self._dataset, self._purpose, self._rows = ledger, dataset, purpose, rows
         self._reservation: Any = None
 
     def reserve(self, cost: Callable[[], Cost], promise: Guarantee) -> None:
@@ -55,6 +65,7 @@ class _Charge:
             items if isinstance(items, Guarantee) else list(items),
             purpose=self._purpose,
             promised=promise if isinstance(promise, ApproxDP | PureDP) else None,
+            sources=() if self._rows is None else row_sources(self._rows),
         )
 
     def commit(self) -> None:
@@ -66,8 +77,10 @@ class _Charge:
 
 
 @contextmanager
-def fitting(estimator: Any, ledger: LedgerLike | None = None, dataset: str | None = None) -> Iterator[None]:
-    """One fit of `estimator`: inside, `pay` is called once before anything is drawn."""
+def fitting(
+    estimator: Any, ledger: LedgerLike | None = None, dataset: str | None = None, rows: Any = None
+) -> Iterator[None]:
+    """One fit of `estimator`, on `rows` where they are at hand: inside, `pay` is called once, before any draw."""
     if "_charge" in vars(estimator):  # a door within a door
         yield
         return
@@ -78,7 +91,7 @@ def fitting(estimator: Any, ledger: LedgerLike | None = None, dataset: str | Non
         )
     lineage_of(estimator)
     before = dict(vars(estimator))
-    charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit")
+    charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit", rows)
     try:
         yield
         charge.commit()
@@ -132,10 +145,11 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
         """Train once; costs `epsilon` and `delta`. Raises with nothing spent if anything does not fit.
 
         With a `ledger` the cost is reserved there for `dataset` before anything is drawn and committed before the
-        model is handed out; a cost that the grant does not cover is refused and nothing is trained.
+        model is handed out; a cost that the grant does not cover is refused and nothing is trained. The ledger then
+        knows these rows: under another name for them it refuses.
         """
         refuse_extras(refused)
-        with fitting(self, ledger, dataset):
+        with fitting(self, ledger, dataset, X):
             self._fit(X, y)
         return self
 

@@ -44,7 +44,7 @@ class PrivatePipeline(Pipeline):
         """Fit the last step on what the public steps make of the rows; `ledger` and `dataset` as in its own fit."""
         refuse_uncovered(self)
         core, prefix = private_core(self)
-        with fitting(core, ledger, dataset):
+        with fitting(core, ledger, dataset, X):
             front = front_of(self)
             check_row_by_row(front, X)
             last = {name.removeprefix(prefix): value for name, value in params.items()}

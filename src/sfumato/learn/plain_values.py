@@ -104,12 +104,7 @@ def _kept(value: Any) -> tuple[str, dict[str, Any]]:
             kept |= {} if value.kernel == "rbf" else {"kernel": value.kernel}  # files of before name none
             return "features", kept
         case SketchFeatures():
-            return "features", {
-                "gamma": value.gamma,
-                "norm": value._norm,
-                "signs": value.signs,
-                "kernel": value.kernel,
-            }
+            return "features", {"gamma": value.gamma, "norm": value._norm, "signs": value.signs, "kernel": value.kernel}
         case Basins():
             return "basins", vars(value)
     kind = _WORDS.get(type(value))

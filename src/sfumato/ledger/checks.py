@@ -9,17 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.core import (
-    REPLACE_ONE,
-    Adjacency,
-    Event,
-    Guarantee,
-    NoGuarantee,
-    PureDP,
-    Repeated,
-    WorstOf,
-    compose,
-)
+from sfumato.core import REPLACE_ONE, Adjacency, Event, Guarantee, NoGuarantee, PureDP, Repeated, WorstOf, compose
 from sfumato.errors import InputError, LedgerError, PrivacyParameterError
 from sfumato.ledger.balance import GRANTABLE, Cost, amount_text
 from sfumato.ledger.records import Reservation, Standing, cost_records

@@ -11,17 +11,7 @@ import dataclasses
 import shlex
 from pathlib import Path
 
-from sfumato.core import (
-    ZCDP,
-    Adjacency,
-    ApproxDP,
-    Chains,
-    GaussianDP,
-    Guarantee,
-    Pufferfish,
-    PureDP,
-    RenyiDP,
-)
+from sfumato.core import ZCDP, Adjacency, ApproxDP, Chains, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
 
 __all__ = ["doubled", "grant_command", "raise_command", "settle_command", "show_command"]
 

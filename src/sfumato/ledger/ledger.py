@@ -24,22 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sfumato.core import (
-    REPLACE_ONE,
-    Adjacency,
-    ApproxDP,
-    Guarantee,
-    NoGuarantee,
-    compose,
-)
+from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, Guarantee, NoGuarantee, compose
 from sfumato.core.checks import at_least_zero
-from sfumato.errors import (
-    LedgerCorruptError,
-    LedgerError,
-    OverspendError,
-    PrivacyParameterError,
-    UnknownDatasetError,
-)
+from sfumato.errors import LedgerCorruptError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
 from sfumato.ledger.balance import (
     Charge,
     Cost,
@@ -449,8 +436,8 @@ class Ledger:
                 )
         fresh = {} if self._books.secret else {"secret": secrets.token_hex(32)}
         secret = self._books.secret or fresh["secret"]
-        known = {*sources, *map(data_of, sources)}
-        return {**fresh, "marks": sorted({mark_of(secret, one) for one in known})}
+        marks = {mark_of(secret, one) for one in (*sources, *map(data_of, sources))}
+        return {**fresh, "marks": sorted(self._books.unbound(marks, (dataset, unit)))}
 
     def _other(self, dataset: str, total: Guarantee, beside: str) -> str:
         if beside not in self._names():

@@ -241,6 +241,10 @@ class Books:
         first, second = self.accounts.get(one), self.accounts.get(other)
         return (first is not None and other[0] in first.beside) or (second is not None and one[0] in second.beside)
 
+    def unbound(self, marks: Iterable[str], owner: tuple[str, str]) -> list[str]:
+        """Those of the marks that do not name this account yet: a table of many files is written down once."""
+        return [mark for mark in marks if owner not in self._bound.get(mark, ())]
+
     def _bind(self, entry: LedgerEntry) -> None:
         self.secret = self.secret or entry.body.get("secret")
         for mark in entry.body.get("marks", ()):

@@ -28,7 +28,7 @@ from sfumato.core.events.together import MOST_TOGETHER
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Not, Some
 from sfumato.network.expression import Constant, Level, Reference
-from sfumato.network.network import Group, Node
+from sfumato.network.network import Group, Node, first_of_each
 from sfumato.questions.mean import Mean
 
 __all__ = ["MOST_CELLS", "Exclusive", "deciders", "families_apart", "marked_apart"]
@@ -50,7 +50,7 @@ class Exclusive:
 
 def families_apart(aggregates: Iterable[AggregateNode], groups: Sequence[Group]) -> tuple[Exclusive, ...]:
     """The families among these aggregates; what excludes no other one is in none."""
-    people = _nodes(groups)
+    people = first_of_each(groups)
     drawn = {node.name for group in groups for node in group.nodes if node.is_random}
     alike: dict[tuple[Any, ...], list[AggregateNode]] = {}
     for node in aggregates:
@@ -71,14 +71,6 @@ def marked_apart(aggregates: tuple[AggregateNode, ...], groups: Sequence[Group])
         else node
         for node in aggregates
     )
-
-
-def _nodes(groups: Sequence[Group]) -> dict[str, Node]:
-    found: dict[str, Node] = {}
-    for group in groups:
-        for node in group.nodes:
-            found.setdefault(node.name, node)
-    return found
 
 
 def _can_exclude(node: AggregateNode, known: Set[str]) -> bool:

@@ -10,9 +10,9 @@ time with one more symbolic individual beside the first, and nothing about the f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato.lang.derivations import DpRv, Grounding, Publication
 from sfumato.lang.spec import Dataset, Spec
@@ -29,12 +29,13 @@ from sfumato.network.observations import is_own
 from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
-from sfumato.network.structure import Alike, alike, identity_of, public_facts
+from sfumato.network.structure import Alike, alike, fed_datasets, individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
 
 __all__ = ["build"]
 
+_Said = TypeVar("_Said")
 #: How many structures are grounded twice to see whether individuals stand alone.
 _CHECKED_TWICE = 2
 
@@ -51,11 +52,32 @@ class _Pass:
     own: Mapping[str, Draft]
     shared: Mapping[str, Draft]
 
+    def named(self, term: Term) -> str:
+        """What a term is called where the mask stands for the individual."""
+        return show(masked(term, self.mask))
+
+    def observed(self) -> list[DpRv]:
+        return [DpRv(e.requirement, masked(e.variable, self.mask), e.position) for e in self.grounding.observed]
+
+    def publications(self) -> list[Publication]:
+        return [replace(entry, what=masked(entry.what, self.mask)) for entry in self.grounding.publications]
+
+    def personal(self) -> list[tuple[Term, str]]:
+        return [(masked(person, self.mask), self.named(cell)) for person, cell in self.grounding.personal]
+
+    def instances(self) -> list[tuple[str, str]]:
+        return [(dataset, self.named(cell)) for dataset, _, cell in self.grounding.instances]
+
+    def exact(self) -> list[tuple[str, str]]:
+        """(observer, variable) of observe and reveal lines, but for one's own."""
+        others = [one for one in self.grounding.observations if not is_own(one)]
+        return [(called(one.observer), self.named(one.variable)) for one in others]
+
 
 def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     """The network of a study; see Network.from_spec."""
     spec = with_owners(spec, tables)
-    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    people = individuals_of(spec)
     _check_owners(spec, people)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
@@ -63,13 +85,14 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
         spec = with_peers(spec, room)
         _check_peers(spec)
         facts = public_facts(room, spec, people)
-        fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
-        structures = {dataset.name: alike(room, spec, dataset) for dataset in fed}
+        structures = [(dataset, alike(room, spec, dataset)) for dataset in fed_datasets(spec)]
     masks = _mask_names(spec.datasets)
-    passes = [_ground(spec, facts, d, kind, masks) for d in fed for kind in structures[d.name]]
-    for dataset in fed:
-        for done in [p for p in passes if p.dataset == dataset][:_CHECKED_TWICE]:
+    passes: list[_Pass] = []
+    for dataset, kinds in structures:
+        own = [_ground(spec, facts, dataset, kind, masks) for kind in kinds]
+        for done in own[:_CHECKED_TWICE]:
             _check_alone(spec, facts, done, masks)
+        passes += own
     passes = passes or [_ground(spec, facts, None, Alike(None, ()), masks)]
     return with_known(_assemble(spec, passes, masks), tables)
 
@@ -156,7 +179,7 @@ def _split(
     spec: Spec, dataset: Dataset | None, kind: Alike, symbol: Term | None, grounding: Grounding, mask: Mask
 ) -> _Pass:
     persons = (symbol,) if symbol is not None else _written_individuals(spec)
-    names = [show(masked(entry.atom, mask)) for entry in grounding.aggregates]
+    names = _summaries(grounding, mask)
     everything = drafts(spec, grounding, mask, names)
     own: dict[str, Draft] = {}
     shared: dict[str, Draft] = {}
@@ -164,6 +187,11 @@ def _split(
         (own if mentions(draft.term, persons) else shared)[name] = draft
     _check_directions(own, shared, names)
     return _Pass(dataset, kind, symbol, grounding, mask, own, shared)
+
+
+def _summaries(grounding: Grounding, mask: Mask) -> list[str]:
+    """What the aggregates of a grounding are called."""
+    return [show(masked(entry.atom, mask)) for entry in grounding.aggregates]
 
 
 def _check_directions(own: Mapping[str, Draft], shared: Mapping[str, Draft], aggregates: Sequence[str]) -> None:
@@ -208,17 +236,11 @@ def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, masks: Mapping[
 def _moved_by(spec: Spec, done: _Pass, grounding: Grounding, other: Term) -> tuple[str, Position | None] | None:
     """A node of the first individual that the second one changes, and where it is declared; or None."""
     mask = {**done.mask, other: Variable("$other")}
-    kept = [v for v in grounding.variables if not mentions(v, [other])]
-    dependencies = [d for d in grounding.dependencies if not mentions(d.child, [other])]
-    crossing = next((d for d in dependencies if any(mentions(p, [other]) for p in (*d.parents, d.cpf))), None)
+    first = _without(grounding, other)
+    crossing = next((d for d in first.dependencies if any(mentions(p, [other]) for p in (*d.parents, d.cpf))), None)
     if crossing is not None:
         return show(masked(crossing.child, mask)), crossing.position
-    again = drafts(
-        spec,
-        replace(grounding, variables=tuple(kept), dependencies=tuple(dependencies)),
-        mask,
-        [show(masked(entry.atom, mask)) for entry in grounding.aggregates],
-    )
+    again = drafts(spec, first, mask, _summaries(grounding, mask))
     before = {**done.own, **done.shared}
     changed = next((d for name, d in again.items() if before.get(name) != d), None)
     if changed is not None:
@@ -226,22 +248,24 @@ def _moved_by(spec: Spec, done: _Pass, grounding: Grounding, other: Term) -> tup
     return None if len(again) == len(before) else (next(iter(before)), None)
 
 
+def _without(grounding: Grounding, other: Term) -> Grounding:
+    """The grounding without the variables of one individual."""
+    return replace(
+        grounding,
+        variables=tuple(v for v in grounding.variables if not mentions(v, [other])),
+        dependencies=tuple(d for d in grounding.dependencies if not mentions(d.child, [other])),
+    )
+
+
 def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]) -> Network:
-    shared_drafts = _merged(passes)
-    summaries = {show(masked(e.atom, p.mask)) for p in passes for e in p.grounding.aggregates}
-    later = _descendants(shared_drafts, summaries)
-    shared = finish({n: d for n, d in shared_drafts.items() if n not in later}, {}, {}, "global")
+    early, late = _merged(passes)
+    shared = finish(early, {}, {}, "global")
     _check_nobodys(shared.values())
     groups = [group for done in passes for group in _groups(spec, done, shared)]
-    declared = [(p.dataset, entry) for p in passes for entry in p.grounding.aggregates]
+    declared = [entry for done in passes for entry in done.grounding.aggregates]
     aggregates = aggregates_of(spec, declared, groups, masks, tuple(shared.values()))
     aggregates = aggregates if spec.centres else marked_apart(aggregates, groups)
-    after = finish(
-        {n: d for n, d in shared_drafts.items() if n in later},
-        shared,
-        {aggregate.name: aggregate_bounds(aggregate) for aggregate in aggregates},
-        "global",
-    )
+    after = finish(late, shared, {node.name: aggregate_bounds(node) for node in aggregates}, "global")
     _check_nobodys(after.values())
     _check_common(after, shared, groups, aggregates)
     network = Network(spec, tuple(groups), (*shared.values(), *after.values()), aggregates, ())
@@ -308,14 +332,12 @@ def _known(done: _Pass, nodes: Mapping[str, Node]) -> tuple[tuple[str, str], ...
     """Who knows which cells of these individuals exactly: by public facts alone, so it may shape the plan."""
     if done.symbol is None:
         return ()
-    others = [one for one in done.grounding.observations if not is_own(one)]
-    found = [(called(one.observer), show(masked(one.variable, done.mask))) for one in others]
-    return tuple(dict.fromkeys((who, cell) for who, cell in found if cell in nodes and nodes[cell].reads_data))
+    return tuple(dict.fromkeys((who, cell) for who, cell in done.exact() if cell in nodes and nodes[cell].reads_data))
 
 
 def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:
     """A cell of an individual must be found by the individual's identifier."""
-    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
+    people = individuals_of(spec)
     for node in nodes:
         if node.source is not None and cell_of(spec, node, people).person is None and done.symbol is not None:
             raise refusal(
@@ -325,8 +347,8 @@ def _check_cells(spec: Spec, done: _Pass, nodes: Iterable[Node]) -> None:
             )
 
 
-def _merged(passes: Sequence[_Pass]) -> dict[str, Draft]:
-    """The shared variables of all groundings; they must agree."""
+def _merged(passes: Sequence[_Pass]) -> tuple[dict[str, Draft], dict[str, Draft]]:
+    """The shared variables of all groundings, which must agree; those computed from aggregates by themselves."""
     found: dict[str, Draft] = {}
     for done in passes:
         for name, draft in done.shared.items():
@@ -336,7 +358,8 @@ def _merged(passes: Sequence[_Pass]) -> dict[str, Draft]:
                     f"{name} belongs to nobody and its CPF depends on which individuals there are.",
                     "Use an aggregate.",
                 )
-    return found
+    late = _descendants(found, (name for done in passes for name in _summaries(done.grounding, done.mask)))
+    return {n: d for n, d in found.items() if n not in late}, {n: d for n, d in found.items() if n in late}
 
 
 def _descendants(found: Mapping[str, Draft], roots: Iterable[str]) -> set[str]:
@@ -352,29 +375,20 @@ def _descendants(found: Mapping[str, Draft], roots: Iterable[str]) -> set[str]:
 def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     nodes = {node.name: node for node in network.nodes}
     variants = {name: network.variants(name) or (node,) for name, node in nodes.items()}
-    observed: dict[DpRv, None] = {}
-    publications: dict[Publication, None] = {}
-    personal: dict[tuple[Term, str], None] = {}
-    instances: dict[tuple[str, str], None] = {}
-    exact: dict[tuple[str, str], None] = {}
-    for done in passes:
-        mask = done.mask
-        observed.update(
-            (DpRv(e.requirement, masked(e.variable, mask), e.position), None) for e in done.grounding.observed
-        )
-        publications.update((replace(e, what=masked(e.what, mask)), None) for e in done.grounding.publications)
-        personal.update(((masked(p, mask), show(masked(v, mask))), None) for p, v in done.grounding.personal)
-        instances.update(((d, show(masked(v, mask))), None) for d, _, v in done.grounding.instances)
-        others = [one for one in done.grounding.observations if not is_own(one)]
-        exact.update(((called(one.observer), show(masked(one.variable, mask))), None) for one in others)
+    observed, publications = _once(passes, _Pass.observed), _once(passes, _Pass.publications)
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
     return replace(
         network,
         zones=zones,
-        publications=tuple(publications),
-        personal=tuple(personal),
-        instances=tuple(instances),
-        exact=tuple(exact),
+        publications=publications,
+        personal=_once(passes, _Pass.personal),
+        instances=_once(passes, _Pass.instances),
+        exact=_once(passes, _Pass.exact),
     )
+
+
+def _once(passes: Sequence[_Pass], said: Callable[[_Pass], Iterable[_Said]]) -> tuple[_Said, ...]:
+    """What the groundings say, every thing once."""
+    return tuple(dict.fromkeys(one for done in passes for one in said(done)))

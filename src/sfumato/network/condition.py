@@ -217,20 +217,25 @@ class Not(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Every(Condition):
-    """All parts hold; without parts: everybody."""
+class _Several(Condition):
+    """What is made of parts. Abstract."""
 
     parts: tuple[Condition, ...] = ()
-
-    @property
-    def trivial(self) -> bool:
-        return all(part.trivial for part in self.parts)
 
     def references(self) -> frozenset[str]:
         return frozenset().union(*(part.references() for part in self.parts))
 
     def members(self) -> frozenset[Member]:
         return frozenset().union(*(part.members() for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Every(_Several):
+    """All parts hold; without parts: everybody."""
+
+    @property
+    def trivial(self) -> bool:
+        return all(part.trivial for part in self.parts)
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
         return reduce(np.logical_and, (part.evaluate(values) for part in self.parts), np.asarray(True))
@@ -243,16 +248,8 @@ class Every(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Some(Condition):
+class Some(_Several):
     """At least one part holds; without parts: nobody."""
-
-    parts: tuple[Condition, ...]
-
-    def references(self) -> frozenset[str]:
-        return frozenset().union(*(part.references() for part in self.parts))
-
-    def members(self) -> frozenset[Member]:
-        return frozenset().union(*(part.members() for part in self.parts))
 
     def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
         return reduce(np.logical_or, (part.evaluate(values) for part in self.parts), np.asarray(False))

@@ -126,16 +126,17 @@ class _Converter:
             return inner
         return Constant(-inner.value) if isinstance(inner, Constant) else Call("negate", (inner,))
 
+    def _of_nothing(self, function: str) -> Expression:
+        if function != "sum":
+            raise self._no(f"{function} of an empty list.", "Give the case without parents a clause of its own.")
+        return Constant(0.0)
+
     def _call(self, term: Compound, depth: int) -> Expression:
         parts: Sequence[Term] = term.arguments
         if term.functor in _LISTS and len(parts) == 1 and isinstance(parts[0], ListTerm):
             parts = parts[0].items
-            if not parts and term.functor == "sum":
-                return Constant(0.0)
             if not parts:
-                raise self._no(
-                    f"{term.functor} of an empty list.", "Give the case without parents a clause of its own."
-                )
+                return self._of_nothing(term.functor)
         function = FUNCTIONS.get(term.functor) if term.functor not in INFERRED else None
         if function is None:
             raise self._no(

@@ -15,16 +15,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import SchemaError
 from sfumato.network.algebra import ONE, ZERO, folded, times, total
-from sfumato.network.expression import (
-    Call,
-    Constant,
-    Distribution,
-    Expression,
-    Level,
-    Lookup,
-    Power,
-    Reference,
-)
+from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Reference
 from sfumato.network.indicator import Indicator, settled
 
 __all__ = ["Latent", "bind", "clipped_level", "clipped_levels", "level_probability", "states", "summed_out"]

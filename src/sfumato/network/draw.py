@@ -24,7 +24,7 @@ from sfumato.lang.term import Compound, indicator, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import Call, Distribution, Expression, Lookup
 from sfumato.network.layout import DrawingLayout, lay_out
-from sfumato.network.network import Network, Node, Zones
+from sfumato.network.network import Network, Node, Zones, is_read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,38 +116,37 @@ def _bands(network: Network, zones: Zones, nodes: Mapping[str, Node | AggregateN
     """An observed node on which others rest stays in their band, marked as seen, so that all arrows point right."""
     children: dict[str, list[str]] = {}
     for parent, child in network.edges:
-        if parent in nodes and child in nodes and not _is_read(nodes[child]):
+        if parent in nodes and child in nodes and not is_read(nodes[child]):
             children.setdefault(parent, []).append(child)
     found: dict[str, str] = {}
     for name in reversed(list(nodes)):
         inner = "S" if name in zones.sensitive | zones.public else "Z"
         last = name in zones.observed and all(found[child] == "O" for child in children.get(name, ()))
         found[name] = "O" if last else inner
-    return {name: found[name] for name in nodes}
+    return dict(reversed(found.items()))
 
 
-def _is_read(node: Node | AggregateNode) -> bool:
-    return isinstance(node, Node) and node.source is not None
+def _functor(node: Node | AggregateNode) -> str:
+    return indicator(node.atom) if isinstance(node.atom, Compound) else node.name
 
 
 def _boxes(
     nodes: Mapping[str, Node | AggregateNode], letters: Mapping[str, str], zones: Zones, notes: Mapping[str, str]
 ) -> tuple[dict[str, _Box], dict[str, str]]:
-    """Boxes by name, and the box each node is drawn in."""
-    families: dict[tuple[str, str, bool], list[str]] = {}
-    functors = {name: indicator(node.atom) if isinstance(node.atom, Compound) else name for name, node in nodes.items()}
-    for name, functor in functors.items():
-        families.setdefault((functor, letters[name], name in zones.observed), []).append(name)
+    """Boxes by name, and the box each node is drawn in: many that are alike share one."""
+    alike: dict[tuple[str, str, bool], list[str]] = {}
+    for name, node in nodes.items():
+        alike.setdefault((_functor(node), letters[name], name in zones.observed), []).append(name)
     boxes: dict[str, _Box] = {}
     drawn: dict[str, str] = {}
     for name, node in nodes.items():
-        functor = functors[name]
-        family = families[functor, letters[name], name in zones.observed]
-        many = len(family) > _MOST_ALIKE
-        drawn[name] = family[0] if many else name
+        family = alike[_functor(node), letters[name], name in zones.observed]
+        title = f"{_functor(node).split('/')[0]}(…) × {len(family)}"
+        if len(family) <= _MOST_ALIKE:
+            family, title = [name], name
+        drawn[name] = family[0]
         if drawn[name] == name:
-            title = f"{functor.split('/')[0]}(…) × {len(family)}" if many else name
-            note = next((f" · {notes[one]}" for one in (family if many else [name]) if one in notes), "")
+            note = next((f" · {notes[one]}" for one in family if one in notes), "")
             boxes[name] = _Box(
                 name,
                 _short(title),
@@ -162,7 +161,7 @@ def _boxes(
 
 
 def _edges(network: Network, drawn: Mapping[str, str]) -> list[tuple[str, str]]:
-    read = {node.name for node in network.nodes if _is_read(node)}
+    read = {node.name for node in network.nodes if is_read(node)}
     pairs = [
         (drawn[parent], drawn[child])
         for parent, child in network.edges

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,11 +34,11 @@ from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.known import check_number
-from sfumato.network.network import Group, Network, Node
+from sfumato.network.network import Group, Network, Node, first_of_each
 from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
-from sfumato.network.structure import has_structure, identity_of, key_query
+from sfumato.network.structure import fed_datasets, has_structure, identity_of, individuals_of, key_query
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
@@ -85,56 +87,55 @@ class Values:
 
 
 def evaluate(
-    network: Network,
-    tables: Mapping[str, Any],
-    row_keys: Mapping[str, bytes] | None = None,
-    *,
-    sums_only: bool = False,
+    network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None, *, sums_only: bool = False
 ) -> Values:
     """Forward inference over `tables` (table name -> path, Arrow table or data frame).
 
     `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data. With
     `sums_only` nobody's values are handed back, and none are held: `individuals` and `rows` are empty.
     """
-    spec = network.spec
-    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
-    fed = [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
+    spec, keys = network.spec, row_keys or {}
+    fed = fed_datasets(spec)
     with TableRoom(tables, _wanted(network, fed), spec.numbered_tables, naming_columns(spec)) as room:
-        add_peers(room, spec, row_keys or {})
+        add_peers(room, spec, keys)
         tell_curator(room, network)
-        shared: dict[str, Any] = {}
-        written = [node for group in network.groups if not _is_fed(group, fed) for node in group.nodes]
-        early = [node for node in network.shared if not rests_on_aggregate(network, node)]
-        add_scalars(room, spec, people, [*early, *written], shared)
+        shared = _early(network, room, fed)
         individuals: dict[str, pa.Table] = {}
         rows: dict[str, pa.Table] = {}
         parts: dict[str, list[Sums]] = {}
         for dataset in fed:
-            key = (row_keys or {}).get(dataset.name, PUBLIC_KEY)
-            whole = _People(network, room, dataset, people, shared, key)
+            whole = _People(network, room, dataset, shared, keys.get(dataset.name, PUBLIC_KEY))
             if sums_only and not spec.correlations:
                 whole.add_up(parts)
-                continue
-            whole.fill(individuals, rows, parts)
-            check_number(spec, dataset.name, individuals[dataset.name].num_rows)
+            else:
+                whole.fill(individuals, rows, parts)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
-        known = shared | {node.name: number_of(node, found[node.name]) for node in network.aggregates}
-        late = [node for node in network.shared if rests_on_aggregate(network, node)]
-        add_scalars(room, spec, people, late, known)
-        shared |= {node.name: known[node.name] for node in late}
+        shared |= _late(network, room, shared, found)
     return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found)
 
 
-def _is_fed(group: Group, fed: Sequence[Dataset]) -> bool:
-    return any(group.dataset == dataset.name for dataset in fed)
+def _early(network: Network, room: TableRoom, fed: Sequence[Dataset]) -> dict[str, Any]:
+    """What belongs to nobody and waits for no sum, and the variables of people the study itself names."""
+    names = {dataset.name for dataset in fed}
+    nodes = [node for node in network.shared if not rests_on_aggregate(network, node)]
+    nodes += [node for group in network.groups if group.dataset not in names for node in group.nodes]
+    found: dict[str, Any] = {}
+    add_scalars(room, network.spec, individuals_of(network.spec), nodes, found)
+    return found
+
+
+def _late(network: Network, room: TableRoom, shared: Mapping[str, Any], found: Mapping[str, Sums]) -> dict[str, Any]:
+    """What belongs to nobody and is computed from aggregates."""
+    nodes = [node for node in network.shared if rests_on_aggregate(network, node)]
+    known = {**shared, **{node.name: number_of(node, found[node.name]) for node in network.aggregates}}
+    add_scalars(room, network.spec, individuals_of(network.spec), nodes, known)
+    return {node.name: known[node.name] for node in nodes}
 
 
 def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
-    spec, wanted = network.spec, set()
-    for group in (*network.groups, None):
-        for node in network.shared if group is None else group.nodes:
-            if node.source is not None:
-                wanted.add(node.source.table)
+    spec = network.spec
+    nodes = chain(network.shared, *(group.nodes for group in network.groups))
+    wanted = {node.source.table for node in nodes if node.source is not None}
     wanted |= peer_tables(spec)
     wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
     for dataset in fed:
@@ -156,40 +157,33 @@ class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
     def __init__(
-        self,
-        network: Network,
-        room: TableRoom,
-        dataset: Dataset,
-        people: frozenset[str],
-        shared: Mapping[str, Any],
-        row_key: bytes,
+        self, network: Network, room: TableRoom, dataset: Dataset, shared: Mapping[str, Any], row_key: bytes
     ) -> None:
-        self.network, self.room, self.dataset, self.people, self.shared = network, room, dataset, people, shared
-        self.row_key = row_key
+        self.network, self.room, self.dataset, self.shared, self.row_key = network, room, dataset, shared, row_key
         self.spec = network.spec
+        self.people = individuals_of(self.spec)
         self.groups = [group for group in network.groups if group.dataset == dataset.name]
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
         self.home = _home(self.spec, dataset)
-        self.nodes: dict[str, Node] = {}
-        for group in self.groups:
-            for node in group.nodes:
-                self.nodes.setdefault(node.name, node)
+        self.nodes = first_of_each(self.groups)
         members = {m.key: m for a in self.aggregates for m in a.condition.members()}
         self.members: dict[str, Member] = dict(sorted(members.items()))
         #: Where absent cells are skipped, a flag says for whom there is one.
         self.flags = {node.name: Present(node.name).key for node in self.nodes.values() if node.skip}
-        names = [
-            *self.nodes,
-            *self.flags.values(),
-            *(f"{n.name}={v}" for n in self.nodes.values() for v in n.levels),
-            *self.members,
-            *shared,
-        ]
         #: The engine folds the case of names and the study does not, so columns are numbered.
-        self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(names))}
+        self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(self._names()))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
         #: Whose columns hold a number for everybody, and between which ends.
         self._known: dict[str, KnownColumn] = {}
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.nodes.values() if node.has_value) | self.shared.keys()
+
+    def _names(self) -> list[str]:
+        """Everything that has a column."""
+        levels = (f"{node.name}={level}" for node in self.nodes.values() for level in node.levels)
+        return [*self.nodes, *self.flags.values(), *levels, *self.members, *self.shared]
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         """Everybody's values, and the sums over them."""
@@ -204,6 +198,7 @@ class _People:
         individuals[self.dataset.name] = _stacked(tables)
         rows.update({name: _stacked(found) for name, found in by_rows.items()})
         self.room.run("DROP TABLE people")
+        check_number(self.spec, self.dataset.name, individuals[self.dataset.name].num_rows)
 
     def add_up(self, parts: dict[str, list[Sums]]) -> None:
         """The sums alone. Rows flow through the engine; only what a join needs is put aside, on disk if it is much."""
@@ -215,10 +210,10 @@ class _People:
         self.room.run(f"DROP {kind} people")
 
     def _held(self, group: Group, row_table: str | None, parts: dict[str, list[Sums]]) -> pa.Table:
-        with self._evaluated(group, row_table) as query:
+        with self._evaluated(group, row_table, {}) as query:
             table = self.room.arrow(query)
         with self.room.held(_EVALUATED, table):
-            self._aggregate(group, table, row_table, parts)
+            self._aggregate(group, table, row_table, parts, {})
         return table
 
     def _streamed(self, group: Group, row_table: str | None, parts: dict[str, list[Sums]]) -> None:
@@ -259,17 +254,7 @@ class _People:
         person = identity.name
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
-        sourced = self._sourced(layout.table)
-        flags = [(key, one) for key, one in self.members.items() if one.table == layout.table and one.person == person]
-
-        def shown(value: Callable[[Node, str, str, str], str], test: Callable[[Member, Mapping[str, str]], str]) -> str:
-            found = []
-            for node in sourced:
-                cell = cell_of(self.spec, node, self.people)
-                read = value(node, cell.column, kinds[cell.column], where(cell.matches))
-                found.append(f"{read} AS {self.columns[node.name]}")
-            found += [f"{test(member, kinds)} AS {self.columns[key]}" for key, member in flags]
-            return "".join(f", {part}" for part in found)
+        shown = partial(self._shown, layout.table, person, kinds)
 
         def filled(node: Node, column: str, kind: str, test: str) -> str:
             return single(node, column, kind, test, self._absent(node, kind) if test == "TRUE" else "NULL")
@@ -281,7 +266,8 @@ class _People:
         if crowd.table is None:  # everybody has one row: nothing to group
             return f"{alone} WHERE {who} IS NOT NULL" if crowd.nobodys else alone
         # Every row takes part in a mean, in any order; of categories there is no mean.
-        ordered = not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in sourced)
+        domains = [node.domain for node in self._sourced(layout.table)]
+        ordered = not layout.each_person or any(isinstance(domain, Categories | AnyText) for domain in domains)
         kept = kept_rows(self.room, layout, person, self.row_key, ordered)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
@@ -291,6 +277,25 @@ class _People:
             f"{alone} WHERE {who} IS NOT NULL AND {who}::VARCHAR NOT IN (SELECT who FROM {crowd.table}) "
             f"UNION ALL {query} AND {who}::VARCHAR IN (SELECT who FROM {crowd.table}) GROUP BY 1"
         )
+
+    def _shown(
+        self,
+        table: str,
+        person: str,
+        kinds: Mapping[str, str],
+        value: Callable[[Node, str, str, str], str],
+        test: Callable[[Member, Mapping[str, str]], str],
+    ) -> str:
+        """SQL for the cells of a table and for the flags it gives, each after a comma."""
+        found = []
+        for node in self._sourced(table):
+            cell = cell_of(self.spec, node, self.people)
+            read = value(node, cell.column, kinds[cell.column], where(cell.matches))
+            found.append(f", {read} AS {self.columns[node.name]}")
+        for key, member in self.members.items():
+            if (member.table, member.person) == (table, person):
+                found.append(f", {test(member, kinds)} AS {self.columns[key]}")
+        return "".join(found)
 
     def _absent(self, node: Node, kind: str) -> str:
         """What stands for an absent cell where there is nobody without a row; then everybody has a number."""
@@ -311,51 +316,55 @@ class _People:
         return f"(grouping IS NULL OR grouping NOT IN ({keys}))" if keys else "TRUE"
 
     @contextmanager
-    def _evaluated(self, group: Group, row_table: str | None, keys: Mapping[str, Key] | None = None) -> Iterator[str]:
+    def _evaluated(self, group: Group, row_table: str | None, keys: Mapping[str, Key]) -> Iterator[str]:
         """SQL for the group's individuals (or their rows in one table) with every node computed, while it is needed.
 
         `keys` are columns beside these, of the words as they are where some are absent.
         """
-        cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
-        cells += [f"{self.columns[name]} AS {key.column}" for name, key in (keys or {}).items()]
-        flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
-        fixed = [f"{literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
-        query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
-        if row_table is not None:
-            query = f"SELECT * FROM ({query}) JOIN ({self._row_cells(group, row_table)}) USING (id)"
         nodes = [node for node in group.nodes if node.row_table in (None, row_table)]
-        layers = [f"({query})"]
+        layers = [f"({self._given(group, row_table, keys)})"]
         for layer in _layers(nodes):
             layers.append(self._next(layers[-1], layer, len(layers)))
-        wanted = [node for node in nodes if row_table is None or node.row_table == row_table]
-        out = ["id", *(column for node in wanted for column in self._outputs(node))]
-        out += [self.columns[key] for key in self.members]
-        out += [key.column for key in (keys or {}).values()]
-        out += [self.columns[self.flags[node.name]] for node in nodes if node.skip]
-        out += [self.columns[name] for name in self._conditioned(group, row_table) if self.columns[name] not in out]
+        own = [node for node in nodes if node.row_table == row_table]
+        skipped = (self.flags[node.name] for node in nodes if node.skip)
+        beside = (*self.members, *skipped, *self._conditioned(group, row_table))
+        out = ["id", *chain(*map(self._outputs, own)), *map(self.columns.__getitem__, beside)]
+        out += [key.column for key in keys.values()]
         try:
-            yield f"SELECT {', '.join(out)} FROM {layers[-1]}"
+            yield f"SELECT {', '.join(dict.fromkeys(out))} FROM {layers[-1]}"
         finally:
             for place in range(len(layers)):
                 self.room.connection.unregister(f"layer{place}")
 
+    def _given(self, group: Group, row_table: str | None, keys: Mapping[str, Key]) -> str:
+        """SQL for what nodes are computed from: cells, flags and what belongs to nobody."""
+        cells = [part for node in self._cells(group) for part in self._final(node, self.columns[node.name])]
+        cells += [f"{self.columns[name]} AS {key.column}" for name, key in keys.items()]
+        flags = [f"coalesce({self.columns[key]}, FALSE) AS {self.columns[key]}" for key in self.members]
+        fixed = [f"{literal(value)} AS {self.columns[name]}" for name, value in self.shared.items()]
+        query = f"SELECT {', '.join(['id', *cells, *flags, *fixed])} FROM people WHERE {self._of_group(group)}"
+        if row_table is None:
+            return query
+        return f"SELECT * FROM ({query}) JOIN ({self._row_cells(group, row_table)}) USING (id)"
+
     def _next(self, before: str, nodes: Sequence[Node], place: int) -> str:
         """What stands after a layer of computed nodes: a query, or a table where the engine lacks a function."""
         parts = {column: part for node in nodes for column, part in self._computed(node)}
-        given = [node for node in nodes if node.expression is None and not node.probabilities]
-        written = [f"{literal(node.missing)} AS {self.columns[node.name]}" for node in given]
+        written = [f"{literal(n.missing)} AS {self.columns[n.name]}" for n in nodes if not self._computed(n)]
         written += [f"{part.to_sql(self.columns)} AS {column}" for column, part in parts.items() if part.in_sql]
         query = f"SELECT {', '.join(['*', *written])} FROM {before}"
         others = {column: part for column, part in parts.items() if not part.in_sql}
         if not others:
             return f"({query})"
-        table = self.room.arrow(query)
-        for column, part in others.items():
+        self.room.connection.register(f"layer{place}", self._appended(self.room.arrow(query), others))
+        return f"layer{place}"
+
+    def _appended(self, table: pa.Table, parts: Mapping[str, Expression]) -> pa.Table:
+        for column, part in parts.items():
             values = {name: table[self.columns[name]].to_numpy() for name in part.references()}
             found = np.broadcast_to(np.asarray(part.evaluate(values), dtype=np.float64), (table.num_rows,))
             table = table.append_column(column, pa.array(found))
-        self.room.connection.register(f"layer{place}", table)
-        return f"layer{place}"
+        return table
 
     def _final(self, node: Node, cell: str) -> list[str]:
         """SQL for a placed cell's value, and for whether there is one where that matters."""
@@ -369,9 +378,8 @@ class _People:
         expected = [part for a in chosen if a.question.expected for part in self.entries(a, group)]
         needed = {name for part in expected for name in part.references()}
         if row_table is not None:
-            needed |= {name for aggregate in chosen for name in aggregate.parents}
-        numbers = [n for n in self.nodes.values() if n.expression is not None or not n.probabilities]
-        return sorted(needed & ({node.name for node in numbers} | self.shared.keys()))
+            needed.update(*(aggregate.parents for aggregate in chosen))
+        return sorted(needed & self._numbers)
 
     def entries(self, aggregate: AggregateNode, group: Group) -> tuple[Expression, ...]:
         """What an individual of the group is expected to add to each entry of an aggregate over random variables."""
@@ -383,8 +391,8 @@ class _People:
             self._entries[key] = found
         return self._entries[key]
 
-    def _cells(self, group: Group) -> list[Node]:
-        return [node for node in group.nodes if node.source is not None and node.row_table is None]
+    def _cells(self, group: Group, row_table: str | None = None) -> list[Node]:
+        return [node for node in group.nodes if node.source is not None and node.row_table in (None, row_table)]
 
     def _row_cells(self, group: Group, row_table: str) -> str:
         layout = layout_of(self.spec, row_table)
@@ -413,7 +421,7 @@ class _People:
 
     def _outputs(self, node: Node) -> list[str]:
         probable = [self.columns[f"{node.name}={level}"] for level in node.levels] if node.probabilities else []
-        alone = [self.columns[node.name]] if node.expression is not None or not node.probabilities else []
+        alone = [self.columns[node.name]] if node.has_value else []
         return probable + alone
 
     def _asked(self, group: Group, row_table: str | None) -> list[AggregateNode]:
@@ -427,12 +435,12 @@ class _People:
         table: pa.Table | None,
         row_table: str | None,
         parts: dict[str, list[Sums]],
-        keys: Mapping[str, Key] | None = None,
+        keys: Mapping[str, Key],
     ) -> None:
         chosen = self._asked(group, row_table)
         certain = [node for node in chosen if not node.question.expected]
-        cells = [node.name for node in group.nodes if node.source is not None and node.row_table in (None, row_table)]
-        facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys or {})
+        cells = [node.name for node in self._cells(group, row_table)]
+        facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys)
         for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns, facts), strict=True):
             parts.setdefault(node.name, []).append(value)
         for node in chosen:

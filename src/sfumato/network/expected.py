@@ -132,38 +132,37 @@ def _rounded_entries(entries: Sequence[Entry], found: Sequence[Sequence[NDArray[
     multiplied stays within what a row with the rounded chance could add.
     """
     chances = {entry.axes: place for place, entry in enumerate(entries) if not entry.factors}
-    done: dict[int, list[Any]] = {}
-    for place in chances.values():
-        grid = entries[place].grid
-        assert grid is not None
-        done[place] = _cumulative(found[place], grid)
+    done: dict[int, list[Any]] = {place: _cumulative(found[place], entries[place].grid) for place in chances.values()}
     for place, entry in enumerate(entries):
         if place in done:
             continue
-        if entry.grid is None:
+        grid, counted = entry.grid, chances.get(entry.axes)
+        if grid is None:
             done[place] = list(found[place])
             continue
-        grid = entry.grid
-        counted = chances.get(entry.axes)
-        whole = [_rounded(x, grid, min(grid.low, 0), max(grid.high, 0)) for x in found[place]]
+        done[place] = [_rounded(x, grid, min(grid.low, 0), max(grid.high, 0)) for x in found[place]]
         if counted is not None:
-            chance = entries[counted].grid
-            assert chance is not None
-            shares = [counts * chance.step * _INSIDE for counts in done[counted]]
-            whole = [
-                np.clip(x, np.trunc(grid.low * share), np.trunc(grid.high * share)).astype(np.int64)
-                for x, share in zip(whole, shares, strict=True)
-            ]
-        done[place] = whole
+            done[place] = _within(done[place], grid, done[counted], entries[counted].grid)
     return [done[place] for place in range(len(entries))]
+
+
+def _within(whole: Sequence[Units], grid: Grid, counts: Sequence[Units], chance: Grid | None) -> list[Units]:
+    """What rows with these chances could add."""
+    assert chance is not None
+    found = []
+    for units, count in zip(whole, counts, strict=True):
+        share = count * chance.step * _INSIDE
+        found.append(np.clip(units, np.trunc(grid.low * share), np.trunc(grid.high * share)).astype(np.int64))
+    return found
 
 
 def _rounded(column: NDArray[np.float64], grid: Grid, low: int, high: int) -> Units:
     return np.clip(np.rint(column / grid.step), low, high).astype(np.int64)
 
 
-def _cumulative(found: Sequence[NDArray[np.float64]], grid: Grid) -> list[Units]:
+def _cumulative(found: Sequence[NDArray[np.float64]], grid: Grid | None) -> list[Units]:
     """Cells rounded by their running sums: nobody's cells add up to more than one."""
+    assert grid is not None
     reached = np.cumsum(np.maximum(np.stack(found), 0.0), axis=0)
     steps = np.stack([_rounded(row, grid, 0, grid.high) for row in reached])
     return list(np.diff(steps, axis=0, prepend=0))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -55,6 +55,8 @@ Values = Mapping[str, NDArray[Any]]
 Level = Scalar | float
 DistributionKind = Literal["bernoulli", "normal", "poisson", "exponential", "uniform", "discrete"]
 Gradient = dict[str, Bounds]
+#: What every variable is multiplied by in a sum, and what is added to it.
+Coefficients = tuple[dict[str, float], float]
 
 _ZERO = Bounds(0.0, 0.0)
 
@@ -90,7 +92,7 @@ class Expression(ABC):
         """Bounds of the value, and of the slope along every reference, for all values in `ranges`."""
 
     @abstractmethod
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         """Coefficients and constant when it is a sum of multiples of its references, otherwise None."""
 
     def interval(self, ranges: Ranges) -> Bounds:
@@ -164,7 +166,7 @@ class Constant(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return Bounds.point(self.value), {}
 
-    def linear(self) -> tuple[dict[str, float], float]:
+    def linear(self) -> Coefficients:
         return {}, float(self.value)
 
     def __str__(self) -> str:
@@ -189,7 +191,7 @@ class Reference(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return as_bounds(ranges.get(self.variable)), {self.variable: Bounds(1.0, 1.0)}
 
-    def linear(self) -> tuple[dict[str, float], float]:
+    def linear(self) -> Coefficients:
         return {self.variable: 1.0}, 0.0
 
     def __str__(self) -> str:
@@ -226,7 +228,7 @@ class Power(Expression):
         steepness = Bounds.point(self.exponent) * value.power(self.exponent - 1) if self.exponent else _ZERO
         return _library(value.power(self.exponent)), {name: steepness * slope for name, slope in slopes.items()}
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         if self.exponent == 1:
             return self.base.linear()
         below = self.base.linear()
@@ -279,7 +281,7 @@ class Call(Expression):
         combined = _chosen(slopes, gradients) if function.selects else _chained(slopes, gradients)
         return function.bounds(bounds), combined
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         return _linear_call(self.function, [part.linear() for part in self.arguments])
 
     def __str__(self) -> str:
@@ -340,7 +342,7 @@ class Distribution(Expression):
     def enclose(self, ranges: Ranges) -> tuple[Bounds, Gradient]:
         return self.expectation().enclose(ranges)
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
+    def linear(self) -> Coefficients | None:
         return self.expectation().linear()
 
     def __str__(self) -> str:
@@ -441,38 +443,44 @@ def _chosen(choices: Sequence[Bounds], gradients: Sequence[Gradient]) -> Gradien
     return {name: hull(gradient.get(name, _ZERO) for gradient in possible) for name in sorted(names)}
 
 
-def _linear_call(
-    function: str, parts: Sequence[tuple[dict[str, float], float] | None]
-) -> tuple[dict[str, float], float] | None:
+#: What the arguments of a linear function are multiplied by, given their number.
+_FACTORS: dict[str, Callable[[int], list[float]]] = {
+    "+": lambda count: [1.0] * count,
+    "sum": lambda count: [1.0] * count,
+    "mean": lambda count: [1.0 / count] * count,
+    "-": lambda count: [1.0, -1.0],
+    "negate": lambda count: [-1.0],
+}
+
+
+def _linear_call(function: str, parts: Sequence[Coefficients | None]) -> Coefficients | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     if not any(coefficients for coefficients, _ in known):
         value = FUNCTIONS[function].compute([np.asarray(constant) for _, constant in known])
         return ({}, float(value)) if np.isfinite(value) else None
+    if function in _FACTORS:
+        return combined(known, _FACTORS[function](len(known)))
+    return _scaled_linear(function, known)
+
+
+def _scaled_linear(function: str, known: Sequence[Coefficients]) -> Coefficients | None:
+    """A product or a quotient of which one part alone varies."""
     match function:
-        case "+" | "sum":
-            return _combined(known, [1.0] * len(known))
-        case "mean":
-            return _combined(known, [1.0 / len(known)] * len(known))
-        case "-":
-            return _combined(known, [1.0, -1.0])
-        case "negate":
-            return _combined(known, [-1.0])
         case "*" if not known[0][0]:
-            return _combined(known[1:], [known[0][1]])
+            return combined(known[1:], [known[0][1]])
         case "*" if not known[1][0]:
-            return _combined(known[:1], [known[1][1]])
+            return combined(known[:1], [known[1][1]])
         case "/" if not known[1][0] and known[1][1] != 0.0:
-            return _combined(known[:1], [1.0 / known[1][1]])
+            return combined(known[:1], [1.0 / known[1][1]])
         case "max" | "min" if len(known) == 1:
             return known[0]
     return None
 
 
-def _combined(
-    parts: Sequence[tuple[dict[str, float], float]], factors: Sequence[float]
-) -> tuple[dict[str, float], float]:
+def combined(parts: Sequence[Coefficients], factors: Sequence[float]) -> Coefficients:
+    """The sum of linear forms (coefficients, constant), each times its factor."""
     total: dict[str, float] = {}
     constant = 0.0
     for (coefficients, offset), factor in zip(parts, factors, strict=True):

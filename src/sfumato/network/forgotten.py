@@ -54,6 +54,8 @@ def _tests(layout: TableLayout, bound: Mapping[str, Term]) -> list[str]:
 
 def of_forgotten(spec: Spec, layout: TableLayout, column: str) -> str:
     """SQL that is true where a cell of this column is forgotten, alone or with its whole row."""
+    if not spec.forgotten:
+        return "FALSE"
     owners = [layout.identity(indicator(dataset.goal)) for dataset in spec.datasets]
     rows = [forgotten_rows(owner.name, spec.forgotten) for owner in owners if owner is not None]
     cell = forgotten_cells(spec, layout).get(column)

@@ -278,13 +278,7 @@ FUNCTIONS: dict[str, Function] = {
             selects=True,
         ),
         Function(
-            "normal_below",
-            1,
-            1,
-            _normal_below,
-            _normal_below_bounds,
-            lambda b: (_normal_below_slope(b[0]),),
-            None,
+            "normal_below", 1, 1, _normal_below, _normal_below_bounds, lambda b: (_normal_below_slope(b[0]),), None
         ),
         Function("poisson_at_least", 2, 2, _poisson_at_least, _poisson_bounds, _poisson_slopes, None),
     )

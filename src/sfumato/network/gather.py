@@ -25,7 +25,7 @@ from sfumato.network.convert import conjuncts
 from sfumato.network.expression import Level, Power, Reference
 from sfumato.network.goals import Goals
 from sfumato.network.indicator import Indicator, has_chance
-from sfumato.network.network import Group, Node
+from sfumato.network.network import Group, Node, first_of_each
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
 from sfumato.questions.axis import Axis
@@ -38,14 +38,14 @@ __all__ = ["aggregate_bounds", "aggregates_of"]
 
 def aggregates_of(
     spec: Spec,
-    declared: Sequence[tuple[Dataset | None, AggregateDeclaration]],
+    declared: Sequence[AggregateDeclaration],
     groups: Sequence[Group],
     masks: Mapping[str, Variable],
     shared: Sequence[Node] = (),
 ) -> tuple[AggregateNode, ...]:
     """Every aggregate once; two different ones of the same name are refused."""
     found: dict[str, AggregateNode] = {}
-    for _, entry in declared:
+    for entry in declared:
         node = _aggregate(spec, entry, groups, masks, shared)
         if found.setdefault(node.name, node) != node:
             raise refusal(entry.position, f"{node.name} is declared as two different aggregates.", "Rename one.")
@@ -70,29 +70,27 @@ def _aggregate(
     dataset, person = _whose(spec, entry)
     mask = {person: masks[dataset.name]}
     own = _fed_groups(groups, dataset, entry)
-    nodes = _representatives(own)
+    nodes = first_of_each(own)
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     given: dict[Place, Term] = {place: substitute(term, mask) for place, term in entry.given}
-    values = tuple(_name(one.variable, nodes, entry) for one in _named(given, "value", "values"))
+    values = _names(_named(given, "value", "values"), nodes, entry)
     sorted_by = _named(given, "cells", "groups")
-    names = tuple(dict.fromkeys((*values, *(_name(one.variable, nodes, entry) for one in sorted_by))))
+    names = tuple(dict.fromkeys((*values, *_names(sorted_by, nodes, entry))))
     condition = _of_present(condition, names, nodes)
     _check_numbers(values, nodes, entry)
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
     rows, table = _rows(names, condition, nodes, entry)
-    everywhere = all(group.node(name) is not None for name in names for group in own)
     kind, own_axes, further = _kind(entry, values, nodes)
     question = kind(
         values=values,
         ranges=tuple((bounds[name].low, bounds[name].high) for name in values),
         axes=(*own_axes, *(_axis(entry, one, given.get("edges"), nodes, bounds) for one in sorted_by)),
         rows=rows,
-        everybody=condition.trivial and everywhere and table is None,
+        everybody=condition.trivial and table is None and _are_everywhere(names, own),
         relation=dataset.adjacency.relation,
         expected=expected,
-        calendar=_calendar_of(nodes[values[0]].domain) if kind.locates and values else "",
         **_further(entry, given),
         **further,
     )
@@ -108,9 +106,9 @@ def _kind(
     """The question as it is written, or the one that buys bounds first where its variable has none."""
     domains = [nodes[name].domain for name in values]
     share = next((one.share for one in domains if isinstance(one, Interval) and one.share is not None), None)
-    if share is None:
-        return entry.question, (), {}
-    return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
+    if share is not None:
+        return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
+    return entry.question, (), {"calendar": _calendar_of(domains[0])} if entry.question.locates and domains else {}
 
 
 def _calendar_of(domain: Domain | AnyText | None) -> str:
@@ -179,15 +177,23 @@ def _axis(
     levels = _listed_levels(node)
     if own is None and levels is not None:
         return Axis(name, levels)
-    if own is not None and isinstance(node.domain, Categories) and node.domain.scalar == "str":
-        raise refusal(entry.position, f"{name} has a list of values, which no cut points sort.", "Take these out.")
-    words = any(isinstance(level, str) for level in node.levels)
-    if own is None or words:
+    cuts = trimmed(_cuts(entry, node, own), bounds[name])
+    return Axis(name, (), cuts, bounds[name].low, bounds[name].high, _calendar_of(node.domain))
+
+
+def _cuts(entry: AggregateDeclaration, node: Node, given: Term | None) -> list[float]:
+    """The cut points of a variable, which must be there and sort it."""
+    if given is not None and _is_word(node):
+        raise refusal(entry.position, f"{node.name} has a list of values, which no cut points sort.", "Take these out.")
+    if given is None or any(isinstance(level, str) for level in node.levels):
         way_out = "Give a list of cut points" if isinstance(node.domain, Interval) else "Declare its range"
-        kind = entry.functor
-        raise refusal(entry.position, f"The {kind} of {name} has no bins.", f"{way_out}, or use a column.")
-    cuts = _numbers(own, entry, f"The cut points of a {entry.functor}")
-    return Axis(name, (), trimmed(cuts, bounds[name]), bounds[name].low, bounds[name].high, _calendar_of(node.domain))
+        what = f"The {entry.functor} of {node.name} has no bins."
+        raise refusal(entry.position, what, f"{way_out}, or use a column.")
+    return _numbers(given, entry, f"The cut points of a {entry.functor}")
+
+
+def _is_word(node: Node) -> bool:
+    return isinstance(node.domain, Categories) and node.domain.scalar == "str"
 
 
 def trimmed(cuts: Sequence[float], bounds: Bounds) -> tuple[float, ...]:
@@ -273,29 +279,25 @@ def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:
     )
 
 
-def _representatives(groups: Sequence[Group]) -> dict[str, Node]:
-    found: dict[str, Node] = {}
-    for group in groups:
-        for node in group.nodes:
-            found.setdefault(node.name, node)
-    return found
-
-
-def _name(term: Term, nodes: Mapping[str, Node], entry: AggregateDeclaration) -> str:
-    name = show(term)
-    if name not in nodes:
+def _names(named: Sequence[Named], nodes: Mapping[str, Node], entry: AggregateDeclaration) -> tuple[str, ...]:
+    names = tuple(show(one.variable) for one in named)
+    unknown = next((name for name in names if name not in nodes), None)
+    if unknown is not None:
         raise refusal(
             entry.position,
-            f"{show(entry.atom)} aggregates {name}, which no individual has{nearest(name, list(nodes))}.",
+            f"{show(entry.atom)} aggregates {unknown}, which no individual has{nearest(unknown, list(nodes))}.",
             "Declare it with random/1 for the individuals of the dataset.",
         )
-    return name
+    return names
+
+
+def _are_everywhere(names: Sequence[str], groups: Sequence[Group]) -> bool:
+    return all(group.node(name) is not None for name in names for group in groups)
 
 
 def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: AggregateDeclaration) -> None:
     for name in values:
-        domain = nodes[name].domain
-        if isinstance(domain, AnyText) or (isinstance(domain, Categories) and domain.scalar == "str"):
+        if isinstance(nodes[name].domain, AnyText) or _is_word(nodes[name]):
             raise refusal(
                 entry.position, f"{name} is a category, and {entry.functor} needs numbers.", "Use histogram or count."
             )

@@ -17,7 +17,7 @@ from sfumato.lang.term import Compound, Position, Term, Text, Variable, indicato
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Operator, Some
 from sfumato.network.convert import OPERATORS, conjuncts, expression_of, level_of
 from sfumato.network.expression import Level
-from sfumato.network.indicator import has_chance
+from sfumato.network.indicator import always, has_chance
 from sfumato.network.network import Node
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import layout_of
@@ -40,12 +40,17 @@ class Goals:
         listing = [part for part in parts if self._lists(part)]
         parts = [part for part in parts if part not in listing]
         self._check_joined(parts, position)
+        only = self._only(listing, parts, position)
+        return Every(tuple(self._literal(part, position, only) for part in parts))
+
+    def _only(self, asked: Sequence[Term], parts: Sequence[Term], position: Position | None) -> dict[str, list[Level]]:
+        """What each thing that is asked for may be."""
         only: dict[str, list[Level]] = {}
-        for part in listing:
+        for part in asked:
             thing = self._listing(part, parts, position)
             levels = [level_of(term, position) for term in self.spec.listings[indicator(part)]]
             only[thing] = [level for level in only.get(thing, levels) if level in levels]
-        return Every(tuple(self._literal(part, position, only) for part in parts))
+        return only
 
     def _lists(self, literal: Term) -> bool:
         """Whether it asks for one of the things that the study lists, as drug(D) does."""
@@ -152,9 +157,15 @@ class Goals:
     def _relation(self, literal: Compound, position: Position | None, only: Mapping[str, Sequence[Level]]) -> Condition:
         name = indicator(literal)
         if name in self.spec.listings and is_ground(literal):
-            return Every(()) if literal.arguments[0] in self.spec.listings[name] else Some(())
+            return always(literal.arguments[0] in self.spec.listings[name])
         if name in self.spec.random_predicates:
             raise refusal(position, f"{show(literal)} is a random variable.", f"Compare it: {show(literal)} =:= 1.")
+        members = tuple(self._member(one, literal, position, only) for one in self._feeding(literal, position))
+        return members[0] if len(members) == 1 else Some(members)
+
+    def _feeding(self, literal: Compound, position: Position | None) -> list[Relation | Column]:
+        """The tables' columns that a relation stands for, which must be all there is of it."""
+        name = indicator(literal)
         fed = [one for one in (*self.spec.relations, *self.spec.columns) if indicator(one.atom) == name]
         if not fed:
             raise refusal(
@@ -166,8 +177,7 @@ class Goals:
             raise refusal(
                 position, f"{name} is fed by a table and by clauses of the study.", "Give one of them a new name."
             )
-        members = tuple(self._member(declared, literal, position, only) for declared in fed)
-        return members[0] if len(members) == 1 else Some(members)
+        return fed
 
     def _among(
         self, column: Column, wanted: Sequence[Level] | None, position: Position | None

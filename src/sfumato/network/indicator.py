@@ -12,7 +12,7 @@ Not here: the expectation of an Indicator (network/inference.py), which is what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.bounds import Bounds
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Present, Some
-from sfumato.network.expression import (
-    Call,
-    Distribution,
-    Expression,
-    Gradient,
-    Level,
-    Lookup,
-    Power,
-    Ranges,
-    Values,
-)
+from sfumato.network.expression import Call, Distribution, Expression, Gradient, Level, Lookup, Power, Ranges, Values
 
 __all__ = ["Chance", "Indicator", "flag_keys", "has_chance", "rebuilt", "rebuilt_condition", "settled"]
 
@@ -120,10 +110,8 @@ def rebuilt(expression: Expression, change: Change) -> Expression:
             return Distribution(kind, tuple(rebuilt(part, change) for part in arguments), levels)
         case Lookup(parents=parents, rows=rows):
             return Lookup(parents, tuple((key, rebuilt(part, change)) for key, part in rows))
-        case Indicator(condition=condition):
-            return Indicator(rebuilt_condition(condition, change))
-        case Chance(condition=condition):
-            return Chance(rebuilt_condition(condition, change))
+        case Indicator(condition=condition) | Chance(condition=condition):
+            return replace(expression, condition=rebuilt_condition(condition, change))
     return expression
 
 
@@ -145,12 +133,10 @@ def settled(condition: Condition, state: Mapping[str, Level], bind: Callable[[Ex
     """The condition with some variables at known levels; `bind` does the same for the expressions in it."""
     match condition:
         case LevelIs(variable=name, levels=levels) if name in state:
-            return Every(()) if state[name] in levels else Some(())
+            return always(state[name] in levels)
         case Comparison(operator=operator, left=left, right=right):
             found = Comparison(operator, bind(left), bind(right))
-            if found.references():
-                return found
-            return Every(()) if bool(found.evaluate({})) else Some(())
+            return found if found.references() else always(bool(found.evaluate({})))
         case Not(part=part):
             return _negated(settled(part, state, bind))
         case Every(parts=parts):
@@ -158,6 +144,11 @@ def settled(condition: Condition, state: Mapping[str, Level], bind: Callable[[Ex
         case Some(parts=parts):
             return _some([settled(part, state, bind) for part in parts])
     return condition
+
+
+def always(holds: bool) -> Condition:
+    """The condition that holds for everybody, or for nobody."""
+    return Every(()) if holds else Some(())
 
 
 def _negated(inner: Condition) -> Condition:

@@ -15,22 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sfumato.errors import SchemaError
 from sfumato.network.algebra import MINUS_ONE, folded, quotient, size_of, times, total, within
 from sfumato.network.bounds import Bounds, hull
 from sfumato.network.discrete import Latent, bind, level_probability, states, summed_out
-from sfumato.network.expression import (
-    Call,
-    Constant,
-    Distribution,
-    Expression,
-    Level,
-    Lookup,
-    Power,
-    Ranges,
-    Reference,
-)
+from sfumato.network.expression import Call, Constant, Distribution, Expression, Level, Lookup, Power, Ranges, Reference
 from sfumato.network.indicator import Chance, Indicator, rebuilt
 from sfumato.network.moments import expectation_over
 from sfumato.network.quadrature import Atom, Expectation, terms_for
@@ -265,12 +256,8 @@ def affine(expression: Expression, random: Mapping[str, object]) -> bool:
             return True
         case Power(base=base, exponent=1):
             return affine(base, random)
-        case Distribution(kind="normal", arguments=(mean, _)):
-            return affine(mean, random)
-        case Distribution(kind="exponential", arguments=(rate,)):
-            return not is_random(rate, random)
-        case Distribution(arguments=arguments):
-            return not expression.categorical and all(affine(part, random) for part in arguments)
+        case Distribution():
+            return _affine_law(expression, random)
         case Call():
             return _affine_call(expression, random)
         case Lookup(parents=parents, rows=rows):
@@ -318,6 +305,15 @@ def _closed(body: Expression, atom: Atom, ranges: Ranges) -> Expression | None:
     return expectation_over(body, atom.name, atom.law, ranges) if isinstance(atom.law, Distribution) else None
 
 
+def _affine_law(law: Distribution, random: Mapping[str, object]) -> bool:
+    match law:
+        case Distribution(kind="normal", arguments=(mean, _)):
+            return affine(mean, random)
+        case Distribution(kind="exponential", arguments=(rate,)):
+            return not is_random(rate, random)
+    return not law.categorical and all(affine(part, random) for part in law.arguments)
+
+
 def _affine_call(call: Call, random: Mapping[str, object]) -> bool:
     match call.function, call.arguments:
         case (("+" | "-" | "sum" | "mean" | "negate"), arguments):
@@ -333,16 +329,14 @@ def _terms(body: Expression) -> list[tuple[Expression, Expression]]:
     """A sum as (constant factor, term) pairs; the expectation of each is taken by itself."""
     match body:
         case Call(function="+" | "sum", arguments=arguments):
-            return [pair for part in arguments for pair in _terms(part)]
+            return list(chain.from_iterable(map(_terms, arguments)))
         case Call(function="-", arguments=(left, right)):
             return [*_terms(left), *_scaled(MINUS_ONE, right)]
         case Call(function="negate", arguments=(inner,)):
             return _scaled(MINUS_ONE, inner)
         case Call(function="mean", arguments=arguments):
             return [pair for part in arguments for pair in _scaled(Constant(1.0 / len(arguments)), part)]
-        case Call(function="*", arguments=(Constant() as factor, inner)):
-            return _scaled(factor, inner)
-        case Call(function="*", arguments=(inner, Constant() as factor)):
+        case Call(function="*", arguments=(Constant() as factor, inner) | (inner, Constant() as factor)):
             return _scaled(factor, inner)
         case Call(function="/", arguments=(inner, Constant(value=value) as factor)) if value != 0.0:
             return _scaled(quotient(Constant(1.0), factor), inner)

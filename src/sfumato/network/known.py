@@ -59,11 +59,10 @@ def _about(promise: Guarantee, law: Known) -> Guarantee:
 
 def _only_number(network: Network, one: Correlated) -> AggregateNode:
     """The one number that is published of the dataset."""
-    promises = [requirement for requirement in network.spec.requirements if requirement.dataset == one.dataset]
-    own = {requirement.name for requirement in promises}
-    seen = [name for zone in network.zones if zone.requirement in own for name in sorted(zone.observed)]
+    zones = [zone for zone in network.zones if zone.dataset == one.dataset]  # one a promise
+    seen = [name for zone in zones for name in zone.observed]
     found = [node for node in network.aggregates if node.name in seen]
-    plain = all(len(part) == 1 for part in (seen, found, promises, network.publications))
+    plain = set(map(len, (seen, found, zones, network.publications))) == {1}
     if not plain or network.exact or not _is_one_number(found[0]):
         raise refusal(
             one.position,

@@ -33,6 +33,15 @@ class DrawingLayout:
     rows: int
 
 
+def _spots(layers: Sequence[Sequence[_Vertex]], rows: int) -> dict[_Vertex, tuple[int, float]]:
+    """Column and row of every vertex, each layer in the middle."""
+    return {
+        vertex: (at, place + (rows - len(part)) / 2)
+        for at, part in enumerate(layers)
+        for place, vertex in enumerate(part)
+    }
+
+
 def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO") -> DrawingLayout:
     """Places for the nodes of `zones` (name -> letter of `order`).
 
@@ -54,11 +63,7 @@ def lay_out(zones: Mapping[str, str], edges: Sequence[Edge], order: str = "SZO")
         links += list(itertools.pairwise(chain))
     _untangle(layers, links)
     rows = max(map(len, layers), default=0)
-    spots = {
-        vertex: (at, place + (rows - len(part)) / 2)
-        for at, part in enumerate(layers)
-        for place, vertex in enumerate(part)
-    }
+    spots = _spots(layers, rows)
     places = {name: spots[name] for name in zones}
     routes = {edge: tuple(spots[vertex] for vertex in chain) for edge, chain in chains.items()}
     return DrawingLayout(places, routes, bands, len(layers), rows)

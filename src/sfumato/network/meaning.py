@@ -9,7 +9,8 @@ Every sentence follows from the study's declarations. None depends on a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sfumato.core.calendar import shown
@@ -46,9 +47,8 @@ def made_of(network: Network, names: Iterable[str]) -> tuple[str, ...]:
     columns = "; ".join(f"{one.name}, a column of {one.source.table}" for one in private)  # type: ignore[union-attr]
     said = [f"What it is made from is read and not published as it is: {columns}."] if columns else []
     said += [what_of(network, node) for node in nodes if node not in private]
-    said += [sentence for node in nodes if (sentence := mean_of(network, node))]
-    said += [sentence for rule in (range_of, absent_of) if (sentence := rule(network, *nodes))]
-    return tuple(dict.fromkeys(said))
+    rules = [*map(partial(mean_of, network), nodes), range_of(network, *nodes), absent_of(network, *nodes)]
+    return tuple(dict.fromkeys((*said, *filter(None, rules))))
 
 
 def what_of(network: Network, node: AggregateNode | Node) -> str:
@@ -178,23 +178,27 @@ def _looked_at(layout: TableLayout) -> str:
     return f"a condition looks at the rows that count: {rule_of(layout)}"
 
 
-def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
-    """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
+def _range_words(network: Network, cell: Node) -> Iterator[str]:
     from sfumato.network.tables import layout_of
 
-    words = []
-    for cell in _cells(network, *nodes):
-        if isinstance(cell.domain, Interval) and cell.domain.share is not None:
-            words.append(f"{cell.name} none, so that bounds are bought for what is summed up")
-        elif isinstance(cell.domain, Interval):
+    match cell.domain:
+        case Interval(share=share) if share is not None:
+            yield f"{cell.name} none, so that bounds are bought for what is summed up"
+        case Interval() as domain:
             mean = layout_of(network.spec, cell.source.table).each_person  # type: ignore[union-attr]
             order = " (each row first, then the mean is taken)" if mean else ""
-            low, high = (shown(end, cell.domain.calendar) for end in (cell.domain.low, cell.domain.high))
-            words.append(f"{cell.name} from {low} to {high}{order}")
-        elif isinstance(cell.domain, Categories) and cell.domain.unknown is not None:
-            words.append(f"{cell.name} one of the declared categories, every other one is {cell.domain.unknown}")
-        if isinstance(cell.domain, Categories) and cell.domain.fold:
-            words.append(f"{cell.name} a listed word, whatever its capital letters and blanks")
+            low, high = (shown(end, domain.calendar) for end in (domain.low, domain.high))
+            yield f"{cell.name} from {low} to {high}{order}"
+        case Categories() as domain:
+            if domain.unknown is not None:
+                yield f"{cell.name} one of the declared categories, every other one is {domain.unknown}"
+            if domain.fold:
+                yield f"{cell.name} a listed word, whatever its capital letters and blanks"
+
+
+def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
+    """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
+    words = [word for cell in _cells(network, *nodes) for word in _range_words(network, cell)]
     if not words:
         return None
     return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."

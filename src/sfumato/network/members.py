@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sfumato.lang.reader import Clause
 from sfumato.lang.spec import Relation, Spec
-from sfumato.lang.term import Term, indicator, variables, walk
+from sfumato.lang.term import indicator, variables, walk
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableRoom, layout_of
@@ -25,19 +24,18 @@ __all__ = ["check_members", "largest_group", "membership_tables"]
 
 def membership_tables(spec: Spec) -> frozenset[str]:
     """Public tables that nothing but correlated/3 reads."""
-    asked = {indicator(part) for clause in spec.clauses for part in _read(clause)}
     named = {indicator(one.goal) for one in spec.correlations if one.goal is not None}
-    named = (named | {one.relation for one in spec.peers}) - asked
-    found = {one.table for one in spec.relations if indicator(one.atom) in named}
+    named = (named | {one.relation for one in spec.peers}) - _asked(spec)
     used = {one.table for one in spec.relations if indicator(one.atom) not in named}
-    values = {table for table in found if layout_of(spec, table).values}
-    return frozenset(found - used - values) & spec.public_tables
+    found = {one.table for one in spec.relations} - used
+    return frozenset(table for table in found & spec.public_tables if not layout_of(spec, table).values)
 
 
-def _read(clause: Clause) -> Iterable[Term]:
-    if clause.head.functor in ("relation", "correlated"):
-        return ()
-    return (*walk(clause.head), *(walk(clause.body) if clause.body is not None else ()))
+def _asked(spec: Spec) -> set[str]:
+    """What is read by anything but the lines that say who belongs together."""
+    clauses = (clause for clause in spec.clauses if clause.head.functor not in ("relation", "correlated"))
+    terms = (term for clause in clauses for term in (clause.head, clause.body) if term is not None)
+    return {indicator(part) for term in terms for part in walk(term)}
 
 
 def check_members(room: TableRoom, spec: Spec) -> None:

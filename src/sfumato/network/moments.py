@@ -40,6 +40,11 @@ class _Piece:
     low: Expression | None = None
     high: Expression | None = None
 
+    @property
+    def is_line(self) -> bool:
+        """Whether it is linear in x, and everywhere."""
+        return self.exponent <= 1 and self.tilt == ZERO and self.low is None and self.high is None
+
 
 def expectation_over(body: Expression, name: str, law: Distribution, ranges: Ranges) -> Expression | None:
     """E[body] over x ~ law, everything else being fixed.
@@ -111,6 +116,11 @@ class _Pieces:
                 return self._product([self.of(part) for part in arguments])
             case "/", (above, below) if self.name not in below.references():
                 return self._scaled(self.of(above), quotient(ONE, below))
+        return self._bent(function, arguments)
+
+    def _bent(self, function: str, arguments: tuple[Expression, ...]) -> list[_Piece] | None:
+        """Functions that are neither sums nor products."""
+        match function, arguments:
             case "exp", (inner,):
                 return self._exponential(inner)
             case "abs", (inner,):
@@ -147,7 +157,7 @@ class _Pieces:
     def line(self, body: Expression) -> tuple[Expression, Expression] | None:
         """(slope, rest) of what is linear in x."""
         pieces = self.of(body)
-        if pieces is None or any(p.exponent > 1 or p.tilt != ZERO or p.low or p.high for p in pieces):
+        if pieces is None or not all(piece.is_line for piece in pieces):
             return None
         slope = total(p.factor for p in pieces if p.exponent == 1)
         return slope, total(p.factor for p in pieces if p.exponent == 0)
@@ -211,15 +221,11 @@ class _Pieces:
         whole = abs(end.value - near) <= 1e-9 * max(1.0, abs(near))  # a quotient may miss the integer by its last bits
         up = near if whole else math.ceil(end.value)
         down = near if whole else math.floor(end.value)
-        match operator:
-            case ">=":
-                return [_Piece(ONE, low=Constant(float(up)))]
-            case ">":
-                return [_Piece(ONE, low=Constant(float(down + 1)))]
-            case "<=":
-                return [_Piece(ONE, high=Constant(float(down)))]
-            case "<":
-                return [_Piece(ONE, high=Constant(float(up - 1)))]
+        lows, highs = {">=": up, ">": down + 1}, {"<=": down, "<": up - 1}
+        if operator in lows:
+            return [_Piece(ONE, low=Constant(float(lows[operator])))]
+        if operator in highs:
+            return [_Piece(ONE, high=Constant(float(highs[operator])))]
         here = [_Piece(ONE, low=Constant(float(near)), high=Constant(float(near)))] if whole else []
         return here if operator == "=" else self._complement(here)
 
@@ -386,12 +392,7 @@ def _uniform(arguments: Sequence[Expression], piece: _Piece, ranges: Ranges) -> 
     width = minus(high, low)
     if not _positive(width, ranges):
         return None
-    start, end = (
-        plain if given is None else folded(Call("clip", (given, low, high)))
-        for given, plain in ((piece.low, low), (piece.high, high))
-    )
-    if piece.low is not None and piece.high is not None:
-        end = folded(Call("max", (start, end)))
+    start, end = _part_of(piece, low, high)
     if piece.tilt == ZERO:
         raised = minus(power(end, piece.exponent + 1), power(start, piece.exponent + 1))
         return quotient(raised, times(Constant(float(piece.exponent + 1)), width))
@@ -400,6 +401,13 @@ def _uniform(arguments: Sequence[Expression], piece: _Piece, ranges: Ranges) -> 
         return None
     grown = minus(_exp(times(piece.tilt, end)), _exp(times(piece.tilt, start)))
     return quotient(grown, times(piece.tilt, width))
+
+
+def _part_of(piece: _Piece, low: Expression, high: Expression) -> tuple[Expression, Expression]:
+    """The ends of a piece inside [low, high]."""
+    start = low if piece.low is None else folded(Call("clip", (piece.low, low, high)))
+    end = high if piece.high is None else folded(Call("clip", (piece.high, low, high)))
+    return start, end if piece.low is None or piece.high is None else folded(Call("max", (start, end)))
 
 
 _MOMENTS: dict[str, Callable[[Sequence[Expression], _Piece, Ranges], Expression | None]] = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sfumato.network.evaluate import Values
     from sfumato.network.inference import Inference
 
-__all__ = ["Group", "Network", "Node", "NodeLevel", "Zones"]
+__all__ = ["Group", "Network", "Node", "NodeLevel", "Zones", "first_of_each", "is_read"]
 
 NodeLevel = Literal["individual", "global"]
 _ANYWHERE = Bounds.unbounded("nothing is known of its values")
@@ -77,6 +77,11 @@ class Node:
     def reads_data(self) -> bool:
         """Its value is a cell of a private table."""
         return self.source is not None and not self.public
+
+    @property
+    def has_value(self) -> bool:
+        """Whether it has a value itself, and not the chances of its levels alone."""
+        return self.expression is not None or not self.probabilities
 
     @property
     def of_individual(self) -> bool:
@@ -239,6 +244,20 @@ class Network:
             yield from group.nodes
         yield from self.shared
         yield from self.aggregates
+
+
+def is_read(node: Node | AggregateNode) -> bool:
+    """Whether its value is a cell of some table."""
+    return isinstance(node, Node) and node.source is not None
+
+
+def first_of_each(groups: Iterable[Group]) -> dict[str, Node]:
+    """Every node of these groups by its name; the first group that has it stands for the others."""
+    found: dict[str, Node] = {}
+    for group in groups:
+        for node in group.nodes:
+            found.setdefault(node.name, node)
+    return found
 
 
 def _ordered(found: dict[str, Node | AggregateNode]) -> tuple[Node | AggregateNode, ...]:

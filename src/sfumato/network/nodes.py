@@ -16,7 +16,7 @@ from sfumato.core.tables import nearest
 from sfumato.core.text import AnyText
 from sfumato.lang.derivations import Dependency, Grounding
 from sfumato.lang.spec import Column, Spec
-from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, match, show, walk
+from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, show, walk
 from sfumato.network.algebra import times, total, within
 from sfumato.network.bounds import Bounds, as_bounds, hull
 from sfumato.network.convert import expression_of
@@ -118,12 +118,12 @@ def _only_law(name: str, dependencies: Sequence[Dependency], naming) -> Expressi
 
 def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Dependency]], naming) -> Draft:
     name = show(atom)
-    source = next((column for column in spec.columns if match(column.atom, atom) is not None), None)
+    source = spec.column_of(atom)
     dependencies = by_child.get(name, ())
     law = _only_law(name, dependencies, naming)
     parents = dict.fromkeys(parent for one in dependencies for parent in _parents(one, naming))
     parents.update(dict.fromkeys(sorted(law.references()) if law else ()))
-    declared = next((r.domain for r in spec.ranges if match(r.atom_pattern, atom) is not None), None)
+    declared = spec.domain_of(atom)
     rows, row_table = _rows(spec, source, atom)
     position = next((one.position for one in dependencies), source.position if source else None)
     public = source is not None and source.table in spec.public_tables

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from sfumato.lang.derivations import Observation
 from sfumato.lang.spec import EVERYONE, Requirement, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, substitute
-from sfumato.network.network import Group, Network, Node
+from sfumato.network.network import Group, Network, Node, is_read
 from sfumato.network.nodes import masked
-from sfumato.network.structure import identity_of, public_facts
+from sfumato.network.structure import individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 
 __all__ = ["ExactFinding", "check_observations", "is_own", "touched"]
@@ -74,10 +75,9 @@ def check_observations(network: Network, tables: Mapping[str, Any] | None = None
 
 
 def _facts(spec: Spec, tables: Mapping[str, Any]) -> tuple[Term, ...]:
-    people = frozenset(identity_of(dataset) for dataset in spec.datasets)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
-        return public_facts(room, spec, people)
+        return public_facts(room, spec, individuals_of(spec))
 
 
 def _findings(network: Network, group: Group | None, facts: tuple[Term, ...]) -> Iterator[ExactFinding]:
@@ -116,12 +116,11 @@ def _is_given(node: Node) -> bool:
 
 def touched(network: Network, dataset: str) -> frozenset[str]:
     """What any individual of the dataset can move."""
-    groups = [group for group in network.groups if group.dataset == dataset]
-    own = {node.name for group in groups for node in group.nodes if _is_given(node)}
+    groups = (group.nodes for group in network.groups if group.dataset == dataset)
+    own = {node.name for node in chain(*groups) if _is_given(node)}
     own |= {node.name for node in network.aggregates if node.dataset == dataset}
-    computed = [node for node in network.nodes if not isinstance(node, Node) or node.source is None]
-    for node in computed:  # parents come before children
-        if own.intersection(node.parents):
+    for node in network.nodes:  # parents come before children
+        if own.intersection(node.parents) and not is_read(node):
             own.add(node.name)
     return frozenset(own)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Spec
-from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, match, show, walk
+from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, walk
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
@@ -104,29 +104,30 @@ def _found(spec: Spec, clause: Clause) -> _Found | None:
     """depends(v(P), L, … sum(L) …) :- findall(x(Q), r(P, Q), L), x a cell and r a public relation of individuals."""
     if indicator(clause.head) != "depends/3" or clause.body is None:
         return None
-    child, parents, _ = clause.head.arguments
-    asked = [goal for goal in goals(clause.body) if indicator(goal) == "findall/3"]
-    if len(asked) != 1 or not isinstance(asked[0], Compound) or not isinstance(child, Compound):
+    match clause.head.arguments, [goal for goal in goals(clause.body) if indicator(goal) == "findall/3"]:
+        case (Compound() as child, parents, law), [
+            Compound(arguments=(Compound() as what, Compound() as goal, Variable() as collected))
+        ] if collected == parents and _reads_others(child, what, goal):
+            return _of_peers(spec, clause, what, indicator(goal), _functions_of(collected, law))
+    return None
+
+
+def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: set[str]) -> _Found | None:
+    """The same, the clause having that shape, `used` being the functions of what was found."""
+    if not spec.table_predicates.get(relation, ("", False))[1]:
         return None
-    what, goal, collected = asked[0].arguments
-    if not isinstance(goal, Compound) or not isinstance(what, Compound) or not isinstance(collected, Variable):
-        return None
-    if collected != parents or not _reads_others(child, what, goal):
-        return None
-    if not spec.table_predicates.get(indicator(goal), ("", False))[1]:
-        return None
-    dataset = _between_individuals(spec, indicator(goal))
-    cell = next((one for one in spec.columns if match(one.atom, what) is not None), None)
+    dataset = _between_individuals(spec, relation)
+    cell = spec.column_of(what)
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
-    used = _functions_of(collected, clause.head.arguments[2])
     if used not in ({"sum"}, {"mean"}):
         raise refusal(
             clause.position,
-            f"{show(child)} holds other individuals' {show(what)}, and only their sum or mean can be taken.",
+            f"{show(clause.head.arguments[0])} holds other individuals' {show(what)}, and only their sum or mean can "
+            "be taken.",
             "Write sum(L) or mean(L), and compute the rest from it.",
         )
-    return _Found(clause, dataset, cell, indicator(goal), used == {"mean"})
+    return _Found(clause, dataset, cell, relation, used == {"mean"})
 
 
 def _reads_others(child: Compound, what: Compound, goal: Compound) -> bool:
@@ -142,13 +143,13 @@ def _functions_of(variable: Variable, term: Term) -> set[str]:
 def _between_individuals(spec: Spec, relation: str) -> Dataset | None:
     """The dataset whose individuals a relation has at both ends."""
     for one in spec.relations:
-        if indicator(one.atom) == relation and len(one.atom.arguments) == 2:
-            layout = layout_of(spec, one.table)
-            ends = [layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable)]
-            kinds = {indicator(column.atom) for column in ends if column is not None} if len(ends) == 2 else set()
-            dataset = next((one for one in spec.datasets if kinds == {indicator(one.goal)}), None)
-            if dataset is not None:
-                return dataset
+        match one.atom:
+            case Compound(arguments=(Variable() as first, Variable() as second)) if indicator(one.atom) == relation:
+                ends = map(layout_of(spec, one.table).bound, (first.name, second.name))
+                kinds = {indicator(column.atom) for column in ends if column is not None}
+                dataset = next((one for one in spec.datasets if kinds == {indicator(one.goal)}), None)
+                if dataset is not None:
+                    return dataset
     return None
 
 
@@ -172,7 +173,7 @@ def _pairs(room: TableRoom, spec: Spec, relation: str) -> str:
 
 
 def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
-    domain = next((known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom)), None)
+    domain = spec.domain_of(one.cell.atom)
     if not isinstance(domain, Interval):
         raise refusal(
             one.clause.position,
@@ -268,7 +269,7 @@ def add_peers(room: TableRoom, spec: Spec, row_keys: Mapping[str, bytes]) -> Non
         layout = layout_of(spec, one.table)
         kept = kept_rows(room, layout, one.whose, row_keys.get(_dataset_of(spec, one), PUBLIC_KEY))
         person, cell = sql_name(one.whose), sql_name(one.cell.name)
-        domain = next(known.domain for known in spec.ranges if match(known.atom_pattern, one.cell.atom))
+        domain = spec.domain_of(one.cell.atom)
         assert isinstance(domain, Interval)
         kind = room.types(one.table, [one.cell.name])[one.cell.name]
         number = text_as_number(cell) if kind == TEXT else f"{cell}::DOUBLE"

@@ -61,7 +61,7 @@ def rounding(expression: Expression, ranges: Ranges, errors: Mapping[str, float]
             return _call(expression, ranges, [rounding(part, ranges, errors) for part in arguments])
         case Lookup(parents=parents, rows=rows):
             # A parent that is not exactly what it should be may choose another row.
-            if any(errors.get(name, 0.0) > 0 for name in parents):
+            if any(map(errors.get, parents)):
                 return math.inf
             return max((rounding(part, ranges, errors) for _, part in rows), default=0.0)
     return math.inf  # indicators jump, and points have no proved slope

@@ -20,7 +20,7 @@ from sfumato.network.members import membership_tables
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, term_of
 
-__all__ = ["Alike", "alike", "identity_of", "key_query", "public_facts"]
+__all__ = ["Alike", "alike", "fed_datasets", "identity_of", "individuals_of", "key_query", "public_facts"]
 
 #: More structures than this and a plan would grow with the number of people.
 MOST_STRUCTURES = 256
@@ -46,6 +46,16 @@ def identity_of(dataset: Dataset) -> str:
     )
 
 
+def individuals_of(spec: Spec) -> frozenset[str]:
+    """The predicates that say who is an individual."""
+    return frozenset(identity_of(dataset) for dataset in spec.datasets)
+
+
+def fed_datasets(spec: Spec) -> list[Dataset]:
+    """The datasets whose individuals are rows of a table."""
+    return [dataset for dataset in spec.datasets if identity_of(dataset) in spec.table_predicates]
+
+
 def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
     """What the public tables assert about things that are no individuals."""
     facts: dict[Term, None] = {}
@@ -55,7 +65,7 @@ def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[T
         personal = {name for name, column in layout.identities if indicator(column.atom) in people}
         for atom in _asserted(spec, layout):
             if not personal & {variable.name for variable in variables(atom)}:
-                facts.update(dict.fromkeys(_rows(room, spec, layout, atom, None)))
+                facts.update(dict.fromkeys(_rows(room, spec, layout, atom, {})))
     return tuple(facts)
 
 
@@ -78,7 +88,7 @@ def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
         for layout, person in layouts:
             for atom in _asserted(spec, layout):
                 if Variable(person) in variables(atom) and len(variables(atom)) > 1:
-                    given = _rows(room, spec, layout, atom, (person, example))
+                    given = _rows(room, spec, layout, atom, {person: example})
                     facts.update((substitute(fact, {person: Variable(dataset.variable)}), None) for fact in given)
         found.append(Alike(key, tuple(facts)))
     return tuple(found)
@@ -152,15 +162,14 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
     return " AND ".join(tests) or "TRUE"
 
 
-def _rows(room: TableRoom, spec: Spec, layout: TableLayout, atom: Compound, only: tuple[str, str] | None) -> list[Term]:
+def _rows(room: TableRoom, spec: Spec, layout: TableLayout, atom: Compound, only: Mapping[str, str]) -> list[Term]:
     names = [variable.name for variable in variables(atom)]
     bound = {name: _bound(layout, name) for name in names}
     room.types(layout.table, list(bound.values()))
-    shown = [name for name in names if only is None or name != only[0]]
+    shown = [name for name in names if name not in only]
     cells = ", ".join(sql_name(bound[name]) for name in shown) or "1"
     where = _present(room, spec, layout, names)
-    if only is not None:
-        where += f" AND {sql_name(bound[only[0]])}::VARCHAR = {sql_level(only[1])}"
+    where += "".join(f" AND {sql_name(bound[name])}::VARCHAR = {sql_level(value)}" for name, value in only.items())
     found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")
     kinds = [room.numbers_in(layout.table, bound[name]) for name in shown]
     return [substitute(atom, _binding(shown, _cells_of(kinds, row))) for row in found]

@@ -104,17 +104,18 @@ class TableLayout:
 def layout_of(spec: Spec, table: str) -> TableLayout:
     """What the study says about one table."""
     random = spec.random_predicates
-    declared = [column for column in spec.columns if column.table == table]
-    identities = []
-    for column in declared:
+    identities, values = [], []
+    for column in (column for column in spec.columns if column.table == table):
         match column.atom:
-            case Compound(arguments=(Variable(name=name),)) if indicator(column.atom) not in random:
+            case atom if indicator(atom) in random:
+                values.append(column)
+            case Compound(arguments=(Variable(name=name),)):
                 identities.append((name, column))
     return TableLayout(
         table,
         table in spec.public_tables,
         tuple(identities),
-        tuple(column for column in declared if indicator(column.atom) in random),
+        tuple(values),
         tuple(relation for relation in spec.relations if relation.table == table),
         next((limit for limit in spec.row_limits if limit.table == table), None),
         any(one.table == table for one in spec.each_person),
@@ -396,7 +397,7 @@ def decimal_name(cell: str) -> str:
 def text_name(cell: str) -> str:
     """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
     whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
-    return f"(CASE WHEN {whole} THEN {cell}[:-3] ELSE {cell} END)"
+    return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
@@ -442,6 +443,13 @@ def _checked_path(name: str, given: Any) -> Path:
     return path.resolve()
 
 
+def _read(name: str, path: Path) -> Any:
+    if path.is_dir():
+        return read_folder(path, name)
+    path = _checked_path(name, path)
+    return plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)
+
+
 def _plain(name: str, given: Any) -> Plain:
     if isinstance(given, Portion):
         return replace(_plain(name, given.table), only=given.only, naming=given.naming)
@@ -449,11 +457,8 @@ def _plain(name: str, given: Any) -> Plain:
         return plain_files([Path(path) for path in given])
     if isinstance(given, StoredRows):
         given = given.rows
-    if isinstance(given, (str, Path)) and Path(given).is_dir():
-        given = read_folder(Path(given), name)
     if isinstance(given, (str, Path)):
-        path = _checked_path(name, given)
-        given = plain_file(path) if path.suffix.lower() == ".parquet" else read_text(path)
+        given = _read(name, Path(given))
     if isinstance(given, TextTable):
         whole = _plain(name, given.table)
         return replace(whole, text=frozenset(whole.shown if given.columns is None else given.columns))

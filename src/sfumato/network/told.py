@@ -49,17 +49,14 @@ def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) 
     if not nodes:  # of the others nothing would be told
         return
     # Who is forgotten left absent cells behind, as was asked for: of these nothing is told, and none is looked at.
-    gone = {name: of_forgotten(spec, layout_of(spec, table), name) if spec.forgotten else "FALSE" for name in nodes}
+    layout = layout_of(spec, table)
+    gone = {name: of_forgotten(spec, layout, name) for name in nodes}
     found = _found(room, shown, nodes, kinds, gone)
     for name, node in nodes.items():
-        rows, absent, unknown = found[name]
-        near = _nearly(node, name, kinds[name]) if unknown else "0"
+        near = _nearly(node, name, kinds[name]) if found[name][2] else "0"
         ((nearly,),) = room.run(f"SELECT {near} FROM {shown} WHERE NOT ({gone[name]})") if near != "0" else ((0,),)
-        never = _is_never(spec, node)
-        if nearly or (never and absent + unknown):
-            told = _told(node, rows, absent, unknown, nearly)
-            ways = (_fold(node) if nearly else "", _way(node) if never else "")
-            yield f"Column {name!r} of {table}: {told}.{''.join(ways)} {ALONE}"
+        if told := _told(node, found[name], nearly, _is_never(spec, node)):
+            yield f"Column {name!r} of {table}: {told} {ALONE}"
 
 
 def _found(
@@ -118,12 +115,15 @@ def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> 
     return f"{raw} IS NOT NULL AND {placed(node, column, kind)} IS NULL"
 
 
-def _told(node: Node, rows: int, absent: int, unknown: int, nearly: int) -> str:
+def _told(node: Node, found: tuple[int, int, int], nearly: int, never: bool) -> str:
+    rows, absent, unknown = found
+    if not nearly and not (never and absent + unknown):
+        return ""
     what = "not in its list" if isinstance(node.domain, Categories) else "no number"
     near = f" ({_share(nearly, rows)} but for capital letters or blanks)" if nearly else ""
     parts = [f"{_share(absent, rows)} of its cells are absent"] if absent else []
     parts += [f"{_share(unknown, rows)} of its cells are {what}{near}"] if unknown else []
-    return f"{' and '.join(parts)}; {_place(node)}"
+    return f"{' and '.join(parts)}; {_place(node)}.{_fold(node) if nearly else ''}{_way(node) if never else ''}"
 
 
 def _way(node: Node) -> str:

@@ -63,20 +63,32 @@ def totals(
     `facts` are what is known of the columns whatever they hold: they save work and change no sum.
     """
     known = facts or TableFacts()
-    asked: dict[_Key, list[_Asked]] = {}
     found: dict[_Asked, _Found] = {}
     by_name = {node.name: node for node in nodes}
+    summed = []
     for node in (node for node in nodes if not node.question.of_texts):
-        entries = node.question.entries()
-        if len(entries) > 1 and all(_counts(entry) for entry in entries):
+        if _is_table(node.question.entries()):
             found |= _tables(room, table, node, columns, known)
-            continue
-        for place, entry in enumerate(entries):
-            key = frozenset(node.question.axes[axis] for axis in entry.axes), entry.grid is None
-            asked.setdefault(key, []).append((node.name, place))
-    for axes, entries in _passes(asked, by_name):
+        else:
+            summed.append(node)
+    for axes, entries in _passes(_by_axes(summed), by_name):
         found |= _OneScan(room, table, axes, columns, known).grouped(entries, by_name)
     return [_texts(room, table, node, columns) if node.question.of_texts else _sums(node, found) for node in nodes]
+
+
+def _is_table(entries: Sequence[Entry]) -> bool:
+    """Whether rows are counted, by several axes each for itself."""
+    return len(entries) > 1 and all(map(_counts, entries))
+
+
+def _by_axes(nodes: Sequence[AggregateNode]) -> dict[_Key, list[_Asked]]:
+    """Entries by what tells their rows apart."""
+    asked: dict[_Key, list[_Asked]] = {}
+    for node in nodes:
+        for place, entry in enumerate(node.question.entries()):
+            key = frozenset(node.question.axes[axis] for axis in entry.axes), entry.grid is None
+            asked.setdefault(key, []).append((node.name, place))
+    return asked
 
 
 @dataclass
@@ -168,13 +180,13 @@ class _OneScan:
         wanted: list[tuple[_Added, int, int]] = []
         for name, place in asked:
             node = nodes[name]
-            counted = "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(self.columns)})"
+            counted = self._filter(node)
             one = _added(node, node.question.entries()[place], self.columns, values, self.facts)
             texts = (f"{one.text}{counted}", f"count(*){counted}")
             wanted.append((one, *(added.setdefault(text, len(added)) for text in texts)))  # type: ignore[arg-type]
         rows = self._rows(list(added), values)
         places = {
-            axis: _places(self._column(rows, len(added) + at), axis, self.facts) for at, axis in enumerate(self.axes)
+            axis: _places(self._column(rows, at), axis, self.facts) for at, axis in enumerate(self.axes, len(added))
         }
         given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
         if any(max(given[counts], default=0) > one.most_rows for one, _, counts in wanted):
@@ -185,6 +197,9 @@ class _OneScan:
             )
             for (name, place), (one, sums, counts) in zip(asked, wanted, strict=True)
         }
+
+    def _filter(self, node: AggregateNode) -> str:
+        return "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(self.columns)})"
 
     @staticmethod
     def _column(rows: Sequence[tuple[Any, ...]], at: int) -> list[Any]:

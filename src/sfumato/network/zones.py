@@ -13,7 +13,7 @@ from sfumato.lang.derivations import DpRv, Publication
 from sfumato.lang.spec import Requirement
 from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.network import Node, Zones
+from sfumato.network.network import Node, Zones, is_read
 
 __all__ = ["observed_by", "seen", "zones_of"]
 
@@ -48,15 +48,13 @@ def zones_of(
 
     `variants` holds a node's forms in all groups: an edge in one of them counts.
     """
-    sensitive: set[str] = set()
-    public: set[str] = set()
-    between: set[str] = set()
+    sensitive, public, between = set[str](), set[str](), set[str]()
     waiting, met = list(visible), set(visible)
     while waiting:
         name = waiting.pop()
         forms = variants.get(name, ())
-        computed = [form for form in forms if not _is_read(form)]
-        above = {parent for form in computed for parent in form.parents if parent in variants}
+        computed = [form for form in forms if not is_read(form)]
+        above = variants.keys() & set().union(*(form.parents for form in computed))
         if len(computed) < len(forms) or not above:
             (public if forms and all(map(_is_public, forms)) else sensitive).add(name)
         elif name not in visible:
@@ -73,10 +71,6 @@ def zones_of(
         visible,
         frozenset(public),
     )
-
-
-def _is_read(form: Node | AggregateNode) -> bool:
-    return isinstance(form, Node) and form.source is not None
 
 
 def _is_public(form: Node | AggregateNode) -> bool:

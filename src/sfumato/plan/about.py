@@ -16,7 +16,7 @@ from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP
 from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.lang.spec import Column, Spec
-from sfumato.lang.term import Compound, indicator, match, show, walk
+from sfumato.lang.term import Compound, indicator, show, walk
 from sfumato.lang.vocabulary import AGGREGATES, STATEMENT
 from sfumato.network.meaning import rule_of
 from sfumato.plan.plan import Plan
@@ -105,7 +105,7 @@ def _names(term: Compound) -> set[str]:
 
 
 def _domain(spec: Spec, column: Column) -> str:
-    domain = next((one.domain for one in spec.ranges if match(one.atom_pattern, column.atom) is not None), None)
+    domain = spec.domain_of(column.atom)
     if isinstance(domain, Interval) and domain.share is not None:
         return "no public range; bounds are bought"
     if isinstance(domain, Interval):

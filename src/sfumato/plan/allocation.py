@@ -17,10 +17,12 @@ these are taken: a solver's status refuses no study.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from sfumato.errors import PrivacyParameterError
 __all__ = ["Budget", "Shares", "split_budget"]
 
 Difficulty = Mapping[str, Mapping[str, float]]
+_NONE: Difficulty = {}
 
 #: Every block gets at least this part of an even share: what is asked for is answered, however badly.
 _FLOOR = 0.2
@@ -48,8 +51,8 @@ def split_budget(
     difficulty: Difficulty,
     budgets: Sequence[Budget],
     degree: int = 1,
-    limits: Difficulty | None = None,
-    floors: Difficulty | None = None,
+    limits: Difficulty = _NONE,
+    floors: Difficulty = _NONE,
 ) -> Shares:
     """Shares that minimise Σ difficulty/(m + c)ᵖ over observers and blocks, p the degree: 1 for μ² and 2 for ε.
 
@@ -63,20 +66,19 @@ def split_budget(
     {'public': {'mean': 0.5, 'count': 0.25}}
     """
     _check(difficulty, budgets)
-    offsets = _offsets(difficulty, limits or {}, degree)
+    offsets = _offsets(difficulty, limits, degree)
     totals = {o: min(budget.total for budget in budgets if o in budget.observers) for o in difficulty}
     shares = {
-        o: _water_filling(blocks, offsets[o], totals[o], degree, (floors or {}).get(o, {}))
+        o: _water_filling(blocks, offsets[o], totals[o], degree, floors.get(o, {}))
         for o, blocks in difficulty.items()
         if blocks
     }
-    groups = [budget for budget in budgets if len(budget.observers) > 1]
-    if not any(_total(shares, budget) > Fraction(budget.total) for budget in groups):
+    if all(_total(shares, one) <= Fraction(one.total) for one in budgets if len(one.observers) > 1):
         return _shrink(shares, budgets)
     feasible = _within_groups(shares, difficulty, totals, budgets)
     best = _cone_program(feasible, difficulty, offsets, totals, budgets, degree)
-    candidates = [_shrink(one, budgets) for one in (best, feasible) if one is not None]
-    return min(candidates, key=lambda one: _loss(one, difficulty, offsets, degree))
+    candidates = [_shrink(one, budgets) for one in filter(None, (best, feasible))]
+    return min(candidates, key=partial(_loss, difficulty=difficulty, offsets=offsets, power=degree))
 
 
 def _offsets(difficulty: Difficulty, limits: Difficulty, power: int) -> dict[str, dict[str, float]]:
@@ -103,11 +105,7 @@ def _check(difficulty: Mapping[str, Mapping[str, float]], budgets: Sequence[Budg
 
 
 def _water_filling(
-    blocks: Mapping[str, float],
-    offsets: Mapping[str, float],
-    total: float,
-    power: int,
-    floors: Mapping[str, float],
+    blocks: Mapping[str, float], offsets: Mapping[str, float], total: float, power: int, floors: Mapping[str, float]
 ) -> dict[str, float]:
     """min Σ k/(m + c)ᵖ subject to Σ m = total and m ≥ floor: m + c ∝ k^(1/(p+1)) above the floor."""
     least = {name: total * floors.get(name, _FLOOR / len(blocks)) for name in blocks}
@@ -197,6 +195,16 @@ def _solved(clarabel: Any, objective: np.ndarray, rows: Sequence[_Row], cones: S
     return np.array(solution.x)
 
 
+def _group_rows(
+    budget: Budget, top: Mapping[str, int], share: Mapping[tuple[str, str], int], units: Mapping[tuple[str, str], float]
+) -> Iterator[_Row]:
+    """A group's largest shares fit into its budget, and none of its observers' is larger."""
+    yield dict.fromkeys(top.values(), 1.0), 1.0
+    for (observer, name), unit in units.items():
+        if observer in budget.observers:
+            yield {share[observer, name]: 1.0, top[name]: -budget.total / unit}, 0.0
+
+
 def _cone_program(
     start: Shares,
     difficulty: Difficulty,
@@ -211,23 +219,15 @@ def _cone_program(
     of very different size would otherwise leave the solver without digits. None where it finds no numbers at all.
     """
     clarabel: Any = import_module("clarabel")  # without type hints; a tenth of a second, and seldom needed
-    pairs = [(observer, name) for observer, blocks in start.items() for name in blocks]
-    units = {(observer, name): start[observer][name] for observer, name in pairs}
-    tops = [
-        (index, name) for index, budget in enumerate(budgets) for name in _names(start, budget)
-    ]  # largest share of a block in a group, in units of the group's budget
-    size = 2 * len(pairs) + len(tops)
-    share = {pair: index for index, pair in enumerate(pairs)}
-    cost = {pair: len(pairs) + index for index, pair in enumerate(pairs)}
-    top = {pair: 2 * len(pairs) + index for index, pair in enumerate(tops)}
+    units = {(observer, name): share for observer, blocks in start.items() for name, share in blocks.items()}
+    pairs = list(units)
+    size = 2 * len(pairs)
+    share, cost = dict(zip(pairs, count(), strict=False)), dict(zip(pairs, count(len(pairs)), strict=False))
     rows: list[_Row] = []
-    for index, budget in enumerate(budgets):
-        rows.append(({top[index, name]: 1.0 for name in _names(start, budget)}, 1.0))
-        rows.extend(
-            ({share[observer, name]: 1.0, top[index, name]: -budget.total / units[observer, name]}, 0.0)
-            for observer, name in pairs
-            if observer in budget.observers
-        )
+    for budget in budgets:
+        names = _names(start, budget)  # each has a largest share in the group, in units of the group's budget
+        rows += _group_rows(budget, dict(zip(names, count(size), strict=False)), share, units)
+        size += len(names)
     floor = _FLOOR * min(totals.values()) / len(pairs)
     rows.extend(({share[pair]: -1.0}, -floor / units[pair]) for pair in pairs)
     cones = [clarabel.NonnegativeConeT(len(rows))]
@@ -247,13 +247,12 @@ def _cone_program(
     objective = np.zeros(size)
     for pair, column in cost.items():
         objective[column] = weights[pair] / max(weights.values())
-    values = _solved(clarabel, objective, rows, cones)
+    values = _solved(clarabel, objective, rows, cones)[: len(pairs)] * list(units.values())
+    if not np.isfinite(values).all():
+        return None
     found: Shares = {}
-    for (observer, name), column in share.items():
-        value = float(values[column]) * units[observer, name]
-        if not math.isfinite(value):
-            return None
-        found.setdefault(observer, {})[name] = max(value, floor)  # a solver that stopped early may be off by a little
+    for (observer, name), value in zip(pairs, values, strict=True):
+        found.setdefault(observer, {})[name] = max(float(value), floor)  # a solver that stops early may miss it
     return found
 
 

@@ -252,7 +252,7 @@ def _sums(
 ) -> Iterator[Finding]:
     """Noise on every sum that lies behind something seen and that somebody can move."""
     sums = {node.name: node for node in network.aggregates}
-    behind = _behind(network, sums, [request for request in requests if request.of_sums])
+    behind = _behind(network, sums, requests)
     drawn = [draw for draw in draws if draw.group is None and isinstance(draw, Draw)]
     for name, protected in behind.items():
         if protected:
@@ -273,6 +273,7 @@ def _behind(network: Network, sums: Mapping[str, AggregateNode], requests: list[
     return {
         name: name in sums and sums[name].dataset == request.requirement.dataset
         for request in requests
+        if request.of_sums
         for name in sums_behind(request, network)
     }
 

@@ -9,7 +9,7 @@ Proof: docs/proofs/allocation.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.plan.individual_part import IndividualPart, finite_difficulty
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["FAIR", "difficulties_of", "floors_of", "individuals", "limits_of"]
 
 _INDIVIDUALS = "individuals "
+
+
+def _moved_parts(settling: Settling) -> Iterator[tuple[str, Sequence[IndividualPart]]]:
+    """What observers see of individuals, where any of it rests on private values."""
+    for observer, parts in settling.individual_parts.items():
+        if any(part.template.private for part in parts):
+            yield observer, parts
 
 
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
@@ -36,9 +43,8 @@ def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
             block, price = settling.block_of(name)
             each = law.variance * law.sensitivity(question.moves()) ** 2 * price**law.degree
             own[block] = own.get(block, 0.0) + request.weight * influence * each
-    for observer, parts in settling.individual_parts.items():
-        if any(part.template.private for part in parts):
-            found[observer][individuals(parts, observer)] = max(map(finite_difficulty, parts))
+    for observer, parts in _moved_parts(settling):
+        found[observer][individuals(parts, observer)] = max(map(finite_difficulty, parts))
     return {observer: blocks for observer, blocks in found.items() if blocks}
 
 

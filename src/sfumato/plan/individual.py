@@ -9,7 +9,7 @@ Proof: docs/proofs/cut_placement.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import PlanError
@@ -44,26 +44,27 @@ class CutCandidate:
         return math.fsum(math.sqrt(self.difficulty(node)) for node in self.cut) ** 2
 
 
+def _influence(slopes: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    return math.fsum(weight * slopes.get(output, 0.0) for output, weight in weights.items())
+
+
 def _candidate(
     template: Template, cut: frozenset[str], weights: Mapping[str, float], slopes: Mapping[str, Mapping[str, float]]
 ) -> CutCandidate | None:
     """The cut with what noise on each of its nodes does; None where a node has no finite sensitivity or influence."""
-    sensitivity = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
-    if not all(math.isfinite(one.value) for one in sensitivity.values()):
+    all_of_it = {node: _sensitivity(template, node, cut) for node in sorted(cut)}
+    if not all(math.isfinite(one.value) for one in all_of_it.values()):
         return None
-    moving = [node for node in sensitivity if sensitivity[node].value > 0]
-    influence = {
-        node: math.fsum(weights[output] * slopes.get(node, {}).get(output, 0.0) for output in weights)
-        for node in moving
-    }
+    sensitivity = {node: one for node, one in all_of_it.items() if one.value > 0}
+    influence = {node: _influence(slopes.get(node, {}), weights) for node in sensitivity}
     if any(map(math.isnan, influence.values())):
         return None  # a root of a negative number, or a level with noise, which no lookup lists: nothing is shown
     floor = max(influence.values(), default=0.0) * _FLAT or _FLAT
     return CutCandidate(
-        tuple(moving),
-        {node: sensitivity[node] for node in moving},
+        tuple(sensitivity),
+        sensitivity,
         {node: max(value, floor) for node, value in influence.items()},
-        _strategy(frozenset(moving), template, frozenset(weights)),
+        _strategy(frozenset(sensitivity), template, frozenset(weights)),
     )
 
 
@@ -117,6 +118,14 @@ def _loss(
     return math.fsum(weights[output] * error for output, error in errors.items())
 
 
+def _tried(ranked: Sequence[CutCandidate]) -> list[CutCandidate]:
+    """The promising ones, and the best with noise on outputs and on inputs alone."""
+    tried = list(ranked[:_SIMULATED_CANDIDATES])
+    for strategy in ("output noise", "input noise"):
+        tried.extend([one for one in ranked if one.strategy == strategy and one not in tried][:1])
+    return tried
+
+
 def best_cut(
     template: Template,
     weights: Mapping[str, float],
@@ -126,9 +135,7 @@ def best_cut(
 ) -> tuple[CutCandidate, tuple[tuple[CutCandidate, float], ...]]:
     """The allowed cut of least simulated loss, and all that were simulated: promising ones, inputs and outputs."""
     ranked = candidates(template, weights)
-    tried = list(ranked[:_SIMULATED_CANDIDATES])
-    for strategy in ("output noise", "input noise"):
-        tried.extend([one for one in ranked if one.strategy == strategy and one not in tried][:1])
+    tried = _tried(ranked)
     simulated = [(candidate, _loss(candidate, template, weights, budget, noise)) for candidate in tried]
     # A level with noise is no level: a lookup has no row for it.
     losses = sorted((pair for pair in simulated if math.isfinite(pair[1])), key=lambda pair: pair[1])

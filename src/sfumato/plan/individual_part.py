@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -236,6 +237,15 @@ class SeveralParts(IndividualPart):
         return found
 
 
+def _check_few(weights: Mapping[str, float]) -> None:
+    if len(weights) > MOST_SEEN:
+        raise PlanError(
+            f"One observer would see {len(weights)} variables of each individual ({next(iter(weights))}, …), and no "
+            f"more than {MOST_SEEN} are planned. Publish fewer of them, or aggregates. Nothing was planned and nothing "
+            "was spent."
+        )
+
+
 def choose_part(
     group: int,
     template: Template,
@@ -245,46 +255,44 @@ def choose_part(
     allowed: frozenset[str],
 ) -> IndividualPart:
     """The allowed strategy of least simulated loss at the whole budget, with what the others would have cost."""
-    if len(weights) > MOST_SEEN:
-        raise PlanError(
-            f"One observer would see {len(weights)} variables of each individual ({next(iter(weights))}, …), and no "
-            f"more than {MOST_SEEN} are planned. Publish fewer of them, or aggregates. Nothing was planned and nothing "
-            "was spent."
-        )
+    _check_few(weights)
     cuts_allowed = allowed - {CORRELATED}
+    linear = _linear(template, weights, noise, allowed)
+    chosen, losses = best_cut(template, weights, budget, noise, cuts_allowed) if cuts_allowed else (linear, ())
+    entries: list[tuple[CutCandidate | LinearCandidate, float]] = [*_distinct(losses)]
+    least = min((loss for candidate, loss in losses if candidate == chosen), default=math.inf)
+    if linear is not None:
+        entries.append((linear, linear.loss(template, weights, budget)))
+        if entries[-1][1] < least:
+            chosen, least = entries[-1]
+    considered = tuple(
+        Considered(one.strategy, loss, "chosen" if _is_same(one, chosen) else _ratio(loss, least), one.cut)
+        for one, loss in sorted(entries, key=itemgetter(1))
+    )
+    if isinstance(chosen, CutCandidate):
+        return CutPart(group, template, weights, considered, chosen, noise)
+    assert chosen is not None
+    return LinearPart(group, template, weights, considered, chosen)
+
+
+def _linear(
+    template: Template, weights: Mapping[str, float], noise: NoiseName, allowed: frozenset[str]
+) -> LinearCandidate | None:
+    """Correlated noise, where it is allowed and of use; it must be where nothing else is allowed."""
     # An observer who knows some of the inputs gets noisy nodes and puts the answer together (docs/proofs/observers.md).
     answers = draw_law(noise).correlates and CORRELATED in allowed and not template.observed
     linear = linear_candidate(template, weights) if answers else None
-    if not cuts_allowed and linear is None:
+    if linear is None and allowed <= {CORRELATED}:
         raise PlanError(
             f"{', '.join(weights)}: input, output and cut are forbidden, and correlated noise is for two or more "
             "answers that are linear in bounded inputs, and Gaussian. Take one forbid(…) back. "
             "Nothing was planned and nothing was spent."
         )
-    chosen_cut, losses = best_cut(template, weights, budget, noise, cuts_allowed) if cuts_allowed else (None, ())
-    entries = [(candidate.strategy, candidate.cut, loss) for candidate, loss in _distinct(losses)]
-    best = min((loss for candidate, loss in losses if candidate == chosen_cut), default=math.inf)
-    linear_loss = math.inf
-    if linear is not None:
-        linear_loss = linear.loss(template, weights, budget)
-        entries.append((CORRELATED, linear.cut, linear_loss))
-    takes_linear = linear is not None and linear_loss < best
-    taken = (
-        (CORRELATED, linear.cut)
-        if takes_linear and linear
-        else (chosen_cut.strategy, chosen_cut.cut)
-        if chosen_cut
-        else ()
-    )
-    least = min(best, linear_loss)
-    considered = tuple(
-        Considered(strategy, loss, "chosen" if (strategy, cut) == taken else _ratio(loss, least), cut)
-        for strategy, cut, loss in sorted(entries, key=lambda entry: entry[2])
-    )
-    if takes_linear and linear is not None:
-        return LinearPart(group, template, weights, considered, linear)
-    assert chosen_cut is not None
-    return CutPart(group, template, weights, considered, chosen_cut, noise)
+    return linear
+
+
+def _is_same(one: CutCandidate | LinearCandidate, other: CutCandidate | LinearCandidate | None) -> bool:
+    return other is not None and (one.strategy, one.cut) == (other.strategy, other.cut)
 
 
 def _ratio(loss: float, least: float) -> str:

@@ -45,6 +45,7 @@ from sfumato.plan.side_by_side import settle_side_by_side
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import wanted_of
+from sfumato.plan.wishes import forbidden_by
 
 __all__ = ["ASSUMED_SIZE", "make_plan", "network_of"]
 
@@ -367,14 +368,18 @@ def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
     """Gaussian noise needs a δ somewhere; Laplace noise keeps every kind of promise that a pure ε implies."""
     noises: list[NoiseName] = ["laplace"]
     # A random answer costs a pure ε.
-    if not any(is_pure(request.requirement.guarantee) or request.sampled for request in requests):
+    if not any(map(_needs_epsilon, requests)):
         noises.insert(0, "gaussian")
-    banned = {name for request in requests for name in request.forbidden}
+    banned = forbidden_by(requests)
     pure = _has_pure(requests)
     left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
     if not left:
         raise _no_noise_left(requests[0], banned) if banned else _answers_need_epsilon(requests)
     return left
+
+
+def _needs_epsilon(request: Request) -> bool:
+    return is_pure(request.requirement.guarantee) or request.sampled
 
 
 def _no_noise_left(first: Request, banned: set[str]) -> PlanError:
@@ -386,7 +391,7 @@ def _no_noise_left(first: Request, banned: set[str]) -> PlanError:
 
 def _answers_need_epsilon(requests: tuple[Request, ...]) -> PlanError:
     """Laplace noise is all that was left, and some promise says nothing about a pure ε."""
-    first = next(request for request in requests if is_pure(request.requirement.guarantee) or request.sampled)
+    first = next(filter(_needs_epsilon, requests))
     what = "is a random answer, whose cost is a pure ε" if first.sampled else "has a promise without δ"
     return PlanError(
         f"{first.position}{first.name} {what}, and another promise on {first.requirement.dataset} cannot be kept by "

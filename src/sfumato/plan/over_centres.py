@@ -20,6 +20,7 @@ from sfumato.plan.mixed import Mixed
 from sfumato.plan.plan import Considered, Planned
 from sfumato.plan.request import Request
 from sfumato.plan.sharing import Sharing, centres_of, check_left, ways_of
+from sfumato.plan.wishes import forbidden_by, preferred_by
 
 __all__ = ["assumed_of_centres", "needs_one_party", "settle_over_centres"]
 
@@ -66,13 +67,13 @@ def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle)
     ways = ways_of(spec)
     if len(ways) == 1:
         return settle(ways[0])
-    banned = {name for request in requests for name in request.forbidden}
+    banned = forbidden_by(requests)
     usable = tuple(way for way in ways if _name(way) not in banned and not (way and way.refusal()))
     check_left(usable, banned, requests[0].position)
     settled, refusals = _settled(usable, settle)
     if not settled:
         raise refusals[0]
-    wished = [name for request in requests for name in request.preferred]
+    wished = preferred_by(requests)
     taken = _taken(settled, wished)
     others = [way for way in ways if way != taken]
     mixed = enumerate(settled[taken])

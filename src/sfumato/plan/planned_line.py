@@ -96,10 +96,15 @@ def _structure(settling: Settling, part: IndividualPart) -> str:
     return f"For individuals with {', '.join(map(show, facts))}."
 
 
+def _drawn(settling: Settling, request: Request) -> tuple[str, ...]:
+    """The sums behind a request that get noise."""
+    behind = sorted({other for name in request.nodes for other in settling.sums_behind(name, request)})
+    return tuple(name for name in behind if not settling.questions[name].is_public)
+
+
 def _of_sums(settling: Settling, request: Request, draws: Sequence[AnyDraw]) -> Planned:
     seen = [Predicting(settling, request, tuple(draws)).seen(name) for name in request.nodes]
-    behind = sorted({other for name in request.nodes for other in settling.sums_behind(name, request)})
-    drawn = tuple(name for name in behind if not settling.questions[name].is_public)
+    drawn = _drawn(settling, request)
     if drawn and settling.sharing is None:
         check_central(request)
     way = settling.sharing.words if settling.sharing is not None else "central noise"

@@ -23,6 +23,7 @@ from sfumato.plan.linear.individual import LinearDraw, linear_law
 from sfumato.plan.plan import Seen
 from sfumato.plan.template import Numbers
 from sfumato.questions.intervals import NoiseLaw
+from sfumato.questions.question import Question
 
 if TYPE_CHECKING:
     from sfumato.plan.request import Request
@@ -59,19 +60,17 @@ class Predicting:
         error = question.error(variance_of(name, self.draws), size, self._pure)
         if name in self._consistent:
             error = math.fsum(one**2 for one, _ in numbers)
-        alike = len(set(numbers)) == 1
-        groups = () if alike else question.alike()
-        starts = np.cumsum([0, *(count for _, count in groups[:-1])])
+        numbers_told, labels, counts = _by_kind(question, numbers)
         return Seen(
             name,
             error,
             max(width for _, width in numbers),
             question.size,
             "" if question.basis == "known" else self._note(name),
-            numbers[:1] if alike else tuple(numbers[start] for start in starts),
-            tuple(label for label, _ in groups),
+            numbers_told,
+            labels,
             question.basis,
-            tuple(count for _, count in groups) if any(count > 1 for _, count in groups) else (),
+            counts,
         )
 
     @cached_property
@@ -90,6 +89,10 @@ class Predicting:
     def _behind(self, name: str) -> list[str]:
         settling = self.settling
         return [name] if name in settling.aggregates else sorted(settling.sums_behind(name, self.request))
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether nothing says how many count in a sum."""
+        return not self.settling.aggregates[name].question.everybody and name not in self.settling.sizes
 
     def _computed(self, name: str) -> Seen:
         """Something computed from aggregates, simulated over them spread on their ranges."""
@@ -112,16 +115,13 @@ class Predicting:
     def _note(self, name: str) -> str:
         """What a prediction assumes about sizes, and what it would be for others, in one line."""
         settling = self.settling
-        behind = self._behind(name)
-        unknown = [
-            one for one in behind if not settling.aggregates[one].question.everybody and one not in settling.sizes
-        ]
+        unknown = [one for one in self._behind(name) if self._is_unknown(one)]
         guessed = settling.dataset not in settling.sizes
         if not unknown and not guessed:
             return f"For {settling.count_of(name):,.6g} contributions." if name in settling.aggregates else ""
         size, tenth = settling.size, settling.size / 10
         rows = max((settling.aggregates[one].question.rows for one in unknown), default=1)
-        many, few = (self._width_if(name, number, unknown) for number in (rows * size, tenth))
+        many, few = self._width_if(name, rows * size, unknown), self._width_if(name, tenth, unknown)
         if rows > 1:
             taken = max(settling.count_of(one) for one in unknown)
             return (
@@ -144,6 +144,19 @@ class Predicting:
         if name not in settling.aggregates:
             return _quantile(self._simulated(name))
         return settling.questions[name].predicted(self._law(name), settling.count_of(name), self._pure)[0][1]
+
+
+def _by_kind(
+    question: Question, numbers: tuple[tuple[float, float], ...]
+) -> tuple[tuple[tuple[float, float], ...], tuple[str, ...], tuple[int, ...]]:
+    """Of numbers that are alike the first alone; else the first of each kind, the kinds, how many there are of each."""
+    if len(set(numbers)) == 1:
+        return numbers[:1], (), ()
+    groups = question.alike()
+    counts = tuple(count for _, count in groups)
+    starts = np.cumsum([0, *counts[:-1]])
+    labels = tuple(label for label, _ in groups)
+    return tuple(numbers[start] for start in starts), labels, counts if max(counts, default=1) > 1 else ()
 
 
 def _quantile(errors: Numbers) -> float:

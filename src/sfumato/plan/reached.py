@@ -12,7 +12,7 @@ it cannot be. A test of anything else may hold or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -174,10 +174,8 @@ def _truth(condition: Condition, known: _Known) -> bool | None:
         case Not(part=part):
             truth = _truth(part, known)
             return None if truth is None else not truth
-        case Every(parts=parts):
-            return _truth_of_all([_truth(part, known) for part in parts], ends=False)
-        case Some(parts=parts):
-            return _truth_of_all([_truth(part, known) for part in parts], ends=True)
+        case Every(parts=parts) | Some(parts=parts):
+            return _truth_of_all([_truth(part, known) for part in parts], ends=isinstance(condition, Some))
     if condition in known.others:
         return known.others[condition]
     possible = [holds for holds in (True, False) if _decided(condition, holds, known) is not None]
@@ -213,20 +211,17 @@ def _truth_of_all(truths: list[bool | None], *, ends: bool) -> bool | None:
 
 def _decided(condition: Condition, holds: bool, known: _Known) -> _Known | None:
     """What is known once a test has this result; None where it cannot have it."""
-    test = _number_test(condition)
+    name, word, number = _number_test(condition) or ("", "", 0.0)
     if isinstance(condition, LevelIs) and condition.variable in known.values:
-        left = known.values[condition.variable]
-        return _narrowed(known, condition.variable, {one for one in left if (one in condition.levels) == holds})
-    if test is not None and test[0] in known.values:
-        name, word, number = test
-        passing = {one for one in known.values[name] if _passes(one, word, number) == holds}
-        return _narrowed(known, name, passing)
-    if test is not None and test[0] in known.numbers:
-        name, word, number = test
+        left, levels = known.values[condition.variable], frozenset(condition.levels)
+        return _narrowed(known, condition.variable, left & levels if holds else left - levels)
+    if name in known.values:
+        return _narrowed(known, name, {one for one in known.values[name] if _passes(one, word, number) == holds})
+    if name in known.numbers:
         within = known.numbers[name].where(word, number, holds)
         return replace(known, numbers={**known.numbers, name: within}) if within.possible else None
     return replace(known, others={**known.others, condition: holds})
 
 
-def _narrowed(known: _Known, name: str, left: set[Any]) -> _Known | None:
+def _narrowed(known: _Known, name: str, left: Set[Any]) -> _Known | None:
     return replace(known, values={**known.values, name: frozenset(left)}) if left else None

@@ -24,14 +24,7 @@ from sfumato.plan.allocation import Budget, split_budget
 from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
 from sfumato.plan.draw import events_of, refinements
 from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
-from sfumato.plan.individual_part import (
-    AnyDraw,
-    IndividualPart,
-    SamplePart,
-    Simulated,
-    choose_part,
-    put_together,
-)
+from sfumato.plan.individual_part import AnyDraw, IndividualPart, SamplePart, Simulated, choose_part, put_together
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.planned_line import planned_line
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
@@ -259,14 +252,17 @@ class Settling:
                         found.setdefault(observer, []).append(put_together(parts, self.noise))
         return found
 
+    def _weights(self, requests: Sequence[Request]) -> dict[str, float]:
+        return {
+            name: request.weight / len(request.nodes) / self.unit_of(name) ** 2
+            for request in requests
+            for name in request.nodes
+        }
+
     def _numbers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
         """The numbers an observer sees of the individuals of one group."""
         own = [request for request in asked if not request.sampled]
-        weights = {
-            name: request.weight / len(request.nodes) / self.unit_of(name) ** 2
-            for request in own
-            for name in request.nodes
-        }
+        weights = self._weights(own)
         observer = asked[0].observer
         template = self._template(index, weights, observer)
         if template is None:

@@ -13,7 +13,8 @@ observers are made smaller until it stays within the promise to one of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sfumato.core import GaussianDP, Guarantee, PureDP, compose
 from sfumato.errors import PlanError, PrivacyParameterError
@@ -94,22 +95,31 @@ def _settled(
     noises: dict[str, NoiseName] = {request.observer: noise for noise, own in classes.items() for request in own}
     asked = {request.observer: request.requirement.guarantee for request in requests}
     groups = [frozenset(noises.keys() & set(one.observers)) for one in network.spec.collusions]
-    crossing = [group for group in dict.fromkeys(groups) if len({noises[o] for o in group}) > 1]
+    crossing = _crossing(groups, noises)
     found = _settled_apart(crossing, classes, asked, settle)
     if found is None:
         return None
     together = [_together(dataset, group, found, asked) for group in crossing]
     if None in together:
         return None
-    own = [p for one in found.values() for p in one.promises if not _is_part(p, crossing, groups)]
-    promises = _last_of_each([*own, *together])
-    planned = {(one.observer, one.name): one for settled in found.values() for one in settled.planned}
+    settled = _as_one(found.values(), requests, noises)
+    own = [promise for promise in settled.promises if not _is_part(promise, crossing, groups)]
+    return replace(settled, promises=tuple(_last_of_each([*own, *together])))
+
+
+def _crossing(groups: Sequence[frozenset[str]], noises: Mapping[str, NoiseName]) -> list[frozenset[str]]:
+    """Those who collude and see different kinds of noise."""
+    return [group for group in dict.fromkeys(groups) if len(set(map(noises.get, group))) > 1]
+
+
+def _as_one(found: Collection[Settled], requests: Sequence[Request], noises: Mapping[str, NoiseName]) -> Settled:
+    planned = {(one.observer, one.name): one for settled in found for one in settled.planned}
     return Settled(
         None,
-        tuple(draw for one in found.values() for draw in one.draws),
+        tuple(draw for one in found for draw in one.draws),
         tuple(planned[request.observer, request.name] for request in requests),
-        tuple(promises),
-        math.fsum(one.loss for one in found.values()),
+        tuple(promise for one in found for promise in one.promises),
+        math.fsum(one.loss for one in found),
         noises,
     )
 

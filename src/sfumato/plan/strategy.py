@@ -90,6 +90,21 @@ def _predicted(strategy: Strategy, wanted: Wanted, guarantee: Guarantee, size: f
         return _NOTHING_HAPPENED.sub("", str(error)).rstrip(". ")
 
 
+def _tried(
+    strategies: Sequence[Strategy], wanted: Wanted, guarantee: Guarantee, size: float
+) -> tuple[list[tuple[Strategy, Prediction]], list[Considered]]:
+    """What can be used, the best first, and why the rest cannot."""
+    refused: list[Considered] = []
+    usable: list[tuple[Strategy, Prediction]] = []
+    for strategy in strategies:
+        predicted = _predicted(strategy, wanted, guarantee, size)
+        if isinstance(predicted, str):
+            refused.append(Considered(strategy.name, None, predicted))
+        else:
+            usable.append((strategy, predicted))
+    return sorted(usable, key=lambda pair: (bool(pair[0].risk), pair[1].loss)), refused
+
+
 def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee, size: float) -> Choice:
     """The strategy of least predicted loss among those that are preferred, or among all if none of these can be used.
 
@@ -101,15 +116,7 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
             f"{wanted.request.position}{wanted.name}: nobody registered a strategy for a {wanted.kind}. Plan with "
             "sfumato.run.planning.make_plan, which knows them. Nothing was spent."
         )
-    refused: list[Considered] = []
-    usable: list[tuple[Strategy, Prediction]] = []
-    for strategy in own:
-        predicted = _predicted(strategy, wanted, guarantee, size)
-        if isinstance(predicted, str):
-            refused.append(Considered(strategy.name, None, predicted))
-        else:
-            usable.append((strategy, predicted))
-    usable.sort(key=lambda pair: (bool(pair[0].risk), pair[1].loss))
+    usable, refused = _tried(own, wanted, guarantee, size)
     wished = [pair for pair in usable if pair[0].name in wanted.request.preferred]
     if not usable:
         raise PlanError(

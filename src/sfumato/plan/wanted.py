@@ -16,6 +16,7 @@ from sfumato.core import Categories, Fairness, Interval, Schema
 from sfumato.errors import PlanError
 from sfumato.lang.fair import fair_wish
 from sfumato.lang.term import Compound, ListTerm, Term, match, show
+from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import Cells, cell_rule
@@ -162,29 +163,30 @@ def _check_columns(
         raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
 
 
+def _steered(use: Compound) -> tuple[Term, tuple[str, ...]]:
+    """for(svm(label(P))) says the same as for(label(P)): a variable's arguments are individuals, not variables."""
+    match use:
+        case Compound(functor=functor, arguments=(Compound() as label,)) if functor in _MODELS:
+            return label, (functor,)
+    return use, ()
+
+
 def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tuple[str, ...]]:
     """Atoms of the columns, the atom of the target, the names of uses."""
     given = term.arguments
     wrong = reader.wrong("is not written as it should be", f"Write {KINDS[term.functor]}.")
     match term.functor, given:
-        case "table", (ListTerm(items=items),) if items:
+        case (("table" | "synthetic" | "outliers"), (ListTerm(items=items),)) if items:
             return list(items), None, ()
         case "table", (
             ListTerm(items=items),
             Compound(functor="for", arguments=(Compound(functor="svm", arguments=(Compound() as label,)),)),
         ) if items:
             return list(items), label, ("svm",)
-        case "synthetic", (ListTerm(items=items),) if items:
-            return list(items), None, ()
         case "synthetic", (ListTerm(items=items), Compound(functor="for", arguments=(Compound() as use,))) if items:
-            # for(svm(label(P))) says the same as for(label(P)): a variable's arguments are individuals, not variables.
-            inner = use.arguments[0] if len(use.arguments) == 1 else None
-            steered = use.functor in _MODELS and isinstance(inner, Compound)
-            return list(items), inner if steered else use, (use.functor,) if steered else ()
+            return list(items), *_steered(use)
         case (("classifier" | "regression"), (Compound() as target, ListTerm(items=items))) if items:
             return list(items), target, ()
-        case "outliers", (ListTerm(items=items),) if items:
-            return list(items), None, ()
         case "channel", (Compound() as node,):
             return [node], None, ("identity",)
         case "channel", (Compound() as node, ListTerm(items=items)) if items:
@@ -299,22 +301,20 @@ class _Reader:
 
     def _check_own(self, name: str, own: list[Node]) -> None:
         """A row must be one individual's alone: what rests on a sum over everybody changes in every row at once."""
-        sums = {node.name for node in self.network.aggregates}
-        shared = {node.name: node for node in self.network.shared}
-        groups = {node.name: node for group in self.network.groups for node in group.nodes}
+        nodes = {node.name: node for node in self.network.nodes}
         waiting, met = [parent for node in own for parent in node.inputs], {name}
         while waiting:
             current = waiting.pop()
-            if current in met:
+            node = nodes.get(current)
+            if node is None or current in met:
                 continue
             met.add(current)
-            node = shared.get(current) or groups.get(current)
-            if current in sums or (current in shared and shared[current].reads_data):
+            if isinstance(node, AggregateNode) or (node.reads_data and not node.of_individual):
                 raise self.wrong(
                     f"uses {name}, which rests on {current}, and that is not one individual's own",
                     "Use variables computed from the individual's own values and public facts.",
                 )
-            waiting += node.inputs if node is not None else ()
+            waiting += node.inputs
 
 
 def _one_row(name: str, node: Node) -> tuple[str, str]:
@@ -329,13 +329,13 @@ def _one_row(name: str, node: Node) -> tuple[str, str]:
 
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
-    for request in requests_of(network):
-        if (request.name, request.observer) != (act.name, act.observer) or not (request.is_act or request.either):
-            continue
-        wanted = wanted_of(request, network)
-        stated = (act.kind, act.dataset, act.guarantee.adjacency)
-        asked = (wanted.kind, request.requirement.dataset, request.adjacency)
-        said = {key: value for key, value in act.parameters.items() if key in _SAYS_WHAT_IS_READ}
-        own = {key: value for key, value in wanted.stated.items() if key != "cells" or key in said}  # older acts: none
-        return stated == asked and said == own
-    return False
+    own = [one for one in requests_of(network) if (one.name, one.observer) == (act.name, act.observer)]
+    request = next((one for one in own if one.is_act or one.either), None)
+    if request is None:
+        return False
+    wanted = wanted_of(request, network)
+    stated = (act.kind, act.dataset, act.guarantee.adjacency)
+    asked = (wanted.kind, request.requirement.dataset, request.adjacency)
+    said = {key: act.parameters[key] for key in act.parameters.keys() & _SAYS_WHAT_IS_READ}
+    older = {"cells"} - said.keys()  # older acts say none
+    return stated == asked and said == {key: wanted.stated[key] for key in wanted.stated.keys() - older}

@@ -23,15 +23,25 @@ _STRATEGY_NAMES = {
 }
 
 
+def preferred_by(requests: Sequence[Request]) -> list[str]:
+    """All that is preferred, as often as it is."""
+    return [name for request in requests for name in request.preferred]
+
+
+def forbidden_by(requests: Sequence[Request]) -> set[str]:
+    """All that is forbidden."""
+    return {name for request in requests for name in request.forbidden}
+
+
 def wished_of(requests: Sequence[Request]) -> frozenset[str]:
     """The strategies for one value per individual that prefer names."""
-    named = {_STRATEGY_NAMES.get(name, "") for request in requests for name in request.preferred}
+    named = {_STRATEGY_NAMES.get(name, "") for name in preferred_by(requests)}
     return frozenset(named & set(_STRATEGY_NAMES.values()))
 
 
 def allowed_of(requests: Sequence[Request]) -> frozenset[str]:
     """The strategies for one value per individual that forbid leaves."""
-    banned = {_STRATEGY_NAMES.get(name, name) for request in requests for name in request.forbidden}
+    banned = {_STRATEGY_NAMES.get(name, name) for name in forbidden_by(requests)}
     left = frozenset(_STRATEGY_NAMES.values()) - banned
     if not left:
         first = requests[0]

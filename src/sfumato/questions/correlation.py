@@ -49,10 +49,6 @@ class Correlation(Spread):
             for i, j in self.pairs
         )
 
-    @property
-    def is_number(self) -> bool:
-        return False
-
     def truth(self, sums: Sums) -> Numbers:
         """Of what never varies 0."""
         found = []
@@ -63,11 +59,8 @@ class Correlation(Spread):
                 found.append(min(max(matrix[i, j] / scale, -1.0), 1.0) if scale > 0 else 0.0)
         return np.array(found)
 
-    def figures(
-        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
-    ) -> tuple[Figure, ...]:
-        groups = self.groups(noisy, law, count, pure)
-        return tuple(_correlation(moments, i, j) for moments in groups for i, j in self.pairs)
+    def of_group(self, moments: Moments | None) -> list[Figure]:
+        return [_correlation(moments, i, j) for i, j in self.pairs]
 
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
         moments = self.typical(law, size, pure)

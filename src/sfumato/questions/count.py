@@ -27,10 +27,7 @@ class Count(Question):
     """
 
     form: ClassVar[Form] = Form(
-        "count",
-        (("name", "goal"), ("name", "goal", "groups")),
-        "how many individuals fulfil the goal",
-        "count",
+        "count", (("name", "goal"), ("name", "goal", "groups")), "how many individuals fulfil the goal", "count"
     )
 
     def entries(self) -> tuple[Entry, ...]:

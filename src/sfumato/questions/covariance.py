@@ -42,22 +42,10 @@ class Covariance(Spread):
             for second in self.values
         )
 
-    @property
-    def is_number(self) -> bool:
-        return False
-
     def truth(self, sums: Sums) -> Numbers:
         return np.concatenate([np.ravel(self.matrix(sums, cell)) for cell in range(self.cells)])
 
-    def figures(
-        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
-    ) -> tuple[Figure, ...]:
-        found: list[Figure] = []
-        for moments in self.groups(noisy, law, count, pure):
-            found += self._matrix(moments)
-        return tuple(found)
-
-    def _matrix(self, moments: Moments | None) -> list[Figure]:
+    def of_group(self, moments: Moments | None) -> list[Figure]:
         d = len(self.values)
         free = [[self._entry(moments, i, j) for j in range(d)] for i in range(d)]
         values, vectors = np.linalg.eigh(np.array([[figure.value for figure in row] for row in free]))

@@ -33,10 +33,7 @@ class Mean(Question):
     """
 
     form: ClassVar[Form] = Form(
-        "mean",
-        (("name", "value", "goal"), ("name", "value", "goal", "groups")),
-        "the mean of a variable",
-        "mean",
+        "mean", (("name", "value", "goal"), ("name", "value", "goal", "groups")), "the mean of a variable", "mean"
     )
     locates: ClassVar[bool] = True
 

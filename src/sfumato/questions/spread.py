@@ -97,6 +97,10 @@ class Spread(Question):
     of_expectations: ClassVar[bool] = False
     proof: ClassVar[str] = "spread"
 
+    @property
+    def is_number(self) -> bool:
+        return False
+
     def refusal(self) -> str:
         if any(width(*ends) and not _SMALLEST <= width(*ends) <= _LARGEST for ends in self.ranges):
             return (
@@ -195,6 +199,15 @@ class Spread(Question):
         return Moves(L1(found[True]), L2(found[False]))
 
     # ── what is read off ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def figures(
+        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
+    ) -> tuple[Figure, ...]:
+        return tuple(figure for one in self.groups(noisy, law, count, pure) for figure in self.of_group(one))
+
+    @abstractmethod
+    def of_group(self, moments: Moments | None) -> list[Figure]:
+        """The published numbers of one group; of its moments None where its drawn count cannot be told from 0."""
 
     def groups(self, noisy: Numbers, law: NoiseLaw, count: float | None, pure: bool) -> list[Moments | None]:
         """The moments of every group; None where its drawn count cannot be told from 0."""

@@ -32,10 +32,7 @@ class Sum(Question):
     """
 
     form: ClassVar[Form] = Form(
-        "sum",
-        (("name", "value", "goal"), ("name", "value", "goal", "groups")),
-        "the sum of a variable",
-        "sum",
+        "sum", (("name", "value", "goal"), ("name", "value", "goal", "groups")), "the sum of a variable", "sum"
     )
 
     @cached_property

@@ -40,29 +40,14 @@ class Variance(Spread):
     def kinds(self) -> tuple[tuple[Label, str], ...]:
         return tuple(({"statistic": kind}, kind) for kind in _KINDS)
 
-    @property
-    def is_number(self) -> bool:
-        return False
-
     def truth(self, sums: Sums) -> Numbers:
         found = [float(self.matrix(sums, cell)[0, 0]) for cell in range(self.cells)]
         return np.array([number for value in found for number in (value, math.sqrt(value))])
 
-    def figures(
-        self, noisy: Numbers, law: NoiseLaw, count: float | None = None, pure: bool = False
-    ) -> tuple[Figure, ...]:
-        found: list[Figure] = []
-        for moments in self.groups(noisy, law, count, pure):
-            found += self._pair(moments)
-        return tuple(found)
-
-    def _pair(self, moments: Moments | None) -> list[Figure]:
+    def of_group(self, moments: Moments | None) -> list[Figure]:
         scale = self.half[0]
         if moments is None:
-            return [
-                Figure(0.0, scale**2 / 2, 0.0, scale**2),
-                Figure(0.0, scale / 2, 0.0, scale),
-            ]
+            return [Figure(0.0, scale**2 / 2, 0.0, scale**2), Figure(0.0, scale / 2, 0.0, scale)]
         one = moments.figure(moments.variance(0), moments.slopes_of_variance(0), math.sqrt(2) * moments.curved)
         one = one.placed(0.0, scale**2).within(0.0, scale**2)
         root = math.sqrt(one.value)

@@ -25,14 +25,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
-from sfumato.release.aware_common import (
-    Labels,
-    NoiseLike,
-    NoisyGram,
-    calibrate,
-    fit_features,
-    read_labels,
-)
+from sfumato.release.aware_common import Labels, NoiseLike, NoisyGram, calibrate, fit_features, read_labels
 from sfumato.release.noise import ResponseNoise
 
 __all__ = ["NoiseAwareLogisticRegression", "label_penalty", "penalised_logit"]

@@ -61,10 +61,7 @@ def _proposed(worth: Whole, first: Whole, second: Whole, most: tuple[int, int]) 
         return None
     chosen = found.x > 0.5
     taken = np.concatenate(
-        [
-            np.bincount(first[chosen], minlength=people),
-            np.bincount(second[chosen], minlength=others),
-        ]
+        [np.bincount(first[chosen], minlength=people), np.bincount(second[chosen], minlength=others)]
     )
     prices = np.maximum(np.rint(-found.ineqlin.marginals), 0).astype(np.int64)
     rest = worth - prices[:people][first] - prices[people:][second]

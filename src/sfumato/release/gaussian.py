@@ -145,12 +145,7 @@ class GaussianRelease(TableReleaser):
         return acts, {name: round(share, 6) for name, share in shares.items()}
 
     def _stretched(
-        self,
-        takers: list[Share],
-        numbers: list[str],
-        one_hot: tuple[str, ...],
-        root: np.ndarray,
-        adjacency: Adjacency,
+        self, takers: list[Share], numbers: list[str], one_hot: tuple[str, ...], root: np.ndarray, adjacency: Adjacency
     ) -> dict[str, float]:
         """The largest split that keeps (ε, δ): bisection on the total by an estimate, then exact composition.
 

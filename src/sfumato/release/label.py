@@ -34,8 +34,7 @@ def label_act(schema: Schema, label: str | None, epsilon: float | None, random_s
             raise SchemaError(f"The label {label} has a single category: there is nothing to learn or to hide.")
         size = len(domain.values)
         return Respond(
-            label,
-            RandomizedResponse.for_guarantee(wanted, 1.0, RECORD, categories=size, random_state=random_state),
+            label, RandomizedResponse.for_guarantee(wanted, 1.0, RECORD, categories=size, random_state=random_state)
         )
     width = interval(schema, label).width
     noise = Laplace.for_guarantee(wanted, width, RECORD, dimension=1, random_state=random_state)

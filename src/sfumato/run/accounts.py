@@ -22,14 +22,15 @@ import dataclasses
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
 from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, UnknownDatasetError
+from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
 from sfumato.ledger.commands import grant_command, show_command
@@ -38,15 +39,18 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import data_of
 from sfumato.ledger.windows import check_one_class
 from sfumato.network.network import Network
+from sfumato.network.stores.addresses import place_of
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.tables import layout_of
 from sfumato.run.fingerprint import fingerprint
+from sfumato.run.known_ledgers import known_ledgers, one_at_a_time, remember_ledger
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
 __all__ = [
     "Grant",
+    "binding",
     "default_ledger",
     "files_sources",
     "first_grant",
@@ -59,7 +63,7 @@ __all__ = [
 #: Whether a first grant may be made: yes, no, or ask with this sentence.
 Grant = bool | Callable[[str], bool]
 _GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, Pufferfish)
-_FEW_FILES = 64
+_FEW_FILES = 4096
 
 
 def default_ledger(data: str | os.PathLike[str]) -> Path:
@@ -85,21 +89,24 @@ def sources_of(network: Network, tables: Mapping[str, Any], ledger: Ledger | Non
     spec = network.spec
     alone = ledger if len(tables) == 1 else None
     data = {name: _data(table, alone) for name, table in tables.items()}
-    found: dict[str, tuple[str, ...]] = {}
-    for dataset in spec.datasets:
-        sources: list[str] = []
-        for name, own in data.items():
-            if name in spec.public_tables:
-                continue
-            column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
-            if column is not None:
-                sources += [f"{source}{column.name}" for source in own]
-        found[dataset.name] = tuple(dict.fromkeys(sources))
+    public = {name: own for name, own in data.items() if name in spec.public_tables}
+    private = {name: own for name, own in data.items() if name not in public}
+    found = {dataset.name: _naming(spec, dataset, private) for dataset in spec.datasets}
     _check_apart(found)
     _check_public(network, data)
     if ledger is not None:
-        _check_open(ledger, {name: data[name] for name in data if name in spec.public_tables})
+        _check_open(ledger, public)
     return found
+
+
+def _naming(spec: Spec, dataset: Dataset, data: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The sources that say who the individuals of a dataset are."""
+    sources: list[str] = []
+    for name, own in data.items():
+        column = layout_of(spec, name).identity(indicator(dataset.goal))  # type: ignore[arg-type]
+        if column is not None:
+            sources += [f"{source}{column.name}" for source in own]
+    return tuple(dict.fromkeys(sources))
 
 
 def _check_apart(found: Mapping[str, tuple[str, ...]]) -> None:
@@ -153,7 +160,7 @@ def _places(table: Any) -> tuple[str, ...]:
         return ()
     path = Path(table).resolve()
     if path.is_dir():
-        return files_sources(str(path), [str(file) for file in files_in(path)])
+        return _of_files(str(path), [str(file) for file in files_in(path)])
     return f"place\0{path}\0", f"bytes\0{hash_of(path)}\0"
 
 
@@ -167,15 +174,21 @@ def _data(table: Any, ledger: Ledger | None = None) -> tuple[str, ...]:
 
 
 def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
-    """The sources of a table of many files: where it lies, all of its content, and each file while they are few."""
-    if any("://" in file for file in files):
-        return (f"place\0{source}\0",)
+    """The sources of a table of many Parquet files: its place, its bytes and its rows; elsewhere, its place alone."""
+    here = [place_of(file) for file in files]
+    if any("://" in file for file in here):
+        return (f"place\0{place_of(source)}\0",)
+    return (*_of_files(source, here), f"rows\0{fingerprint(tuple(here))}\0")
+
+
+def _of_files(source: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Where a table of many files lies, all of its content, and each file while they are few."""
     with ThreadPoolExecutor() as pool:
         contents = list(pool.map(hash_of, map(Path, files)))
     whole = hashlib.sha256("".join(sorted(contents)).encode()).hexdigest()
     single = contents if len(contents) <= _FEW_FILES else []
     return (
-        f"place\0{Path(source).resolve()}\0",
+        f"place\0{place_of(source)}\0",
         f"bytes\0{whole}\0",
         *(f"bytes\0{content}\0" for content in single),
     )
@@ -221,7 +234,10 @@ def _point_of(cost: Guarantee) -> Guarantee:
         epsilon = cost.epsilon(delta)
         if epsilon < 1e6:
             return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=cost.adjacency)
-    raise InputError("This release promises next to nothing: widen the box or use GaussianRelease. Nothing was spent.")
+    raise InputError(
+        "This release promises next to nothing: its ε is above a million. Ask for a smaller one; of box noise, widen "
+        "the box or use GaussianRelease. Nothing was spent."
+    )
 
 
 def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
@@ -247,7 +263,23 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
             f"{question} A first grant is a person's decision. Nothing was run and nothing was spent. "
             f"{_decide(dataset, total, ledger)} to grant exactly what it needs."
         )
-    ledger.grant(dataset, total, note="granted with its first release", sources=sources)
+    with binding(ledger, sources):
+        ledger.grant(dataset, total, note="granted with its first release", sources=sources)
+
+
+@contextmanager
+def binding(ledger: Ledger, sources: Sequence[str]) -> Iterator[None]:
+    """A block that binds data to the ledger, looked for elsewhere once more while nobody else of this user can bind it.
+
+    Between the first look and this one a person may have been asked, and another run may have opened the account.
+    """
+    fresh = [source for source in sources if not ledger.owners([source])]
+    if ledger.beside is not None or not fresh:
+        yield
+        return
+    with one_at_a_time():
+        _check_elsewhere(ledger, fresh)
+        yield
 
 
 def _decide(dataset: str, total: Guarantee, ledger: Ledger) -> str:
@@ -302,27 +334,3 @@ def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
                 f"{shlex.quote(place)} (from Python: ledger={place!r}). What is left there tells "
                 f"`{show_command(owners[0][0], path)}`."
             )
-
-
-def known_ledgers() -> list[Path]:
-    """The ledgers that this user has charged, by a list in the user's own folder (SFUMATO_STATE)."""
-    try:
-        return [Path(line) for line in _list_of_ledgers().read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, ValueError):
-        return []
-
-
-def remember_ledger(ledger: Path) -> None:
-    """Put a ledger on that list. Without a folder to write to there is no list, and only this ledger is asked."""
-    place = _list_of_ledgers()
-    if ledger.resolve() in known_ledgers():
-        return
-    with suppress(OSError, ValueError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with place.open("a", encoding="utf-8") as file:
-            file.write(f"{ledger.resolve()}\n")
-
-
-def _list_of_ledgers() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(os.environ.get("SFUMATO_STATE") or Path(state) / "sfumato") / "ledgers.txt"

@@ -5,7 +5,9 @@ Out:  a text that two tables share if they hold the same bag of rows, whatever t
 Not here: which account has it (run/accounts.py); the ledger keeps it as a keyed hash (ledger/records.py).
 
 A cell is what its text says: a number where it is one (1, 1.0, "1", true; a fraction to seven digits), otherwise its
-letters without case and without blanks around them; an absent cell is nothing. A row is the sum of its cells' hashes,
+letters without case and without blanks around them; a moment at midnight is its day; an absent cell is nothing, and so
+is NA, null or none, as programs write one. Columns that number the rows from 0 or 1 are left out: copies are written
+with and without them. A row is the sum of its cells' hashes,
 the table the sum of its rows' hashes, modulo 2^64 and in two lanes. So rows and columns may stand in any order, columns
 may be renamed, and one pass in batches suffices. Private, and not made to withstand search: it stays in memory. Who
 changes a cell or a row, or drops a column, makes another table; no fingerprint sees that in general, so a first grant
@@ -29,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.core.bag_of_rows import absent, bag_text, lanes_of, numbers_hashed, words_hashed
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import NUMBERS, TableRoom, plain_type
@@ -36,9 +39,10 @@ from sfumato.network.tables import NUMBERS, TableRoom, plain_type
 __all__ = ["fingerprint"]
 
 _NAME = "given"
-#: The second lane starts elsewhere.
-_OTHER = np.uint64(0x9E3779B97F4A7C15)
 _MIDNIGHT = " 00:00:00"
+_DAY = 86_400_000_000
+#: How an absent cell is written where it is not left empty; without case.
+_ABSENT = ("na", "n/a", "nan", "nat", "null", "none", "<na>")
 #: Rows above which columns are looked at instead of cells.
 _MANY = 1 << 17
 
@@ -46,33 +50,46 @@ _MANY = 1 << 17
 def fingerprint(table: Any) -> str:
     """The same for two tables with the same rows, in whatever format and order.
 
-    >>> one, other = {"id": [1, 2], "sex": ["f", "m"]}, {"gender": ["M", "F"], "who": [2.0, 1.0]}
-    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint({"id": [1, 2], "sex": ["m", "f"]})
+    >>> one, other = {"id": [7, 9], "sex": ["f", "m"]}, {"gender": ["M", "F"], "who": [9.0, 7.0]}
+    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint({"id": [7, 9], "sex": ["m", "f"]})
     (True, False)
+    >>> fingerprint(one) == fingerprint({**one, "Unnamed: 0": [0, 1]})
+    True
     """
     with TableRoom({_NAME: table}, [_NAME]) as room:
         columns = room.plain_columns(_NAME)
         kinds = room.types(_NAME, columns)
-        if room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0] > _MANY:
+        number = room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0]
+        if number > _MANY:
             return _by_columns(room, kinds)
+        columns = _without_numbering(room, kinds, number)
         shown = [part for place, name in enumerate(columns) for part in _shown(place, name, kinds[name])]
         rows, lanes = 0, np.zeros(2, dtype=np.uint64)
         for batch in room.batches(f"SELECT {', '.join(shown)} FROM {room.names[_NAME]}") if shown else ():
             found = _rows(batch, len(columns))
             rows += len(found)
-            lanes += np.array([_mixed(found).sum(dtype=np.uint64), _mixed(found ^ _OTHER).sum(dtype=np.uint64)])
-    return f"{rows} {lanes[0]:016x}{lanes[1]:016x}"
+            lanes += lanes_of(found)
+    return bag_text(rows, lanes)
+
+
+def _without_numbering(room: TableRoom, kinds: Mapping[str, str], rows: int) -> list[str]:
+    """The columns but those in which every number from 0 or from 1 on stands once, as copies are numbered."""
+    numbers = {name: _shown(0, name, kind)[0].rsplit(" AS ", 1)[0] for name, kind in kinds.items()}
+    facts = [f"[count(DISTINCT {one})::DOUBLE, min({one}), max({one})]" for one in numbers.values()]
+    found = room.run(f"SELECT {', '.join(facts)} FROM {room.names[_NAME]}")[0] if facts and rows else ()
+    counted = ([rows, 0, rows - 1], [rows, 1, rows])
+    return [name for name, fact in zip(numbers, found, strict=False) if list(fact) not in counted] or list(numbers)
 
 
 def _by_columns(room: TableRoom, kinds: Mapping[str, str]) -> str:
     """The same for two large tables whose columns hold the same numbers and texts, in whatever order."""
     numbers = {name: _as_double(name, kind) for name, kind in kinds.items() if plain_type(kind) in NUMBERS}
-    found = [_of_texts(room, name, kind) for name, kind in kinds.items() if name not in numbers]
     (rows, *added) = _added(room, list(numbers.values()))
+    found = [_of_texts(room, name, kind, rows) for name, kind in kinds.items() if name not in numbers]
     for number, sums in zip(numbers.values(), added, strict=True):
         broken = sums[2] is not None and math.isnan(sums[2])  # few columns hold NaN; leaving it out costs as much again
         count, total, size = _added(room, [f"nullif({number}, 'nan'::DOUBLE)"])[1] if broken else sums
-        found.append(_summary(count, total, size, 0))
+        found.append("" if _numbers_rows(rows, count, total, size) else _summary(count, total, size, 0))
     whole = hashlib.sha256("\n".join(sorted(one for one in found if one)).encode()).hexdigest()
     return f"{rows} {whole[:32]}"
 
@@ -87,7 +104,7 @@ def _added(room: TableRoom, numbers: Sequence[str]) -> list[Any]:
     return list(room.run(f"SELECT {', '.join(['count(*)', *sums])} FROM {room.names[_NAME]}")[0])
 
 
-def _of_texts(room: TableRoom, name: str, kind: str) -> str:
+def _of_texts(room: TableRoom, name: str, kind: str, rows: int) -> str:
     """The summary of a column of texts: each that occurs is read once."""
     number, text = (part.rsplit(" AS ", 1)[0] for part in _shown(0, "cell", kind))
     each = f"SELECT {sql_name(name)} AS cell, count(*) AS n FROM {room.names[_NAME]} GROUP BY 1"
@@ -99,8 +116,16 @@ def _of_texts(room: TableRoom, name: str, kind: str) -> str:
         counts += int(times[known].sum())
         sums.append(math.fsum(values[known] * times[known]))
         sizes.append(math.fsum(np.abs(values[known]) * times[known]))
-        letters += int((_words(batch.column("text")) * times.astype(np.uint64)).sum(dtype=np.uint64))
+        letters += int((words_hashed(batch.column("text")) * times.astype(np.uint64)).sum(dtype=np.uint64))
+    if not letters and _numbers_rows(rows, counts, math.fsum(sums), math.fsum(sizes)):
+        return ""
     return _summary(float(counts), math.fsum(sums), math.fsum(sizes), letters % 2**64)
+
+
+def _numbers_rows(rows: int, count: float, total: float | None, size: float | None) -> bool:
+    """Whether a column adds up as the numbers of the rows do, from 0 or from 1 on."""
+    sums = (rows * (rows - 1) / 2, rows * (rows + 1) / 2)
+    return count == rows and total == size and any(math.isclose(size or 0.0, one, rel_tol=1e-12) for one in sums)
 
 
 def _summary(count: float, total: float | None, size: float | None, letters: int) -> str:
@@ -122,52 +147,22 @@ def _shown(place: int, name: str, kind: str) -> tuple[str, str]:
     # A moment or a time of day is one however its zone and its fractions of a second are written; days stay days.
     moment = f"CASE WHEN {text} LIKE '____-__-__%:__%' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) END"
     clock = f"CASE WHEN {text} LIKE '__:__%' THEN 't' || epoch_us(TRY_CAST({text} AS TIME)) END"
-    day = (
+    day = f"CASE WHEN ({moment}) % {_DAY} = 0 THEN make_timestamp({moment})::DATE::VARCHAR ELSE ({moment})::VARCHAR END"
+    said = (
         f"CASE WHEN suffix({text}, '{_MIDNIGHT}') THEN left({text}, 10) "
-        f"ELSE coalesce(({moment})::VARCHAR, {clock}, lower({text})) END"
+        f"WHEN lower({text}) NOT IN ({', '.join(map(repr, _ABSENT))}) THEN coalesce({day}, {clock}, lower({text})) END"
     )
-    return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {day} END AS s{place}"
+    return f"{number} AS n{place}", f"CASE WHEN {number} IS NULL THEN {said} END AS s{place}"
 
 
 def _rows(batch: pa.RecordBatch, columns: int) -> NDArray[np.uint64]:
     found = np.zeros(batch.num_rows, dtype=np.uint64)
     for place in range(columns):
-        found += _numbers(batch.column(f"n{place}")) + _words(batch.column(f"s{place}"))
+        found += _numbers(batch.column(f"n{place}")) + words_hashed(batch.column(f"s{place}"))
     return found
 
 
 def _numbers(column: pa.Array) -> NDArray[np.uint64]:
-    filled = pc.fill_null(column.cast(pa.float64()), _absent(pa.float64(), np.array([np.nan]).tobytes()))
+    filled = pc.fill_null(column.cast(pa.float64()), absent(pa.float64(), np.array([np.nan]).tobytes()))
     values = np.frombuffer(filled.buffers()[1] or b"", np.float64)[filled.offset :][: len(filled)]
-    with np.errstate(over="ignore", invalid="ignore"):  # a copy may hold fewer digits of a fraction, never of a count
-        short = values.astype(np.float32).astype(np.float64)
-    kept = np.where(values == np.trunc(values), values, short) + 0.0  # -0.0 is 0
-    return np.where(np.isnan(values), np.uint64(0), _mixed(kept.view(np.uint64)))
-
-
-def _absent(kind: pa.DataType, *buffers: bytes) -> pa.Scalar:
-    """What an absent cell counts as, made from its bytes: from a Python value pyarrow would import pandas first."""
-    return pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])[0]
-
-
-def _words(column: pa.Array) -> NDArray[np.uint64] | np.uint64:
-    """Every byte hashed with its place, added up and hashed; an empty text is an absent cell, as in a CSV file."""
-    if column.null_count == len(column):
-        return np.uint64(0)
-    texts = pc.fill_null(column.cast(pa.large_string()), _absent(pa.large_string(), bytes(16), b""))
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
-    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
-    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    places = np.arange(len(letters)) - np.repeat(starts, lengths)
-    summed = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(letters | places.astype(np.uint64) << np.uint64(8)))])
-    found = summed[starts + lengths] - summed[starts]
-    return np.where(lengths > 0, _mixed(found), np.uint64(0))
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Steele, Lea & Flood's finaliser (SplitMix64): every bit moves every other."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return numbers_hashed(values)

@@ -29,15 +29,17 @@ def joined_parts(spec: Spec, folder: Path) -> dict[str, StoredRows]:
     found: dict[str, StoredRows] = {}
     for table in dict.fromkeys(part.table for part in spec.parts):
         files = [_file(table, located(part.source, folder)) for part in spec.parts if part.table == table]
-        rows = [_rows(file) for file in files]
-        if len({isinstance(one, TextTable) for one in rows}) > 1:
-            raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
-        if isinstance(rows[0], TextTable):
-            joined: Any = TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
-        else:
-            joined = pa.concat_tables(rows, promote_options="permissive")
+        joined = _joined(table, list(map(_rows, files)))
         found[table] = StoredRows(joined, "\n".join(str(file.resolve()) for file in files), tuple(files))
     return found
+
+
+def _joined(table: str, rows: list[Any]) -> Any:
+    if len({isinstance(one, TextTable) for one in rows}) > 1:
+        raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
+    if isinstance(rows[0], TextTable):
+        return TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
+    return pa.concat_tables(rows, promote_options="permissive")
 
 
 def _file(table: str, place: Any) -> Path:

@@ -303,12 +303,7 @@ def _stored(plan: Plan, out: Path) -> Release | None:
 
 
 def _drawn_release(
-    plan: Plan,
-    network: Network,
-    values: Values,
-    columns: Sequence[Columns],
-    out: Path | None,
-    random_state: int | None,
+    plan: Plan, network: Network, values: Values, columns: Sequence[Columns], out: Path | None, random_state: int | None
 ) -> Release:
     return assembled(plan, network, values, Draws(random_state), _performed(columns, random_state), out)
 

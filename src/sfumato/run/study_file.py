@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.core import Guarantee
 from sfumato.core.certificate import Certificate
+from sfumato.errors import InputError
 from sfumato.lang import load
 from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
@@ -67,8 +68,11 @@ def run_study(
     tell: Callable[[str], None] = lambda text: None,
     holds: Callable[[Certificate], bool] | None = None,
     stage: Callable[[str], None] = lambda name: None,
+    approved: str | None = None,
 ) -> tuple[Plan, Release]:
     """Plan and run; a dry run uses invented people and leaves the ledger alone. `holds` is that of run_plan.
+
+    `approved` is the text whose plan a person was shown: another one is not run.
 
     `at` is the step of a study with steps, `inside` the centre that publishes to those within, `forgotten` the list of
     who is forgotten, by the curator (run/forget.py).
@@ -81,8 +85,14 @@ def run_study(
         plan, tables = _rehearsed(spec, data, sizes or {}, tell)
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
     plan = plan_study(study, data, sizes or {}, at, inside)
+    assert plan.network is not None  # it was planned just now
+    if approved is not None and plan.network.spec.text.splitlines() != approved.splitlines():
+        raise InputError(
+            f"{study.name} was changed after its plan was approved. Look at it again. Nothing was read and nothing was "
+            "spent."
+        )
     tell(_summary(plan))
-    for sentence in verdicts(plan):  # before anything is spent
+    for sentence in (*(f"assumed: {one}" for one in plan.assumptions), *verdicts(plan)):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,31 +160,22 @@ def certificates_of(
 ) -> dict[str, Certificate]:
     """One for everything drawn from a dataset, and one for each promise: of the events that were really drawn."""
     found: dict[str, Certificate] = {}
-    facts = plan.to_dict()
+    issue = partial(Certificate.issue, plan=plan.to_dict(), publishable=publishable)
+
+    def issued(subject: str, drawn: _Drawn, told: Guarantee | None) -> Certificate:
+        return issue(subject=subject, events=drawn.events, proofs=drawn.proofs, notes=drawn.notes, guarantee=told)
+
     for dataset in plan.datasets:
         drawn = _drawn(plan, performed, dataset)
-        found[dataset] = Certificate.issue(
-            subject=f"{plan.study}: everything drawn from {dataset}",
-            events=drawn.events,
-            proofs=drawn.proofs,
-            plan=facts,
-            notes=drawn.notes,
-            publishable=publishable,
-            guarantee=_told(plan, dataset, drawn.events),
-        )
+        subject, told = f"{plan.study}: everything drawn from {dataset}", _told(plan, dataset, drawn.events)
+        found[dataset] = issued(subject, drawn, told)
     for promise in plan.promises:
         drawn = _drawn(plan, performed, promise.dataset, promise.observers)
         if drawn.events:
             who = " and ".join(promise.observers)
-            found[f"{promise.dataset}/{who}"] = Certificate.issue(
-                subject=f"{plan.study}: what {who} sees of {promise.dataset}",
-                events=drawn.events,
-                proofs=drawn.proofs,
-                plan=facts,
-                notes=drawn.notes,
-                publishable=publishable,
-                guarantee=promise.asked if isinstance(promise.asked, _STATABLE) else None,
-            )
+            subject = f"{plan.study}: what {who} sees of {promise.dataset}"
+            told = promise.asked if isinstance(promise.asked, _STATABLE) else None
+            found[f"{promise.dataset}/{who}"] = issued(subject, drawn, told)
     return found
 
 

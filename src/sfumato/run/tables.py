@@ -29,6 +29,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.release.table import RECORD, PreparedTable
 from sfumato.run.accounts import Grant, first_grant, needed, table_sources
+from sfumato.run.accounts import binding as account_binding
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
@@ -152,10 +153,11 @@ def reserve(
     made: list[Reservation] = []
     try:
         bound = ledger.owners(sources)
-        for name in dict.fromkeys(owner for owner, _ in bound) or [dataset]:
-            for who in _touched(ledger, name, guarantee, [unit for owner, unit in bound if owner == name]):
-                cost = guarantee.under(who)
-                made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
+        with account_binding(ledger, sources):
+            for name in dict.fromkeys(owner for owner, _ in bound) or [dataset]:
+                for who in _touched(ledger, name, guarantee, [unit for owner, unit in bound if owner == name]):
+                    cost = guarantee.under(who)
+                    made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
     except BaseException:
         for reservation in () if resumed else made:  # an earlier attempt may have drawn: what it set aside stays
             ledger.release(reservation)
@@ -166,15 +168,16 @@ def reserve(
 def _touched(ledger: Ledger, dataset: str, guarantee: Guarantee, bound: Sequence[str]) -> list[Adjacency]:
     assert guarantee.adjacency is not None
     own, units = guarantee.adjacency.unit, _units(ledger, dataset)
-    if own not in units and bound and not own.startswith(RECORD.unit):
-        return [Adjacency(unit, "replace-one") for unit in bound]  # the same people, in the account's own word
-    if own not in units:
+    if own in units:
+        touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
+    elif bound and not own.startswith(RECORD.unit):
+        touched = bound  # the same people, in the account's own word
+    else:
         raise UnknownDatasetError(
             f"{dataset} has a grant for {' and '.join(units)}, and none that lets a label be published as it is. Give "
             f"the label an ε, or grant it: `{grant_command(dataset, needed(guarantee), ledger.path)}`. Nothing was "
             "drawn or spent."
         )
-    touched = [own, *(unit for unit in units if own == RECORD.unit and unit.startswith("record's features"))]
     return [Adjacency(unit, "replace-one") for unit in touched]
 
 

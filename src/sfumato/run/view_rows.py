@@ -130,11 +130,7 @@ class _Above:
 
 
 def _computed(
-    above: _Above,
-    value: Numbers,
-    free: Mapping[str, Numbers],
-    laws: Mapping[str, NoiseLaw],
-    inputs: Mapping[str, Any],
+    above: _Above, value: Numbers, free: Mapping[str, Numbers], laws: Mapping[str, NoiseLaw], inputs: Mapping[str, Any]
 ) -> RowFigures:
     own = [node for node in above.order if node in above.cut]
     pieces = []

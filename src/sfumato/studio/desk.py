@@ -197,7 +197,7 @@ class Desk:
         if not self.save(text):
             raise InputError(f"{self.study.name} was changed elsewhere. Save or reload it first. Nothing was spent.")
         with self._alone():
-            return self._run(self.study, self._free_folder(), rehearsal=False, grant=grant)
+            return self._run(self.study, self._free_folder(), rehearsal=False, grant=grant, approved=text)
 
     def _free_folder(self) -> Path:
         """Beside the study, named by the moment; two releases of one second get two folders."""
@@ -205,7 +205,7 @@ class Desk:
         later = (first.with_name(f"{first.name}-{number}") for number in count(2))
         return next(path for path in chain((first,), later) if not path.exists())
 
-    def _run(self, study: Path, out: Path, *, rehearsal: bool, grant: bool = False) -> str:
+    def _run(self, study: Path, out: Path, *, rehearsal: bool, grant: bool = False, approved: str | None = None) -> str:
         from sfumato.evidence import verify
 
         def holds(certificate: Certificate) -> bool:
@@ -216,8 +216,9 @@ class Desk:
 
         book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger, beside=None)
         plan, _ = run_study(
-            study, self.data, out, book, grant=grant, dry_run=rehearsal, sizes=self.sizes, holds=holds, stage=told
-        )
+            study, self.data, out, book, grant=grant, dry_run=rehearsal, sizes=self.sizes, holds=holds, stage=told,
+            approved=approved,
+        )  # fmt: skip
         assert plan.network is not None
         told("writing the report")
         lacking = finish_folder(

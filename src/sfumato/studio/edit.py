@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import InputError
 from sfumato.lang.reader import Clause, read
-from sfumato.lang.term import Compound, Term, show
+from sfumato.lang.term import called, show
 
 __all__ = ["AskedForm", "add_publication", "drop_publication", "set_delta", "set_epsilon", "set_weight"]
 
@@ -118,13 +118,9 @@ def _found(text: str, functor: str, place: int, name: str) -> Iterator[tuple[int
     """Where clauses with this head stand in the text, the full stop included."""
     for clause in read(text)[0]:
         arguments = clause.head.arguments
-        if clause.head.functor == functor and len(arguments) > place and _plain(arguments[place]) == name:
+        if clause.head.functor == functor and len(arguments) > place and called(arguments[place]) == name:
             start = _offset(text, clause)
             yield start, start + len(clause.text)
-
-
-def _plain(term: Term) -> str:
-    return term.functor if isinstance(term, Compound) and not term.arguments else show(term)
 
 
 def _offset(text: str, clause: Clause) -> int:

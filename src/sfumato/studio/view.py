@@ -8,7 +8,7 @@ Not here: planning (studio/desk.py), HTML (templates/).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sfumato.evidence.explain import explain
@@ -173,16 +173,16 @@ def _parts(text: str) -> list[dict[str, str]]:
             found.append({"kind": "break", "text": ""})
         elif any(map(_is_rule, lines[place + 1 : place + 2])):
             found.append({"kind": "title", "text": line.strip()})
-        elif found and found[-1]["kind"] == "text" and not line.startswith("·") and _goes_on(lines[place - 1]):
+        elif found and found[-1]["kind"] == "text" and _goes_on(lines[place - 1], line):
             found[-1]["text"] += f" {line.strip()}"
         else:
             found.append({"kind": "text", "text": line.strip()})
     return [part for part in found if part["kind"] != "break"]
 
 
-def _goes_on(previous: str) -> bool:
+def _goes_on(previous: str, line: str) -> bool:
     """A wrapped line is nearly full; a short one ends its paragraph."""
-    return len(previous) > 80
+    return len(previous) > 80 and not line.startswith("·")
 
 
 # ── who depends on whom ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,26 +192,30 @@ def _goes_on(previous: str) -> bool:
 _Entry = tuple[str, str]
 
 
+def _drawn(plan: Plan) -> dict[str, None]:
+    return dict.fromkeys(name for one in plan.publications for name in one.cut)
+
+
 def _columns(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> list[list[_Entry]]:
     """What is private, what is drawn, what is published, who reads it."""
     shown = dict.fromkeys(seen.node for one in plan.publications for seen in one.seen)
-    drawn = dict.fromkeys(name for one in plan.publications for name in one.cut)
-    private = dict.fromkeys(root for name in (*shown, *drawn) for root in _roots(name, parents))
+    drawn = _drawn(plan)
+    private = _roots_of((*shown, *drawn), parents)
     return [
         [("private", name) for name in private if name not in drawn],
         [("drawn", name) for name in drawn],
         [("publication", one.name) for one in _unique(plan.publications)],
-        [("reader", name) for name in dict.fromkeys(one.observer for one in plan.publications)],
+        [("reader", name) for name in {one.observer: None for one in plan.publications}],
     ]
 
 
 def _lines(plan: Plan, parents: Mapping[str, tuple[str, ...]]) -> dict[tuple[_Entry, _Entry], None]:
-    drawn = dict.fromkeys(name for one in plan.publications for name in one.cut)
+    drawn = _drawn(plan)
     lines: dict[tuple[_Entry, _Entry], None] = {
         (("private", root), ("drawn", name)): None for name in drawn for root in _roots(name, parents)
     }
     for one in plan.publications:
-        for name in one.cut or [root for seen in one.seen for root in _roots(seen.node, parents)]:
+        for name in one.cut or _read_by(one, parents):
             lines[("drawn" if name in drawn else "private", name), ("publication", one.name)] = None
         lines[("publication", one.name), ("reader", one.observer)] = None
     return lines
@@ -228,7 +232,7 @@ def _network(plan: Plan) -> dict[str, Any]:
         for row, entry in enumerate(entries)
     }
     lines = _lines(plan, parents)
-    tall = max((len(column) for column in columns), default=1)
+    tall = max(map(len, columns), default=1)
     return {
         "width": 20 + len(columns) * _COLUMN,
         "height": 40 + tall * _ROW,
@@ -239,7 +243,7 @@ def _network(plan: Plan) -> dict[str, Any]:
         "lines": [
             {"x1": places[a][0] + _BOX, "y1": places[a][1] + 15, "x2": places[b][0], "y2": places[b][1] + 15}
             for a, b in lines
-            if a in places and b in places
+            if {a, b} <= places.keys()
         ],
         "sentences": [
             f"{one.name}, seen by {one.observer}, is computed from {', '.join(_read_by(one, parents))}"
@@ -254,7 +258,11 @@ def _unique(publications: Sequence[Planned]) -> list[Planned]:
 
 
 def _read_by(planned: Planned, parents: Mapping[str, Sequence[str]]) -> dict[str, None]:
-    return dict.fromkeys(root for seen in planned.seen for root in _roots(seen.node, parents))
+    return _roots_of((seen.node for seen in planned.seen), parents)
+
+
+def _roots_of(names: Iterable[str], parents: Mapping[str, Sequence[str]]) -> dict[str, None]:
+    return dict.fromkeys(root for name in names for root in _roots(name, parents))
 
 
 def _roots(name: str, parents: Mapping[str, Sequence[str]]) -> list[str]:

@@ -23,14 +23,7 @@ from sfumato.lang.term import Compound, Number, Term, Variable
 
 __all__ = ["DeclaredColumn", "condition_of", "constant_of", "formula_of", "moment_of"]
 
-_COMPARED = {
-    ast.Lt: "<",
-    ast.LtE: "=<",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "=",
-    ast.NotEq: "\\=",
-}
+_COMPARED = {ast.Lt: "<", ast.LtE: "=<", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=", ast.NotEq: "\\="}
 _SWAPPED = {"<": ">", "=<": ">=", ">": "<", ">=": "=<", "=": "=", "\\=": "\\="}
 _COMPUTED = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 #: A text in quotes, or a name between backticks.

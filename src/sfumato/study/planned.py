@@ -265,11 +265,7 @@ def _about(seen: Seen, keys: Mapping[str, list[dict[str, Any]]]) -> list[dict[st
 def _widest(planned: Planned) -> dict[str, Any]:
     widths = [seen.half_width for seen in planned.seen]
     errors = [seen.standard_error for seen in planned.seen]
-    return {
-        "publication": planned.name,
-        "standard_error": _rounded(max(errors)),
-        "half_width": _rounded(max(widths)),
-    }
+    return {"publication": planned.name, "standard_error": _rounded(max(errors)), "half_width": _rounded(max(widths))}
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:

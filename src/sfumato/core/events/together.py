@@ -105,10 +105,7 @@ class TogetherEvent(Event):
         """μ² for Gaussian noise, ε for Laplace noise: not yet rounded up."""
         alone, inside = (
             [self._over(moved, *rest) for moved, rest in pairs]
-            for pairs in (
-                [(one[0], one[2:]) for one in self.sums],
-                [(one[1], one[2:]) for one in self.sums],
-            )
+            for pairs in ([(one[0], one[2:]) for one in self.sums], [(one[1], one[2:]) for one in self.sums])
         )
         return farthest(alone, inside, self.sets, self.adjacency.relation == "replace-one")
 

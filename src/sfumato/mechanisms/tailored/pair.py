@@ -94,6 +94,11 @@ class TailoredPair(Mechanism):
             raise PrivacyParameterError("TailoredPair needs two public Intervals. Nothing was drawn or spent.")
         if len(self.uses) != 2 or self.bias not in ("soft", "none"):
             raise InputError("TailoredPair needs one use for each attribute, and bias='soft' or 'none'.")
+        self._check_bins()
+        for use, domain in zip(self.uses, self.domains, strict=True):
+            checked_uses((use,), domain.low, domain.high, None)
+
+    def _check_bins(self) -> None:
         if len(self.bins) != 2 or not all(type(count) is int and count >= 2 for count in self.bins):
             raise InputError("bins must be two whole numbers of at least 2.")
         if self.bins[0] * self.bins[1] > _MOST_PAIRS:
@@ -101,8 +106,6 @@ class TailoredPair(Mechanism):
                 f"{self.bins[0] * self.bins[1]} pairs of bins would take minutes to design: {_MOST_PAIRS} are the "
                 "limit. Take fewer bins. Nothing was run."
             )
-        for use, domain in zip(self.uses, self.domains, strict=True):
-            checked_uses((use,), domain.low, domain.high, None)
 
     @classmethod
     def for_guarantee(

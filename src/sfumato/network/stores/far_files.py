@@ -20,7 +20,7 @@ from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import TABLE_ENDINGS
 from sfumato.network.agreed import agreed, first_other
 from sfumato.network.spill import SpillFolder
-from sfumato.network.stores.addresses import address_of
+from sfumato.network.stores.addresses import address_of, place_of
 from sfumato.network.stores.spool import gathered
 from sfumato.network.stores.store import Store, StoredRows, unreadable
 from sfumato.network.text_files import TextTable, header, read_text
@@ -112,8 +112,7 @@ def _marks(system: Any, found: dict[str, list[str]]) -> list[Any]:
 
 def _rows(system: Any, base: str, name: str, files: list[str]) -> StoredRows:
     rows = _parquet(system, files) if files[0].lower().endswith(".parquet") else _text(system, files)
-    place = system.unstrip_protocol(f"{base.rstrip('/')}/{name}")
-    return StoredRows(rows, f"fsspec\0{place}")
+    return StoredRows(rows, place_of(system.unstrip_protocol(f"{base.rstrip('/')}/{name}")))
 
 
 def _parquet(system: Any, files: list[str]) -> Any:

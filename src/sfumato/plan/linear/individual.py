@@ -20,6 +20,7 @@ from sfumato.core import Adjacency, GaussianDP
 from sfumato.core.events.linear import LinearGaussianEvent
 from sfumato.core.special import ndtri
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.network.expression import combined
 from sfumato.plan.template import Numbers, Template
 from sfumato.questions.intervals import NoiseLaw
 
@@ -158,13 +159,8 @@ def _coefficients(
         linear = formula.linear()  # type: ignore[attr-defined]  # expressions have it
         if linear is None:
             return None
-        total: dict[str, float] = {}
-        constant = linear[1]
-        for parent, factor in linear[0].items():
-            constant += factor * known[parent][1]
-            for leaf, value in known[parent][0].items():
-                total[leaf] = total.get(leaf, 0.0) + factor * value
-        known[name] = (total, constant)
+        parts = [({}, linear[1]), *(known[parent] for parent in linear[0])]
+        known[name] = combined(parts, [1.0, *linear[0].values()])
     inputs = template.inputs
     matrix = np.array([[known[output][0].get(name, 0.0) for name in inputs] for output in outputs])
     return inputs, matrix, [known[output][1] for output in outputs]

@@ -13,7 +13,7 @@ sensitivity is computed from it with all rounding errors added, so that no toler
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -174,6 +174,14 @@ class Placement:
 
 
 @calm_threads()
+def _chosen(candidates: Sequence[_Candidate]) -> _Candidate:
+    """They come from the simplest on: of equals but for the last digits the first is taken."""
+    if not candidates:
+        raise InputError("The outputs differ too much in scale to be solved. Allow output noise. Nothing was spent.")
+    least = min(one.error for one in candidates)
+    return next(one for one in candidates if one.error <= least * (1 + 1e-9))
+
+
 def place_noise(
     A: Any,
     requirement: Guarantee,
@@ -213,11 +221,7 @@ def place_noise(
             candidates.append(_no_worse(_calibrated(build(question), requirement, adjacency), candidates))
         except LinAlgError:  # too far apart in scale for the solver; the simpler placements stand
             continue
-    least = min((one.error for one in candidates if one.name in allowed), default=None)
-    if least is None:
-        raise InputError("The outputs differ too much in scale to be solved. Allow output noise. Nothing was spent.")
-    # They come from the simplest on: of equals but for the last digits the first is taken.
-    chosen = next(one for one in candidates if one.name in allowed and one.error <= least * (1 + 1e-9))
+    chosen = _chosen([one for one in candidates if one.name in allowed])
     others = sorted((one for one in candidates if one is not chosen), key=lambda one: one.error)
     alternatives = tuple(Alternative(one.name, one.error, one.gap, one.name in allowed) for one in others)
     return _placement(chosen, requirement, alternatives)

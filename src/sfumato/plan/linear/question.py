@@ -242,9 +242,14 @@ def separation(covariance: Any, change: Any) -> Fraction | float:
                 total = math.inf
             continue
         total += rest[k] ** 2 / pivot
-        for i in range(k + 1, len(rest)):
-            factor = matrix[i][k] / pivot
-            rest[i] -= factor * rest[k]
-            for j in range(k + 1, len(rest)):
-                matrix[i][j] -= factor * matrix[k][j]
+        _eliminate(matrix, rest, k)
     return total
+
+
+def _eliminate(matrix: list[list[Fraction]], rest: list[Fraction], k: int) -> None:
+    """One step of Gaussian elimination, of the rows below the pivot k."""
+    for i in range(k + 1, len(rest)):
+        factor = matrix[i][k] / matrix[k][k]
+        rest[i] -= factor * rest[k]
+        for j in range(k + 1, len(rest)):
+            matrix[i][j] -= factor * matrix[k][j]

@@ -18,6 +18,7 @@ the primal point. The second derivative is -∫ (Uᵀ D_t U)∘² dt with D_t = 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -187,6 +188,12 @@ def dual_bound(
     return gained**2 / (float(multipliers.sum()) * float(loads.max())), loads
 
 
+def _moved(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+    """All of them along their steps, as far as they all stay positive."""
+    length = min(_longest(*pair) for pair in pairs)
+    return [value + length * move for value, move in pairs]
+
+
 def least_variances(inputs: np.ndarray, costs: np.ndarray, vectors: np.ndarray, tolerance: float = 1e-5) -> PlacedNoise:
     """The cheapest z ≥ 0 with vᵀΣ⁻¹v ≤ 1 for every column v, Σ = Σ_l z_l g_l g_lᵀ: a primal-dual interior-point method.
 
@@ -230,8 +237,7 @@ def least_variances(inputs: np.ndarray, costs: np.ndarray, vectors: np.ndarray, 
         reduced_step = (aim - reduced * variances - reduced * step) / variances
         multiplier_step = (aim - multipliers * slack - multipliers * slack_step) / slack
         pairs = ((variances, step), (slack, slack_step), (reduced, reduced_step), (multipliers, multiplier_step))
-        length = min(_longest(*pair) for pair in pairs)
-        variances, slack, reduced, multipliers = (value + length * move for value, move in pairs)
+        variances, slack, reduced, multipliers = _moved(pairs)
         try:
             point = _Point(inputs, vectors, variances)
         except LinAlgError:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed"]
+__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed", "cells_of"]
 
 Numbers = NDArray[np.float64]
 #: Positions of columns, ascending.
@@ -40,10 +40,11 @@ def cells_needed(sizes: Sequence[int], scopes: Iterable[Scope]) -> float:
     >>> cells_needed([2, 3, 4], [(0, 1), (1, 2)])
     18.0
     """
-    return math.fsum(_cells(sizes, clique) for clique in _cliques(sizes, scopes))
+    return math.fsum(cells_of(sizes, clique) for clique in _cliques(sizes, scopes))
 
 
-def _cells(sizes: Sequence[int], scope: Iterable[int]) -> float:
+def cells_of(sizes: Sequence[int], scope: Iterable[int]) -> float:
+    """How many cells a table of these columns has."""
     return math.prod(float(sizes[column]) for column in scope)
 
 
@@ -55,7 +56,7 @@ def _cliques(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[Scope]:
             near[first].add(second)
     left, found = set(range(len(sizes))), []
     while left:
-        column = min(left, key=lambda one: (_cells(sizes, near[one] | {one}), one))
+        column = min(left, key=lambda one: (cells_of(sizes, near[one] | {one}), one))
         clique = tuple(sorted(near[column] | {column}))
         if not any(set(clique) <= set(other) for other in found):
             found.append(clique)
@@ -97,7 +98,7 @@ class JunctionTree:
         homes = {}
         for scope in scopes:
             holding = [at for at, clique in enumerate(arranged) if set(scope) <= set(clique)]
-            homes[scope] = min(holding, key=lambda at: _cells(sizes, arranged[at]))
+            homes[scope] = min(holding, key=lambda at: cells_of(sizes, arranged[at]))
         whole = tuple(int(size) for size in sizes)
         return cls(whole, tuple(arranged), tuple(parents), tuple(separators), homes, possible)
 
@@ -279,7 +280,7 @@ def _first_step(tree: JunctionTree, measured: Sequence[CountTable], total: float
     steepness: dict[int, float] = {}
     for one in measured:
         home = tree.homes[one.scope]
-        cells = _cells(tree.sizes, tree.cliques[home])
+        cells = cells_of(tree.sizes, tree.cliques[home])
         steepness[home] = steepness.get(home, 0.0) + cells / one.counts.size / one.deviation**2
     return 2 / (max(steepness.values()) * max(total, 1.0))
 

@@ -89,11 +89,7 @@ def typical_share(levels: int) -> Numbers:
 
 
 def forecasts(
-    sizes: Sequence[int],
-    label: int | None,
-    rows: float,
-    deviation: Deviation,
-    shares: Sequence[Numbers] | None = None,
+    sizes: Sequence[int], label: int | None, rows: float, deviation: Deviation, shares: Sequence[Numbers] | None = None
 ) -> tuple[Forecast, ...]:
     """Every plan that can be followed, with what is expected of it; by public sizes, or by noisy `shares` of columns.
 
@@ -110,8 +106,8 @@ def forecasts(
     beside = 1 if label is None else math.sqrt(sizes[label])
     found = []
     for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
-        spoiled = [error / math.sqrt(plan.first) * beside for error in first]
-        one = [_variation(spread[at], error, rows) for at, error in zip(others, spoiled, strict=True)]
+        root = math.sqrt(plan.first)
+        one = [_variation(spread[at], error / root * beside, rows) for at, error in zip(others, first, strict=True)]
         found.append(_forecast(plan, float(np.mean(one)), typical, drowned))
     return tuple(found)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.release.synthetic.junction_tree import Scope, cells_needed
+from sfumato.release.synthetic.junction_tree import Scope, cells_needed, cells_of
 from sfumato.release.synthetic.start import sampling_floor
 
 __all__ = ["PairChoice", "chosen_pairs", "split_by_cells"]
@@ -42,7 +42,7 @@ def chosen_pairs(
     `error` is the standard error of the scores, `noise` that of one count if all `choice.most` tables are measured.
     """
     gain = {scope: score - sampling_floor(expected[scope]) for scope, score in scores.items()}
-    cost = {scope: 0.5 * math.sqrt(2 / math.pi) * noise * _cells(sizes, scope) for scope in scores}
+    cost = {scope: 0.5 * math.sqrt(2 / math.pi) * noise * cells_of(sizes, scope) for scope in scores}
     worth = [scope for scope in scores if gain[scope] > 2 * error and gain[scope] > cost[scope] and scope not in held]
     return _greedily(sorted(worth, key=lambda one: (cost[one] - gain[one], one)), sizes, held, choice)
 
@@ -64,10 +64,6 @@ def _greedily(wanted: Sequence[Scope], sizes: Sequence[int], held: Sequence[Scop
     return chosen
 
 
-def _cells(sizes: Sequence[int], scope: Scope) -> float:
-    return math.prod(float(sizes[column]) for column in scope)
-
-
 def _root(group: list[int], column: int) -> int:
     while group[column] != column:
         column = group[column]
@@ -80,5 +76,5 @@ def split_by_cells(scopes: Sequence[Scope], sizes: Sequence[int], share: float) 
     >>> split_by_cells([(0, 1), (1, 2)], [1, 8, 1], 1.0)
     {(0, 1): 0.5, (1, 2): 0.5}
     """
-    weights = [_cells(sizes, scope) ** (2 / 3) for scope in scopes]
+    weights = [cells_of(sizes, scope) ** (2 / 3) for scope in scopes]
     return {scope: share * weight / math.fsum(weights) for scope, weight in zip(scopes, weights, strict=True)}

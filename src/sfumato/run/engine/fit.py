@@ -23,9 +23,11 @@ import pyarrow as pa
 from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, SchemaError
-from sfumato.learn.fitting import LedgerLike
 from sfumato.learn.stream import fit_by_sums, streamed_classes, sums_suffice
 from sfumato.learn.stream_sums import BatchReader, Statistic
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.records import Reservation
+from sfumato.run.accounts import binding, files_sources
 from sfumato.run.engine.engine import Engine, Total, open_engine
 from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
 
@@ -48,7 +50,7 @@ def fit_table(
     engine: str | Engine = "local",
     partitions: int | None = None,
     layout: PartLayout | None = None,
-    ledger: LedgerLike | None = None,
+    ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> Estimator:
     """Fit `estimator` on the table at `source`, whose column `label` is the target; costs what its `fit` costs.
@@ -56,7 +58,8 @@ def fit_table(
     Features are the schema's columns, or `columns`, or all columns but the label. Classifiers must declare `classes`.
     `label` is None for what learns without one. Estimators that are not fitted by sums need the rows in this process's
     memory: workers read them, and they are trained here.
-    With a `ledger` the cost is reserved there for `dataset` before anything is drawn, and committed at the end.
+    With a `ledger` the cost is reserved there for `dataset` before anything is drawn, and committed at the end; it
+    refuses a table that has its budget under another name.
 
     >>> import tempfile
     >>> from pyarrow import parquet
@@ -78,15 +81,37 @@ def fit_table(
         made = layout or PartLayout(PartLayout.for_columns(len(names) + 1).block_rows, 2)
         parts = table.payloads(made)
         tasks = grouped(parts, partitions or min(len(parts), _MOST_TASKS) or None)
+        book = None if ledger is None else _BoundLedger(ledger, _sources(source, table))
         if label is None or not sums_suffice(estimator):
             _check_fits(estimator)
             x, y = _gathered(table, names, label, crew, tasks)
-            return estimator.fit(x, y, ledger=ledger, dataset=dataset)  # type: ignore[attr-defined]
+            return estimator.fit(x, y, ledger=book, dataset=dataset)  # type: ignore[attr-defined]
         reader = BatchReader(names, label, schema, classes)
-        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks), ledger=ledger, dataset=dataset)
+        return fit_by_sums(estimator, _TablePasses(table, reader, crew, tasks), ledger=book, dataset=dataset)
     finally:
         if crew is not engine:
             crew.close()
+
+
+@dataclass(frozen=True)
+class _BoundLedger:
+    """A ledger that is told which table is paid for, beside the rows that the fit knows of."""
+
+    ledger: Ledger
+    sources: tuple[str, ...]
+
+    def reserve(self, dataset: str, cost: Any, *, sources: Sequence[str] = (), **words: Any) -> Reservation:
+        own = (*self.sources, *sources)
+        with binding(self.ledger, own):
+            return self.ledger.reserve(dataset, cost, sources=own, **words)
+
+    def commit(self, reservation: Reservation) -> None:
+        self.ledger.commit(reservation)
+
+
+def _sources(source: Any, table: _Files | _Frame) -> tuple[str, ...]:
+    """Of files what they are known by; of a collection in a cluster's memory nothing, as it has no place."""
+    return files_sources(os.fspath(source), table.files) if isinstance(table, _Files) else ()
 
 
 def _check_fits(estimator: Any) -> None:
@@ -190,6 +215,7 @@ class _TablePasses:
 class _Files:
     def __init__(self, table: PartitionedTable) -> None:
         self._table, self.rows, self.column_names = table, table.total_rows, table.column_names
+        self.files = table.files
 
     def payloads(self, layout: PartLayout) -> list[Any]:
         return list(self._table.groups_as_parts(layout))
@@ -229,6 +255,14 @@ def _opened(source: Any, crew: Engine) -> _Files | _Frame:
     )
 
 
+def _check_there(table: _Files | _Frame, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in table.column_names:
+            raise SchemaError(
+                f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."
+            )
+
+
 def _feature_names(
     table: _Files | _Frame, label: str | None, schema: Any, columns: Iterable[str] | None
 ) -> tuple[str, ...]:
@@ -240,11 +274,7 @@ def _feature_names(
             )
     else:
         wanted = [name for name in table.column_names if name != label] if columns is None else list(columns)
-    for name in wanted if label is None else (label, *wanted):
-        if name not in table.column_names:
-            raise SchemaError(
-                f"The table has no column {name!r}{nearest(name, table.column_names)}. Nothing was spent."
-            )
+    _check_there(table, wanted if label is None else (label, *wanted))
     if not wanted or label in wanted:
         raise SchemaError("There must be at least one feature, and the label cannot be one. Nothing was spent.")
     return tuple(wanted)

@@ -40,6 +40,22 @@ from sfumato.run.forget import without_forgotten
 __all__ = ["evaluate_on"]
 
 
+def _check_dealt(spec: Spec, tasks: int | None) -> None:
+    """Whether individuals can be dealt out to workers."""
+    if tasks is not None and tasks < 1:
+        raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
+    if spec.numbered_tables:
+        raise DataError(
+            f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
+            "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
+        )
+    if spec.peers:
+        raise DataError(
+            "In this study individuals hold each other's data, so they cannot be dealt out to workers. Run with the "
+            "local engine. Nothing was read and nothing was spent."
+        )
+
+
 def evaluate_on(
     engine: str | Engine,
     network: Network,
@@ -54,18 +70,7 @@ def evaluate_on(
     `tell` hears how many shares are done and how long the others will take.
     """
     spec = network.spec
-    if tasks is not None and tasks < 1:
-        raise DataError("At least one task is needed. Nothing was read and nothing was spent.")
-    if spec.numbered_tables:
-        raise DataError(
-            f"The rows of {', '.join(sorted(spec.numbered_tables))} have no identifier, so they cannot be dealt out to "
-            "workers. Run with the local engine, or give the table an identity column. Nothing was spent."
-        )
-    if spec.peers:
-        raise DataError(
-            "In this study individuals hold each other's data, so they cannot be dealt out to workers. Run with the "
-            "local engine. Nothing was read and nothing was spent."
-        )
+    _check_dealt(spec, tasks)
     private = [name for name in tables if name not in spec.public_tables]
     with TableRoom(tables, private) as room:
         for name in private:
