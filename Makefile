@@ -39,10 +39,13 @@ browser: $(STAMP) ## the pages, in a real Chromium
 	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix $(AXE) axe-core@4 || echo "no npm: the pages are not read by axe-core"
 	SFUMATO_AXE=$(AXE) $(BIN)/python -m pytest -q -m browser
 
+# Flower's simulation leaves its handles of /dev/null to the end of the process, where a warning would be an error.
+FLOWER := -W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
+
 federated:       ## rounds over Flower, in an environment of its own
 	$(PYTHON) -m venv $(VENV)-federated
 	$(VENV)-federated/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,federated]'
-	$(VENV)-federated/bin/python -m pytest -q -m federated --timeout=900 --durations=5 $$(grep -rl --include='test_*.py' 'mark[.]federated' tests)
+	$(VENV)-federated/bin/python -m pytest -q -m federated $(FLOWER) --timeout=900 --durations=5 $$(grep -rl --include='test_*.py' 'mark[.]federated' tests)
 
 nightly: $(STAMP) browser federated ## the long checks, and those that need Chromium or Flower
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m slow --timeout=3600

@@ -87,6 +87,7 @@ def programs(tmp_path, commands):
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait(20)
 
 
 @pytest.mark.federated

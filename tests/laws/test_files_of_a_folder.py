@@ -21,11 +21,14 @@ import pytest
 from pyarrow import parquet
 
 from sfumato.core import Categories, Interval, Schema
+from sfumato.core.tables import told_by_cells
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang import load
 from sfumato.network import Network, agreed, plain
 from sfumato.network.stores.far_files import FarFiles
-from sfumato.run import partition
+from sfumato.release.synthetic.release import SyntheticRelease
+from sfumato.run import partition, synthesize
+from sfumato.run.files import TableFile
 from sfumato.run.partition import PartitionedTable, PartLayout
 
 STUDY = """
@@ -163,6 +166,35 @@ def test_numbers_read_as_decimals_would_be_found(tmp_path: Path, monkeypatch: py
         except (DataError, SchemaError):  # the engine meets a whole number that no decimal holds
             broken = True
     assert broken
+
+
+def kinds_of(files: list[pd.DataFrame], folder: Path) -> list[Any]:
+    """The types of what is made of a table: of Arrow's, of one file, of a folder."""
+    folder.mkdir()
+    declared = [frame[list(SCHEMA.columns)] for frame in files]
+    as_parquet(declared, folder)
+    release = SyntheticRelease(SCHEMA, 1.0, 1e-6, buy_edges=False, random_state=1)
+    made = release.release(pa.Table.from_pandas(pd.concat(declared), preserve_index=False)).table.schema.types
+    one = [TableFile.open(path).types(SCHEMA) for path in sorted(folder.iterdir())]
+    return [made, one, synthesize._opened(folder, release, "local", lambda rows: None).kinds()]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_made_of_a_table_has_the_same_types_whatever_cell_is_absent(tmp_path: Path):
+    """Invented ages were whole numbers, and decimals when one age was absent: the type told that cell."""
+    for seed in range(6):
+        source = random.Random(seed)
+        files = files_of(source)
+        place, name = source.randrange(len(files)), source.choice(["v", "w", "c"])
+        others = [frame.copy() for frame in files]
+        others[place][name] = pd.Series([None, *files[place][name][1:]])
+        assert kinds_of(files, tmp_path / f"{seed} a") == kinds_of(others, tmp_path / f"{seed} b")
+
+
+def test_types_that_somebody_stated_are_kept():
+    frame = pd.DataFrame({"stated": pd.array([1, 2], dtype="Int64"), "met": [1, 2], "word": ["a", "b"]})
+    assert told_by_cells(pa.Table.from_pandas(frame).schema) == {"met"}
+    assert told_by_cells(pa.table({"met": [1, 2]}).schema) == frozenset()
 
 
 def test_words_beside_numbers_are_another_table(tmp_path: Path):

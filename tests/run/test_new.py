@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
+import sqlite3
 import tomllib
+from contextlib import closing
+from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -301,3 +305,42 @@ def test_a_table_without_identifiers(stays, tmp_path):
     assert run_plan(make_plan(filled), tmp_path, None, random_state=0)["ageMean"].num_rows == 1
     with pytest.raises(InputError, match="contradict"):
         run_new(stays, tmp_path / "b.pl", person="patient_nbr", each_row=True)
+
+
+def _database(path: Path, rows: int) -> None:
+    """Two tables, one of which is asked for."""
+    lines = ["CREATE TABLE other (a INTEGER)", "CREATE TABLE stays (id TEXT, age DOUBLE, SECRET TEXT)"]
+    lines += [f"INSERT INTO stays VALUES ('p{number}', {number % 80}, 'cell')" for number in range(rows)]
+    with closing(duckdb.connect(str(path)) if path.suffix == ".duckdb" else sqlite3.connect(path)) as connection:
+        for line in lines:
+            connection.execute(line)
+        connection.commit()
+
+
+@pytest.mark.parametrize("ending", [".duckdb", ".sqlite"])
+def test_a_table_of_a_database_begins_a_study_that_runs(ending, tmp_path):
+    """Names and types are read and no cell; the line that is written finds the rows again."""
+    path = tmp_path / f"hospital{ending}"
+    _database(path, 200)
+    with pytest.raises(InputError, match=r"has 2 tables: other, stays\. Say which with --table NAME"):
+        run_new(path, tmp_path / "study.pl")
+    with pytest.raises(InputError, match="has no table stay: other, stays"):
+        run_new(path, tmp_path / "study.pl", inside="stay")
+    run_new(path, tmp_path / "study.pl", inside="stays", columns=["age"])
+    text = (tmp_path / "study.pl").read_text()
+    assert f"table(stays, 'hospital{ending}', person(P) = id, [" in text
+    assert "cell" not in text
+    kinds = [column.kind for column in header_of(path, "stays")]
+    assert kinds == (["category", "number", "category"] if ending == ".duckdb" else ["unknown"] * 3)
+    filled = text.replace("dp(fill_in(epsilon), fill_in(delta))", "gdp(60)")
+    release = run_plan(make_plan(filled), tmp_path, None, random_state=0)
+    assert release["ageMean"]["value"][0].as_py() == pytest.approx(np.mean(np.arange(200) % 80), abs=1)
+
+
+def test_a_table_that_is_alone_need_not_be_named(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "one.db")) as connection:
+        connection.execute("CREATE TABLE people (id TEXT, age INTEGER)")
+    run_new(tmp_path / "one.db", tmp_path / "study.pl")
+    assert "table(people, 'one.db', person(P) = id, [" in (tmp_path / "study.pl").read_text()
+    with pytest.raises(InputError, match="is no database"):
+        run_new(Path(__file__), tmp_path / "other.pl", inside="people")

@@ -91,7 +91,7 @@ def test_edges_come_from_a_file(people):
     done = command(people, "people.parquet", "made", "--grant", "--edges", str(people / "edges.toml"))
     assert done.exit_code == 0, done.output
     measured = parquet.read_table(people / "made" / "measured.parquet").to_pandas()
-    assert set(measured.loc[measured["first"] == "age", "first_level"]) == {"0 to 17", "18 to 64", "65 to 110"}
+    assert set(measured.loc[measured["first"] == "age", "first_level"]) == {"0 to 18", "18 to 65", "65 to 110"}
     (people / "edges.toml").write_text("age = 3\n")
     assert command(people, "people.csv", "other", "--edges", str(people / "edges.toml")).exit_code == 1
 

@@ -388,12 +388,15 @@ def trace(
 
 @app.command()
 def new(
-    table: Annotated[Path, typer.Argument(help="A Parquet or CSV file; only names and types of columns are read.")],
+    table: Annotated[
+        Path, typer.Argument(help="A Parquet, CSV, DuckDB or SQLite file; names and types alone are read.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")] = Path("study.pl"),
     schema: Annotated[Path | None, typer.Option(help="Write a schema for `sfumato release` too.")] = None,
     person: Annotated[str | None, typer.Option(help="The column that says who a row is about.")] = None,
     each_row: Annotated[bool, typer.Option("--each-row", help="Every row is another person.")] = False,
     columns: Annotated[str | None, typer.Option(help="Only these columns: a,b,c. All of them if left out.")] = None,
+    inside: Annotated[str | None, typer.Option("--table", help="Of a database: which of its tables.")] = None,
 ) -> None:
     """Begin a study from a table's column names and types, with marked gaps that `sfumato check` reports.
 
@@ -403,7 +406,7 @@ def new(
 
     wanted = [name.strip() for name in columns.split(",") if name.strip()] if columns is not None else None
     ask = _which if sys.stdin.isatty() and sys.stdout.isatty() else None
-    print(run_new(table, out, schema, person=person, each_row=each_row, columns=wanted, ask=ask))
+    print(run_new(table, out, schema, person=person, each_row=each_row, columns=wanted, inside=inside, ask=ask))
 
 
 def _which(question: str, names: Sequence[str]) -> str:

@@ -1,11 +1,12 @@
 """`sfumato new TABLE`: a starter study from a table's header.
 
-In:   a Parquet or CSV file, of which only names and types of columns are read.
+In:   a Parquet or CSV file, or a table of a DuckDB or SQLite file, of which only names and types of columns are read.
 Out:  a study file, and a schema beside it where asked.
 Not here: the text (lang/starter.py).
 
 Of a Parquet file the schema is taken from its footer; statistics and dictionaries there, which hold values, are not
-looked at. Of a CSV file the first line is read; types stay unknown, because telling them needs the rows.
+looked at. Of a CSV file the first line is read; types stay unknown, because telling them needs the rows. So they do in
+SQLite, where a column may hold anything.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.proposals import could_be_person
 from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
+from sfumato.network.stores.store import file_store
 from sfumato.network.text_files import check_separator
 
 __all__ = ["header_of", "run_new"]
@@ -39,17 +41,20 @@ def run_new(
     person: str | None = None,
     each_row: bool = False,
     columns: Sequence[str] | None = None,
+    inside: str | None = None,
     ask: Callable[[str, Sequence[str]], str] | None = None,
 ) -> str:
     """Write the study (and the schema); files that exist are left alone. Returns what to print.
 
     `person` is the column that says who a row is about, `columns` those to write of (all if None). Where several
     columns could be the person `ask` is asked with their names; without it that is an error that names the option.
+    `inside` names the table of a database; one that is alone need not be named.
     """
-    found = header_of(table)
+    inside = _table_inside(table, inside)
+    found = header_of(table, inside)
     person = _person(table, found, person, each_row, ask)
     wanted = _wanted(table, found, columns, person, each_row)
-    text = starter_study(_table_name(table), table.name, wanted, person, each_row)
+    text = starter_study(inside or _table_name(table), table.name, wanted, person, each_row)
     targets = [(out, text)]
     columns = [column.name for column in wanted]
     if schema is not None:
@@ -115,22 +120,45 @@ def _check_known(table: Path, asked: Sequence[str], names: Sequence[str]) -> Non
             raise InputError(f"{table.name} has no column {name}.{hint} Nothing was written.")
 
 
-def header_of(table: Path) -> tuple[StarterColumn, ...]:
-    """Names and types of a table's columns."""
+def _table_inside(file: Path, inside: str | None) -> str | None:
+    """The table of a database that is meant; None of every other file."""
+    store = file_store(file) if file.is_file() else None
+    if store is None:
+        if inside is not None:
+            raise InputError(f"{file.name} is no database: leave --table out. Nothing was written.")
+        return None
+    known = store.tables()
+    if inside is None and len(known) == 1:
+        return known[0]
+    if inside not in known:
+        wrong = f"has no table {inside}" if inside is not None else f"has {len(known)} tables"
+        raise InputError(f"{file.name} {wrong}: {', '.join(known)}. Say which with --table NAME. Nothing was written.")
+    return inside
+
+
+def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ...]:
+    """Names and types of a table's columns; of a database those of the table `inside`."""
+    store = file_store(table) if inside is not None else None
     try:
-        columns = _csv_header(table) if table.suffix.lower() in (".csv", ".tsv") else _parquet_header(table)
+        if store is not None and inside is not None:
+            columns = _columns(store.header(inside))
+        else:
+            columns = _csv_header(table) if table.suffix.lower() in (".csv", ".tsv") else _columns(_read_schema(table))
     except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
-            f"{table.name} has no header that can be read ({type(error).__name__}). Give a .parquet or .csv file. "
-            "Nothing was written."
+            f"{table.name} has no header that can be read ({type(error).__name__}). Give a .parquet, .csv, .duckdb or "
+            ".sqlite file. Nothing was written."
         ) from error
     if not columns or len({column.name for column in columns}) != len(columns):
         raise DataError(f"{table.name} has no columns, or two of the same name. Nothing was written.")
     return columns
 
 
-def _parquet_header(table: Path) -> tuple[StarterColumn, ...]:
-    schema = parquet.read_schema(table)
+def _read_schema(table: Path) -> pa.Schema:
+    return parquet.read_schema(table)
+
+
+def _columns(schema: pa.Schema) -> tuple[StarterColumn, ...]:
     return tuple(StarterColumn(field.name, _kind(field.type), str(_shown(field.type))) for field in schema)
 
 
@@ -147,6 +175,8 @@ def _kind(kind: pa.DataType) -> str:
         return "category"
     if types.is_boolean(inner):
         return "number"  # false is 0, true is 1
+    if types.is_null(inner):
+        return "unknown"  # SQLite keeps no types
     return "time" if types.is_temporal(inner) else "other"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from sfumato.core.events.learning import objective_loss
 from sfumato.core.noise import BoxNoise
 from sfumato.core.parts import (
+    MANY,
     BoxPair,
     GaussianPair,
     LaplacePair,
@@ -28,6 +29,7 @@ from sfumato.core.parts import (
     WorstPair,
 )
 from sfumato.core.special import gammaln
+from sfumato.core.window import added_up
 
 __all__ = [
     "can_be_added_up",
@@ -49,9 +51,8 @@ _CERTAIN_FAILURE = 1 - 1e-9
 def grid_step(parts: tuple[Part, ...]) -> float:
     """Fine against the smallest act, since losses are rounded up to multiples of it; coarse enough for the sum."""
     finest = min(part.value / part.pair.steps for part in parts)
-    reach = [part.pair.reach(part) for part in parts]
-    sums = sum((size + more) * part.count for (size, more), part in zip(reach, parts, strict=True))
-    longest = sums + 40 * max(size for size, _ in reach)
+    sums = sum(part.pair.span(part) for part in parts)
+    longest = sums + 40 * max(part.pair.reach(part)[0] for part in parts)
     return max(min(1e-4, finest), longest / 1e6)
 
 
@@ -119,11 +120,22 @@ def _gaussian_distribution(pair: GaussianPair, part: Part, interval: float) -> A
 
 @_distribution.register
 def _laplace_distribution(pair: LaplacePair, part: Part, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_mechanism
+    from dp_accounting.pld import pld_pmf, privacy_loss_mechanism
 
     scale = 1 / part.value
     law = privacy_loss_mechanism.LaplacePrivacyLoss(scale)
-    return _repeated(_connected(law, lambda losses: _laplace_place(losses, scale), interval), part)
+
+    def place(losses: np.ndarray) -> np.ndarray:
+        return _laplace_place(losses, scale)
+
+    if part.count <= MANY:
+        return _repeated(_connected(law, place, interval), part)
+    lowest, deltas = _deltas(law, place, interval)
+    found = added_up(_dense(deltas, interval), part.count)
+    infinite = part.count * float(deltas[-1]) + found.outside
+    first = part.count * lowest + found.lowest
+    losses = pld_pmf.DensePLDPmf(interval, first, found.masses, infinite, pessimistic_estimate=True)
+    return _accounting().PrivacyLossDistribution(losses)
 
 
 @_distribution.register
@@ -152,6 +164,12 @@ def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) ->
     from dp_accounting.pld import pld_pmf
 
     grid = objective_loss(part.value, 0.0, interval)
+    if part.count > MANY:
+        found = added_up(grid.masses, part.count)
+        first, infinite = found.lowest, part.count * grid.infinite + found.outside
+        lowest = math.ceil(part.count * part.extra / interval * (1 + 1e-15)) + first
+        several = pld_pmf.DensePLDPmf(interval, lowest, found.masses, infinite, pessimistic_estimate=True)
+        return _accounting().PrivacyLossDistribution(several)
     lowest = math.ceil(part.extra / interval)
     masses = pld_pmf.DensePLDPmf(interval, lowest, grid.masses, grid.infinite, pessimistic_estimate=True)
     return _repeated(_accounting().PrivacyLossDistribution(masses), part)
@@ -170,12 +188,17 @@ def _connected(law: Any, place: Callable[[np.ndarray], np.ndarray], interval: fl
     digit, but in whole arrays: they invert the loss and fill a table one number at a time, which took most of a plan.
     `place` says at which output the loss is a given number; `law` gives the chances up to there.
     """
+    lowest, deltas = _deltas(law, place, interval)
+    return _accounting().PrivacyLossDistribution(_dots(deltas, lowest, lowest + deltas.size - 1, interval))
+
+
+def _deltas(law: Any, place: Callable[[np.ndarray], np.ndarray], interval: float) -> tuple[int, np.ndarray]:
+    """The first step of the grid, and δ(ε) there and at every further one."""
     ends = law.connect_dots_bounds()
     lowest, highest = math.floor(ends.epsilon_lower / interval), math.ceil(ends.epsilon_upper / interval)
     losses = np.arange(lowest, highest + 1) * interval
     cut = place(losses)
-    deltas = np.clip(law.mu_upper_cdf(cut) - np.exp(losses + law.mu_lower_log_cdf(cut)), 0, 1)
-    return _accounting().PrivacyLossDistribution(_dots(deltas, lowest, highest, interval))
+    return lowest, np.clip(law.mu_upper_cdf(cut) - np.exp(losses + law.mu_lower_log_cdf(cut)), 0, 1)
 
 
 #: So few dots are kept one by one, as dp-accounting does: its tables add such losses up without a Fourier transform.
@@ -188,12 +211,16 @@ def _dots(deltas: np.ndarray, lowest: int, highest: int, interval: float) -> Any
 
     if deltas.size <= _FEW_DOTS:
         return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lowest, highest, deltas)
+    masses = _dense(deltas, interval)
+    return pld_pmf.DensePLDPmf(interval, lowest, masses, float(deltas.min()), pessimistic_estimate=True)
+
+
+def _dense(deltas: np.ndarray, interval: float) -> np.ndarray:
     deltas = np.minimum.accumulate(deltas)
     steps = np.diff(deltas)
     first = 1 - deltas[0] + steps[0] / math.expm1(interval)
     inner = (steps[1:] - steps[:-1] * math.exp(interval)) / math.expm1(interval)
-    masses = np.maximum(0.0, np.concatenate(([first], inner, [steps[-1] / math.expm1(-interval)])))
-    return pld_pmf.DensePLDPmf(interval, lowest, masses, deltas[-1], pessimistic_estimate=True)
+    return np.maximum(0.0, np.concatenate(([first], inner, [steps[-1] / math.expm1(-interval)])))
 
 
 def _accounting() -> Any:

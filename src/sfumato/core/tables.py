@@ -13,6 +13,7 @@ dropped, not chained.
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from sfumato.errors import DataError, SchemaError
 if TYPE_CHECKING:
     from sfumato.core.schema import Schema
 
-__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest", "plain_type", "untyped_cells"]
+__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest", "plain_type", "told_by_cells", "untyped_cells"]
 
 Extra = Literal["refuse", "ignore"]
 
@@ -309,3 +310,24 @@ def _as_structured(dtype: np.dtype, table: pa.Table) -> np.ndarray:
     for name, array in arrays.items():
         records[name] = array
     return records
+
+
+def told_by_cells(schema: pa.Schema) -> frozenset[str]:
+    """Columns of numbers whose type pandas took from their cells, by what it writes beside tables that it hands over.
+
+    In pandas one absent cell makes decimals of whole numbers, and so in the Parquet files it writes: whoever sees which
+    type something has that was made of such a column would see that cell. pandas' own Int64 is somebody's word.
+
+    >>> told_by_cells(pa.Table.from_pydict({"age": [1, 2]}).schema)
+    frozenset()
+    """
+    written = (schema.metadata or {}).get(b"pandas")
+    if written is None:
+        return frozenset()
+    stated: set[str] = set()
+    with suppress(Exception):  # no text of a file is a reason to fail
+        described = json.loads(written)["columns"]
+        stated = {one["field_name"] for one in described if str(one["numpy_type"])[:1].isupper()}
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    told = (field.name for field in schema if any(family(field.type) for family in numbers))
+    return frozenset(told) - stated

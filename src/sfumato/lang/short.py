@@ -8,9 +8,11 @@ Not here: what these declare (lang/declare.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause
+from sfumato.lang.spec import DATABASE_ENDINGS
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show
 from sfumato.lang.vocabulary import SHORT
 
@@ -96,7 +98,9 @@ def _lines(clause: Clause) -> Iterator[tuple[Compound, Term | None]]:
     person, at = _person(who), clause.position
     assert person is not None
     assert isinstance(columns, ListTerm)
-    yield Compound("source", (table, file), at), None
+    # Of a database the table of the same name is meant.
+    inside = (table,) if isinstance(file, Compound) and PurePath(file.functor).suffix in DATABASE_ENDINGS else ()
+    yield Compound("source", (table, file, *inside), at), None
     if isinstance(who, Compound) and indicator(who) == "=/2":
         named = who.arguments[0] if person is who.arguments[1] else who.arguments[1]
         yield Compound("column", (table, named, person), at), None

@@ -117,7 +117,7 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
 
 #: A CSV file has no types: telling them would need its rows.
 _UNTYPED = (
-    "Types are not known: a CSV file does not have them, and its rows were not looked at. Every column is proposed as",
+    "Types are not known: CSV and SQLite files do not have them, and no row was looked at. Every column is proposed as",
     "a number; of categories write a list instead, and a histogram instead of a mean.",
 )
 

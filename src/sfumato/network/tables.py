@@ -397,7 +397,7 @@ def decimal_name(cell: str) -> str:
 def text_name(cell: str) -> str:
     """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
     whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
-    return f"(CASE WHEN {whole} THEN {cell}[:-3] ELSE {cell} END)"
+    return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:

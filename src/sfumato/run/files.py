@@ -22,14 +22,16 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from sfumato.core.calendar_columns import calendar_kind
+from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
+from sfumato.core.tables import told_by_cells
 from sfumato.errors import DataError
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.text_files import header, text_batches
 
-__all__ = ["TableFile", "file_mark", "new_sink", "refusing"]
+__all__ = ["TableFile", "file_mark", "kind_of", "new_sink", "refusing"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -72,15 +74,18 @@ class TableFile:
             return parquet.read_schema(self.path).names
 
     def types(self, schema: Schema) -> dict[str, pa.DataType]:
-        """What the declared columns hold: as the file says, and by their domains where the file is text."""
-        if self.format == "csv":
-            kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
-            return {
-                name: kinds[domain.scalar] if isinstance(domain, Categories) else _kind_of_numbers(domain)
-                for name, domain in schema.columns.items()
-            }
+        """What the declared columns hold: as the file says, and by their domains where cells could have told it."""
+        told = None if self.format == "csv" else self._told_by_cells()
         held = self.column_types()
-        return {name: held[name] for name in schema.columns}
+        return {
+            name: kind_of(domain) if told is None or name in told else held[name]
+            for name, domain in schema.columns.items()
+        }
+
+    def _told_by_cells(self) -> frozenset[str]:
+        with refusing(self.path):
+            return told_by_cells(parquet.read_schema(self.path))
+        raise AssertionError("unreachable")
 
     def column_types(self) -> dict[str, pa.DataType]:
         """What the file says of its columns; text files say nothing, there the schema does."""
@@ -144,7 +149,10 @@ def _read(cell: str, domain: Any) -> str:
     return text_as_number(cell)
 
 
-def _kind_of_numbers(domain: Any) -> pa.DataType:
+def kind_of(domain: Any) -> pa.DataType:
+    """The type of what is made of a column whose own type says nothing."""
+    if isinstance(domain, Categories):
+        return ARROW_TYPES[domain.scalar]
     calendar = domain.calendar if isinstance(domain, Interval) else ""
     return calendar_kind(calendar) if calendar else pa.float64()
 

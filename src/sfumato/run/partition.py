@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.core.tables import nearest
+from sfumato.core.tables import nearest, told_by_cells
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.network.agreed import agreed, first_other
 from sfumato.run.files import file_mark, refusing
@@ -147,6 +147,8 @@ class PartitionedTable:
     groups: tuple[tuple[int, ...], ...]
     schema: pa.Schema
     fingerprint: str
+    #: Columns whose type a cell of some file may have told.
+    told: frozenset[str] = frozenset()
 
     @classmethod
     def open(cls, source: str | os.PathLike[str]) -> PartitionedTable:
@@ -162,7 +164,8 @@ class PartitionedTable:
             other = first_other(schemas)
             raise _another_table(files[0], schemas[0], files[other], schemas[other])
         groups = tuple(rows for _, rows in facts)
-        return cls(_stem(address), tuple(files), groups, found.schema, _combined_fingerprint(files))
+        told = found.numbers.union(*map(told_by_cells, schemas))
+        return cls(_stem(address), tuple(files), groups, found.schema, _combined_fingerprint(files), told)
 
     @property
     def rows(self) -> list[int]:
@@ -311,9 +314,7 @@ def _facts(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
     """Columns and the rows of each row group, from the file's footer."""
     with refusing(Path(path)), _opened(path) as source, parquet.ParquetFile(source) as file:
         facts = file.metadata
-        return file.schema_arrow.remove_metadata(), tuple(
-            facts.row_group(n).num_rows for n in range(facts.num_row_groups)
-        )
+        return file.schema_arrow, tuple(facts.row_group(n).num_rows for n in range(facts.num_row_groups))
     raise AssertionError("unreachable")
 
 

@@ -92,7 +92,7 @@ def run_study(
             "spent."
         )
     tell(_summary(plan))
-    for sentence in verdicts(plan):  # before anything is spent
+    for sentence in (*(f"assumed: {one}" for one in plan.assumptions), *verdicts(plan)):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]

@@ -34,7 +34,7 @@ from sfumato.release.synthetic.release import Counting
 from sfumato.release.synthetic.result import measured_table
 from sfumato.run.accounts import Grant, files_sources, table_sources
 from sfumato.run.engine.engine import Engine, open_engine
-from sfumato.run.files import TableFile
+from sfumato.run.files import TableFile, kind_of
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.partition import PartitionedTable, PartLayout, TablePart
@@ -205,7 +205,11 @@ class _Folder(_Table):
         self.room = (1 << 20) + 9 * table.total_rows * len(table.column_names)
 
     def kinds(self) -> dict[str, pa.DataType]:
-        return {name: self.table.schema.field(name).type for name in self.schema.columns}
+        held, told = self.table.schema, self.table.told
+        return {
+            name: kind_of(domain) if name in told else held.field(name).type
+            for name, domain in self.schema.columns.items()
+        }
 
     def gather(self, counting: Counting) -> PairCounts:
         parts = self.table.groups_as_parts(PartLayout.for_columns(len(self.schema.columns)))

@@ -27,6 +27,7 @@ from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
 from sfumato.core.guarantee import Guarantee, PureDP, checked_order
 from sfumato.core.special import log_ndtr, ndtr
+from sfumato.core.window import added_up
 from sfumato.errors import PrivacyParameterError
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
 
 #: Cells per μ of the grid on which several losses are added; the error is quadratic in their width.
 _CELLS = 256
+#: So many runs are added up on cells that fine.
+_FINE_RUNS = 10_000
 #: Where the grid ends, in standard deviations; what lies beyond counts as infinite loss.
 _END = 13.0
 #: What the Fourier transforms may cost δ: at all, and for each run.
@@ -90,16 +93,12 @@ def objective_curve(mu: float, shift: float, alpha: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _several(mu: float, count: int) -> LossGrid:
     """The sum of `count` independent losses without their shifts."""
-    one = objective_loss(mu, 0.0, mu / _CELLS)
-    # All losses at once reach `count` times as far as one, but with negligible mass beyond √count times as far.
-    cells = math.ceil((count * mu * mu + (_END + 1) * mu * math.sqrt(count) + count * mu) / one.width) + one.masses.size
-    cells = min(cells, count * (one.masses.size - 1) + 1)
-    from scipy import fft  # needed for compositions only
-
-    length = fft.next_fast_len(count * (one.masses.size - 1) + 1, real=True)
-    total = np.asarray(fft.irfft(np.asarray(fft.rfft(one.masses, length)) ** count, length))
-    kept, lost = np.maximum(total[:cells], 0.0), float(np.maximum(total[cells:], 0.0).sum())
-    return LossGrid(0.0, one.width, kept, count * (one.infinite + _EACH_RUN) + lost + _ARITHMETIC)
+    # Of very many runs one cell is a smaller part of the whole, so it may be wider: the memory does not grow.
+    cells = max(4.0, min(1.0, math.sqrt(_FINE_RUNS / count)) * _CELLS)
+    one = objective_loss(mu, 0.0, mu / cells)
+    found = added_up(one.masses, count)
+    infinite = count * (one.infinite + _EACH_RUN) + found.outside + _ARITHMETIC
+    return LossGrid(found.lowest * one.width, one.width, found.masses, infinite)
 
 
 def masked_delta(mu: float, shift: float, mask: float, epsilon: float) -> float:

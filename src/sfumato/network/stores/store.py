@@ -25,7 +25,17 @@ from sfumato.lang.spec import Source
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.text_files import TextTable
 
-__all__ = ["Located", "Store", "StoredRows", "located", "no_table", "read_stored", "unreadable"]
+__all__ = [
+    "FileStore",
+    "Located",
+    "Store",
+    "StoredRows",
+    "file_store",
+    "located",
+    "no_table",
+    "read_stored",
+    "unreadable",
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,18 @@ class Store(ABC):
         """The named tables, all of them as they are at one moment."""
 
 
+class FileStore(Store):
+    """A database in one file, of which names and types can be told without reading a row. Abstract."""
+
+    @abstractmethod
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables and views."""
+
+    @abstractmethod
+    def header(self, name: str) -> pa.Schema:
+        """The columns of a table; of the type null where the file does not keep types. No row is read."""
+
+
 @dataclass(frozen=True)
 class Located:
     """A source inside a store: which store, which of its tables."""
@@ -62,19 +84,24 @@ class Located:
 
 def located(source: Source, folder: Path) -> Path | Located:
     """The file or folder of a source, or the store it lies in; nothing is opened."""
-    from sfumato.network.stores.duckdb_file import DuckDBFile
     from sfumato.network.stores.far_files import FarFiles
     from sfumato.network.stores.postgresql import PostgreSQL
-    from sfumato.network.stores.sqlite_file import SQLiteFile
 
     for server in (PostgreSQL, FarFiles):
         if source.path.startswith(f"{server.prefix}:"):
             return Located(server.of(folder), source.path.partition(":")[2])
     path = _inside(source, folder)
-    for kind in (DuckDBFile, SQLiteFile):
-        if path.suffix.lower() in kind.endings:
-            return Located(kind(path), source.name or "")
-    return path
+    store = file_store(path)
+    return path if store is None else Located(store, source.name or "")
+
+
+def file_store(path: Path) -> FileStore | None:
+    """The database that a file is by its ending; None for every other file. Nothing is opened."""
+    from sfumato.network.stores.duckdb_file import DuckDBFile
+    from sfumato.network.stores.sqlite_file import SQLiteFile
+
+    kinds: tuple[type[DuckDBFile] | type[SQLiteFile], ...] = (DuckDBFile, SQLiteFile)
+    return next((kind(path) for kind in kinds if path.suffix.lower() in kind.endings), None)
 
 
 def _inside(source: Source, folder: Path) -> Path:

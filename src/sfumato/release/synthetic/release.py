@@ -33,7 +33,7 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest, plain_type, untyped_cells
+from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
@@ -353,15 +353,18 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
     """The type of every column as its maker says; where its cells could have told it, as its domain does.
 
     A column whose cells are whole numbers, but for one, must not be told from one without it: numpy and pandas choose
-    a number's type by the cells they meet, so theirs says nothing (pandas' own Int64, Arrow and polars do).
+    a number's type by the cells they meet, so theirs says nothing, in a table of Arrow's or a file of theirs neither
+    (pandas' own Int64, Arrow and polars do).
     """
+    told = told_by_cells(table.schema) if isinstance(table, pa.Table | pa.RecordBatch) else frozenset()
     found = {}
     for name, domain in schema.columns.items():
         if isinstance(domain, Interval) and domain.calendar:
             found[name] = _calendar_kind(table, name, domain.calendar)
             continue
         given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
-        if untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype):
+        stated = untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype)
+        if stated and name not in told:
             found[name] = arrow.schema.field(name).type
         else:
             found[name] = ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
