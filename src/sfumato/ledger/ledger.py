@@ -416,18 +416,20 @@ class Ledger:
             difference=missing_text(items, charged, left, granted),
         )
 
-    def _marks(self, dataset: str, unit: str, sources: Sequence[str]) -> dict[str, Any]:
-        """What an entry says about its data; LedgerError if its budget is elsewhere. Nobody can write in between."""
-        if not sources:
-            return {}
-        owners = self._books.owners(sources)
-        names = list(dict.fromkeys(name for name, _ in owners))
+    def _check_name(self, dataset: str, names: Sequence[str]) -> None:
         if names and dataset not in names:
             raise LedgerError(
                 f"This data has its budget under the name {names[0]!r} in {self.path}: a budget belongs to the data, "
                 f"whatever a study calls it. Nothing was run and nothing was spent. Use {names[0]!r}; what is left of "
                 f"it tells `{show_command(names[0], self.path)}`."
             )
+
+    def _marks(self, dataset: str, unit: str, sources: Sequence[str]) -> dict[str, Any]:
+        """What an entry says about its data; LedgerError if its budget is elsewhere. Nobody can write in between."""
+        if not sources:
+            return {}
+        owners = self._books.owners(sources)
+        self._check_name(dataset, [name for name, _ in owners])
         for other in self._books.neighbours(sources):
             if not any(self._books.are_beside(one, other) for one in (*owners, (dataset, unit))):
                 raise LedgerError(

@@ -55,9 +55,7 @@ class Finding(NamedTuple):
 def derive(plan: Plan, network: Network) -> Iterator[Finding]:
     """The plan's publications, promises, acts and sensitivities from the study's own words."""
     same = plan.study_digest == network.spec.digest
-    yield Finding(
-        "study", same, "The plan was made for this study." if same else "The plan was made for another study."
-    )
+    yield Finding("study", same, f"The plan was made for {'this' if same else 'another'} study.")
     if not same:
         return
     # Of what may be drawn itself or read off sums the plan says which; either way all of it is derived.
@@ -69,8 +67,11 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
         return  # whose they are and who sees them decides all that follows
     yield from _promises(plan, network, requests)
     yield from _acts(plan, network, requests)
-    for observer in dict.fromkeys(request.observer for request in requests):
-        yield from _observer(plan, network, observer, [r for r in requests if r.observer == observer])
+    seen: dict[str, list[Request]] = {}
+    for request in requests:
+        seen.setdefault(request.observer, []).append(request)
+    for observer, own in seen.items():
+        yield from _observer(plan, network, observer, own)
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────
