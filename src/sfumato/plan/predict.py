@@ -99,9 +99,12 @@ class Predicting:
         errors = self._simulated(name)
         error, width = float(np.mean(errors**2)), _quantile(errors)
         note = f"Over aggregates spread on their ranges. {self._note(name)}".strip() if error else ""
-        return Seen(name, error, width, 1, note, ((math.sqrt(error), width),), (), "drawn" if error else "known")
+        # n / n is 1 wherever it was simulated; what is said of it after the draw is said in its file.
+        basis = "drawn" if self._scales(name) else "known"
+        return Seen(name, error, width, 1, note, ((math.sqrt(error), width),), (), basis)
 
-    def _simulated(self, name: str) -> Numbers:
+    def _scales(self, name: str) -> dict[str, float]:
+        """How noisy each sum behind it is, in units of the noise; without those that are exact."""
         settling = self.settling
         scales = {}
         for other in self._behind(name):
@@ -109,7 +112,11 @@ class Predicting:
             error = settling.questions[other].error(variance_of(other, self.draws), size, self._pure)
             if error > 0:
                 scales[other] = math.sqrt(error / settling.law.variance)
-        errors = settling.template_above(name).simulated_errors(scales, [name], settling.noise)[name]
+        return scales
+
+    def _simulated(self, name: str) -> Numbers:
+        settling = self.settling
+        errors = settling.template_above(name).simulated_errors(self._scales(name), [name], settling.noise)[name]
         return np.where(np.isnan(errors), math.inf, errors)  # 0/0 may be anything
 
     def _note(self, name: str) -> str:
