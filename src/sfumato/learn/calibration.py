@@ -227,7 +227,7 @@ def _tightness(share: float) -> float:
     """From ½, where noise is at most 0.01 of a gradient long, to 1, where it is 0.03.
 
     Much data that is held tightly learns its most frequent kinds of rows and misses the others. Half was better than
-    all on average over loans, the shuttle, satellite images and simulated tables; folds of KDD had been looked at before
+    all on average over loans, the shuttle, satellite images and simulated tables; folds of KDD were seen before
     it was fixed, so its figure for KDD (benchmarks/learn_kdd.py) is partly tuned.
     """
     steps = math.log(share / _SHORT_NOISE) / math.log(_LONG_NOISE / _SHORT_NOISE)
