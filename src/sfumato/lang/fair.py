@@ -118,7 +118,8 @@ def check_fairness(spec: Spec) -> Iterator[Problem]:
     known = {one.name for one in spec.fairness}
     yield from _unknown(spec, known)
     yield from _twice(spec)
-    published = {called(c.head.arguments[0]): c.head.arguments[1] for c in spec.clauses if c.head.functor == "publish"}
+    heads = [clause.head for clause in spec.clauses if indicator(clause.head) == "publish/3"]
+    published = {called(head.arguments[0]): head.arguments[1] for head in heads}
     for one in spec.fair_rvs:
         what = published.get(one.publication)
         if what is None:

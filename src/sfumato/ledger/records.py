@@ -231,10 +231,12 @@ class Books:
         return list(dict.fromkeys(owner for mark in marks for owner in self._bound.get(mark, ())))
 
     def neighbours(self, sources: Iterable[str]) -> list[tuple[str, str]]:
-        """(dataset, unit) of every account of the same data that counts its people by another column."""
-        named = list(sources)
-        own = self.owners(named)
-        return [owner for owner in self.owners(map(data_of, named)) if owner not in own]
+        """(dataset, unit) of every account of the same data that counts its people by another column.
+
+        Each source is asked about by itself: that an account has one table by this column excuses no other table.
+        """
+        found = (owner for one in sources for owner in self.owners([data_of(one)]) if owner not in self.owners([one]))
+        return list(dict.fromkeys(found))
 
     def are_beside(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
         """Whether one of two accounts was opened beside the other."""
