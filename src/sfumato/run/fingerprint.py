@@ -86,12 +86,17 @@ def _by_columns(room: TableRoom, kinds: Mapping[str, str]) -> str:
     numbers = {name: _as_double(name, kind) for name, kind in kinds.items() if plain_type(kind) in NUMBERS}
     (rows, *added) = _added(room, list(numbers.values()))
     found = [_of_texts(room, name, kind, rows) for name, kind in kinds.items() if name not in numbers]
-    for number, sums in zip(numbers.values(), added, strict=True):
-        broken = sums[2] is not None and math.isnan(sums[2])  # few columns hold NaN; leaving it out costs as much again
-        count, total, size = _added(room, [f"nullif({number}, 'nan'::DOUBLE)"])[1] if broken else sums
-        found.append("" if _numbers_rows(rows, count, total, size) else _summary(count, total, size, 0))
+    found += [_of_numbers(room, number, sums, rows) for number, sums in zip(numbers.values(), added, strict=True)]
     whole = hashlib.sha256("\n".join(sorted(one for one in found if one)).encode()).hexdigest()
     return f"{rows} {whole[:32]}"
+
+
+def _of_numbers(room: TableRoom, number: str, sums: Sequence[Any], rows: int) -> str:
+    """The summary of a column of numbers."""
+    if sums[2] is not None and math.isnan(sums[2]):  # few columns hold NaN; leaving it out costs as much again
+        sums = _added(room, [f"nullif({number}, 'nan'::DOUBLE)"])[1]
+    count, total, size = sums
+    return "" if _numbers_rows(rows, count, total, size) else _summary(count, total, size, 0)
 
 
 def _as_double(name: str, kind: str) -> str:
