@@ -202,6 +202,21 @@ def test_marginals_agree_with_enumeration(seed):
     assert cells_needed(sizes, scopes) == sum(math.prod(sizes[c] for c in clique) for clique in tree.cliques)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_cannot_be_takes_nothing_with_it(seed):
+    """Noise far above the counts makes an impossible cell by far the likeliest: the possible ones stay a law."""
+    generator = np.random.default_rng(seed)
+    impossible = generator.random((4, 2)) < 0.5
+    impossible[0, 0], impossible[1, 1] = True, False
+    tree = JunctionTree.over((4, 2), [(0, 1)], {(0, 1): impossible})
+    potential = generator.normal(size=(4, 2)) * 3000
+    potential[0, 0] = 9000.0
+    (found,) = tree.marginals({(0, 1): potential}, 2.0)
+    allowed = np.where(impossible, -np.inf, potential)
+    wanted = np.exp(allowed - allowed.max())
+    np.testing.assert_allclose(found, 2 * wanted / wanted.sum(), atol=1e-12)
+
+
 def test_a_fit_to_exact_counts_gives_rows_with_these_counts():
     generator = np.random.default_rng(4)
     sizes, scopes = (4, 3, 5), [(0, 1), (1, 2)]

@@ -119,10 +119,11 @@ class JunctionTree:
         for scope, potential in potentials.items():
             home = self.homes[scope]
             tables[home] += self.spread(home, scope, potential)
+        for scope, cells in self.possible.items():  # before the largest is taken: beside it all others may be too faint
+            home = self.homes[scope]
+            tables[home] = np.where(self.spread(home, scope, cells) > 0, tables[home], -np.inf)
         for table in tables:
             np.exp(table - table.max(), out=table)
-        for scope, cells in self.possible.items():
-            tables[self.homes[scope]] *= self.spread(self.homes[scope], scope, cells)
         for at in range(len(tables) - 1, 0, -1):
             message = self.summed(at, tables[at], self.separators[at])
             message = np.maximum(message / message.max(), _FAINT)
