@@ -100,3 +100,13 @@ def test_the_list_holds_whatever_a_ledger_is_called(name, tmp_path):
     remember_ledger(other)
     remember_ledger(other)
     assert known_ledgers() == [(tmp_path / name / "ledger.db").resolve(), other.resolve()]
+
+
+@pytest.mark.parametrize("broken", [b'"/half a li', b"12", b"\xff\xfe", b'"\\ud8', b"[]"])
+def test_a_line_that_cannot_be_read_hides_no_other_ledger(broken, tmp_path, monkeypatch):
+    monkeypatch.setenv("SFUMATO_STATE", str(tmp_path))
+    remember_ledger(tmp_path / "first.db")
+    with (tmp_path / "ledgers.txt").open("ab") as file:
+        file.write(broken + b"\n")
+    remember_ledger(tmp_path / "second.db")
+    assert {tmp_path / "first.db", tmp_path / "second.db"} <= set(known_ledgers())

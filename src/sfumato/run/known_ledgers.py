@@ -33,9 +33,10 @@ _PATIENCE, _PAUSE = 60.0, 0.02
 def known_ledgers() -> list[Path]:
     """The ledgers that this user has charged, by a list in the user's own folder (SFUMATO_STATE)."""
     try:
-        return [_path(line) for line in _list_of_ledgers().read_text(encoding="utf-8").split("\n") if line]
-    except (OSError, ValueError):
+        lines = _list_of_ledgers().read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
         return []
+    return [path for path in map(_path, lines) if path is not None]
 
 
 def remember_ledger(ledger: Path) -> None:
@@ -93,9 +94,12 @@ def _line(ledger: Path) -> str:
     return text if text.isprintable() else json.dumps(text)
 
 
-def _path(line: str) -> Path:
-    """Absolute paths begin with no quotation mark."""
-    return Path(json.loads(line) if line.startswith('"') else line)
+def _path(line: str) -> Path | None:
+    """Absolute paths begin with no quotation mark. A line that cannot be read hides no other."""
+    try:
+        return Path(json.loads(line) if line.startswith('"') else line) if line else None
+    except (ValueError, TypeError):
+        return None
 
 
 def _list_of_ledgers() -> Path:
