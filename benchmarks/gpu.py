@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.learn import EquilibriumClassifier, KernelMeanClassifier, PrivateLogisticRegression, PrivateSVC
-from sfumato.learn.calibration import TrainingBudget, plan_training
+from sfumato.learn.calibration import plan_training
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.newton import Objective, minimise_together
 from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
+from sfumato.learn.training_budget import TrainingBudget
 
 COLUMNS = 119
 

@@ -24,8 +24,9 @@ from sklearn.metrics import roc_auc_score
 from sfumato.core import REPLACE_ONE, Categories, Interval, Schema
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.learn import PrivateLogisticRegression
-from sfumato.learn.calibration import TrainingBudget, logistic_margin
+from sfumato.learn.calibration import logistic_margin
 from sfumato.learn.losses import LogisticLoss, Loss
+from sfumato.learn.training_budget import TrainingBudget
 
 SHARES = (0.001, 0.003, 0.01, 0.03)
 MARGINS = (0.0, 1.0, 2.0, None)

@@ -24,10 +24,11 @@ from scipy.stats import t as student
 from papers.chaudhuri_data import Records
 from sfumato.core.adjacency import REPLACE_ONE
 from sfumato.core.schema import Schema
-from sfumato.learn.calibration import Method, TrainingBudget, TrainingPlan, logistic_margin, plan_training
+from sfumato.learn.calibration import Method, TrainingPlan, logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, Loss
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import seed_from
+from sfumato.learn.training_budget import TrainingBudget
 
 __all__ = ["DELTA", "LOSSES", "LossName", "Recipe", "Split", "Training", "beats", "interval"]
 

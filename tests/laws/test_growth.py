@@ -16,9 +16,10 @@ import pytest
 from sfumato.core import ADD_REMOVE, REPLACE_ONE
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.learn import NothingLearnedWarning, PrivateLogisticRegression, PrivateSVC, calibration
-from sfumato.learn.calibration import TrainingBudget, plan_training
+from sfumato.learn.calibration import plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.stream import fit_by_sums
+from sfumato.learn.training_budget import TrainingBudget
 from sfumato.run.engine.engine import Total
 
 BLOCK = 16384

@@ -14,9 +14,10 @@ import pytest
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, Adjacency
 from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent, objective_curve
-from sfumato.learn.calibration import TrainingBudget, plan_training
+from sfumato.learn.calibration import plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.rows import UnitRows
+from sfumato.learn.training_budget import TrainingBudget
 
 LOSSES = [LogisticLoss(), LogisticLoss(2.0), HuberLoss(0.5), HuberLoss(0.1), SmoothedHinge(0.5)]
 POINTS = 8_001

@@ -14,8 +14,9 @@ from sfumato.errors import PrivacyParameterError
 from sfumato.evidence import verify
 from sfumato.evidence.losses import RULES
 from sfumato.learn import PrivateLogisticRegression, PrivateSearch, PrivateSVC
-from sfumato.learn.calibration import TrainingBudget, plan_training
+from sfumato.learn.calibration import plan_training
 from sfumato.learn.joint_loss import JointLoss
+from sfumato.learn.training_budget import TrainingBudget
 
 GENERATOR = np.random.default_rng(0)
 LOSSES = [JointLoss(3), JointLoss(3, margin=1.0, temperature=0.5)]

@@ -17,8 +17,9 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.learning import masked_delta, masked_epsilon
 from sfumato.evidence import verify
 from sfumato.learn import PrivateLogisticRegression
-from sfumato.learn.calibration import TrainingBudget, logistic_margin, plan_training
+from sfumato.learn.calibration import logistic_margin, plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss
+from sfumato.learn.training_budget import TrainingBudget
 
 CASES = [(0.1, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (10.0, 1e-9), (0.5, 0.3)]
 

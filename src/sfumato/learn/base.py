@@ -26,7 +26,7 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.bounds import NormBound, price_of_bounds
-from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
+from sfumato.learn.calibration import TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.joint_loss import JointLoss
@@ -38,6 +38,7 @@ from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, TargetSums, answers_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
+from sfumato.learn.training_budget import TrainingBudget
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate

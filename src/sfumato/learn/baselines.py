@@ -28,7 +28,7 @@ from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.learn.base import positive_codes
-from sfumato.learn.calibration import TrainingBudget, TrainingPlan, plan_training
+from sfumato.learn.calibration import TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures
 from sfumato.learn.fitting import LedgerLike, is_charged, pay, sentence
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
@@ -39,6 +39,7 @@ from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import MarginSums, RowShape, answers_from
 from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:

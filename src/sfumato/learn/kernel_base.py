@@ -28,7 +28,6 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
-from sfumato.learn.calibration import TrainingBudget
 from sfumato.learn.features import check_kernel, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
@@ -36,6 +35,7 @@ from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
+from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:

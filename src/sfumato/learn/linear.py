@@ -29,7 +29,6 @@ from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
 from sfumato.learn.bounds import NormBound, price_of_bounds
-from sfumato.learn.calibration import TrainingBudget
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
@@ -40,6 +39,7 @@ from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import checked_matrix, without_values
 from sfumato.learn.target_moments import FIRST_SHARE, NoisyTarget, Purse, TargetLook, look, share_of_mean, together
+from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from scipy.special import expit, softmax
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.calibration import Method, TrainingBudget, logistic_margin
+from sfumato.learn.calibration import Method, logistic_margin
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
+from sfumato.learn.training_budget import TrainingBudget
 
 __all__ = ["PrivateLogisticRegression"]
 

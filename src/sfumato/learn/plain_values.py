@@ -23,7 +23,7 @@ from sfumato.core.schema import Schema
 from sfumato.errors import CertificateError, UnprovedError
 from sfumato.learn.basins import Basins
 from sfumato.learn.bounds import NormBound
-from sfumato.learn.calibration import TrainingBudget, TrainingPlan
+from sfumato.learn.calibration import TrainingPlan
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.features import FourierFeatures, SketchFeatures, random_features
 from sfumato.learn.fitting import PrivateEstimator
@@ -32,6 +32,7 @@ from sfumato.learn.kernel_rule import KernelPlan
 from sfumato.learn.kernel_spread import KernelSpread
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
 from sfumato.learn.seeds import Seeds
+from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
 __all__ = ["ValueReader", "as_plain"]

@@ -24,9 +24,10 @@ from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive, probability
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.base import NothingLearnedWarning
-from sfumato.learn.calibration import Method, TrainingBudget, plan_training
+from sfumato.learn.calibration import Method, plan_training
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.losses import HuberLoss, LogisticLoss, Loss, SmoothedHinge
+from sfumato.learn.training_budget import TrainingBudget
 
 __all__ = ["Against", "expected_excess", "random_features_needed", "sample_size"]
 
