@@ -284,13 +284,17 @@ def law(*given_events):
 
 @pytest.mark.parametrize("mu", [1e-5, 1e-3, 0.05, 0.0999, 0.1, 0.5, 1.0, 4.0, 20.0])
 def test_the_gaussian_profile_agrees_with_sixty_digits(mu):
-    with mpmath.workdps(60):
-        for z in (-8, -3, -0.5, 0, 0.5, 2, 4, 6, 9):
+    with mpmath.workdps(350):
+        for z in (-20, -9.5, -8, -3, -0.5, 0, 0.5, 2, 4, 4.3, 6, 9, 15, 24, 36):
             epsilon = mu * (z + mu / 2)
+            if abs(epsilon) > 700:
+                continue
             exact_z = mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2
             exact = mpmath.ncdf(-exact_z) - mpmath.exp(epsilon) * mpmath.ncdf(-exact_z - mu)
             own = float(laws._gaussian_profile(mu, np.array([epsilon]))[0])
-            assert abs(own / exact - 1) < 1e-11, (mu, z)
+            # From μ = 0.1 on two terms are subtracted: exponents near z²/2 are rounded, and they cancel to μ/z of them.
+            rounding = 2.0**-52 * abs(z) ** 3 / mu if mu >= 0.1 else 0.0
+            assert abs(own / exact - 1) < 1e-11 + rounding, (mu, z)
 
 
 def test_two_and_three_point_laws_agree_with_counting_every_outcome():

@@ -64,6 +64,7 @@ def test_the_drawn_law_keeps_its_claim_at_length(part):
     check(range(10 * part, 10 * part + 10))
 
 
+@pytest.mark.slow
 def test_a_drawing_error_that_is_not_multiplied_by_e_to_the_epsilon_is_found(monkeypatch):
     stiff = Box(20.0, 1.0, REPLACE_ONE, 600.0)
     honest = sampler._cumulative

@@ -394,7 +394,10 @@ def _half_the_people(monkeypatch):
     monkeypatch.setattr(Mean, "ratios", guessed)
 
 
-@pytest.mark.parametrize("defect", [_halved, _one_error_for_all_moments, _half_the_people])
+_AT_NIGHT = [pytest.param(one, marks=pytest.mark.slow) for one in (_one_error_for_all_moments, _half_the_people)]
+
+
+@pytest.mark.parametrize("defect", [_halved, *_AT_NIGHT])
 def test_the_law_finds(defect, monkeypatch):
     assert _honest_failures() == []
     defect(monkeypatch)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Categories, Interval, Ledger, Schema, Study, load
-from sfumato.core.folding import BLANKS, folded
+from sfumato.core.folding import BLANKS, folded, letters_of
 from sfumato.errors import SchemaError, StudyError, UndeclaredCellWarning
 from sfumato.network.folding import sql_listed
 from sfumato.release import SyntheticRelease
@@ -82,6 +82,11 @@ def test_sql_schema_and_pandas_fold_alike(words, seed):
         warnings.simplefilter("ignore", UndeclaredCellWarning)
         placed = Categories([*words, "?"], unknown="?", null="?", fold=True).place(cells, "cell")
     assert [[*words, "?"][place] for place in placed] == expected.fillna("?").tolist()
+
+
+def test_no_letter_of_any_script_is_left_out():
+    every = {letter for letter in map(chr, range(0x110000)) if letter.casefold() != letter}
+    assert set(letters_of(letter.casefold() for letter in every)) == every
 
 
 def test_the_law_finds_a_rule_that_is_a_little_different():

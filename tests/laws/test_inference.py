@@ -140,6 +140,7 @@ def test_the_simulation_finds_means_pushed_through_functions(monkeypatch):
         check_networks(range(14))
 
 
+@pytest.mark.slow
 def test_the_simulation_finds_parents_taken_as_independent(monkeypatch):
     """A second planted relative: a variable that is met twice is drawn twice."""
 

@@ -198,6 +198,7 @@ def test_an_interruption_at_every_step(tmp_path, worker, what, how):
     every_step(tmp_path, worker, what=what, how=how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "how", "first", "words"), [("redraw", "kill", 44, "drawn"), ("lose", "fail", 44, "lost")]
 )

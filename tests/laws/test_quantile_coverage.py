@@ -103,6 +103,7 @@ def test_intervals_hold_the_quantiles_at_length(way):
     assert {shape: share for shape, share in shares(way, 60).items() if share < 0.94} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_law_finds_intervals_that_trust_the_counts_too_much(way, monkeypatch):
     monkeypatch.setattr(joint, "LAPLACE_95", 0.2)

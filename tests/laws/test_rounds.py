@@ -351,6 +351,7 @@ def believes_everybody(self, outcome):
     return "release" if outcome is not None and not outcome.revealed else "open"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "defect", "examples"),
     [

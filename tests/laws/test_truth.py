@@ -371,6 +371,7 @@ def test_stated_intervals_cover_the_truth_of_random_studies():
     assert rates.loc[sure & ~rates.index.isin(_CUT), "share"].between(0.93, 0.97).all(), rates
 
 
+@pytest.mark.slow
 def test_intervals_that_are_too_narrow_are_found():
     table = intervals(range(30_000, 30_015), 200, 5)
     assert off_the_mark(rates_of(table)) == []

@@ -178,12 +178,11 @@ class FarRecord:
 NEAR_AND_FAR = (np.array([0.9, 0.9]), np.array([-0.6, -0.6]))
 
 
-@pytest.mark.parametrize("as_published", [True, False])
-def test_one_far_record_is_betrayed_as_published_only(as_published):
-    """As few trials as these find the published leak; `test_the_default_…` looks harder."""
-    result = audit(FarRecord(as_published), NEAR_AND_FAR, trials=120, confidence=0.99)
-    assert result.refuted == as_published
-    assert (result.epsilon_lower > 1.0) == as_published
+def test_one_far_record_is_betrayed_as_published():
+    """As few trials as these find the published leak; `test_the_default_…` looks for one in ours."""
+    result = audit(FarRecord(True), NEAR_AND_FAR, trials=120, confidence=0.99)
+    assert result.refuted
+    assert result.epsilon_lower > 1.0
 
 
 @pytest.mark.slow

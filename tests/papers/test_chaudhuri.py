@@ -17,6 +17,7 @@ from papers.chaudhuri_data import FILES, Records, read_records
 from papers.chaudhuri_settings import ADULT, CANDIDATES, KDD
 from papers.chaudhuri_trials import DELTA, LOSSES, Recipe, Split, Training, beats, interval
 from papers.study import StudySettings
+from papers_by_night import by_night
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError
@@ -42,7 +43,7 @@ def needs_data(name: str) -> None:
 @pytest.mark.paper("003", "Figs 4–5", "papers/chaudhuri_curves.py")
 @pytest.mark.paper("003", "Tables 1–2", "papers/chaudhuri.py")
 @pytest.mark.paper("003", "Figs 2–3", "papers/chaudhuri_tradeoff.py")
-@pytest.mark.parametrize("study", NEEDS)
+@pytest.mark.parametrize("study", by_night(NEEDS, "chaudhuri-fig2"))
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path):
     """Three readable files; verdicts on the paper's claims and on ours, all printed; its numbers beside ours."""
     needs_data(NEEDS[study])

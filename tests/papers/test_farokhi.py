@@ -18,6 +18,7 @@ from papers import catalogue, data
 from papers.catalogue import STUDIES, reproduce
 from papers.farokhi_curves import DELTA, SERIES, Curves, Level, Problem, level, rivalry, unit_noise
 from papers.study import StudyResult, StudySettings, Verdict
+from papers_by_night import by_night
 from sfumato.cli.reproduce import reproduce_command
 from sfumato.core.compose import compose
 from sfumato.errors import DataError, InputError
@@ -39,7 +40,7 @@ def console() -> Console:
 
 
 @pytest.mark.paper("000", "Figs 5–7", "papers/farokhi.py")
-@pytest.mark.parametrize("study", FAROKHI)
+@pytest.mark.parametrize("study", by_night(FAROKHI, "farokhi-toy"))
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path, console):
     """Three files, all readable; every claim has a verdict that is printed; every series stands at every λ."""
     needs_data(study)

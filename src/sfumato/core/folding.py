@@ -78,7 +78,11 @@ def letters_of(words: Iterable[str]) -> dict[str, str]:
     return {letter: small for letter, small in _changed().items() if small in text}
 
 
+#: Behind it stand ideographs, pictures and tags, which have no small letters: the search takes a tenth of the time.
+_LAST_SCRIPT = 0x1F000
+
+
 @cache
 def _changed() -> dict[str, str]:
-    letters = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    letters = (chr(code) for code in range(_LAST_SCRIPT) if not 0xD800 <= code < 0xE000)
     return {letter: small for letter in letters if (small := letter.casefold()) != letter}
