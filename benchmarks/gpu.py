@@ -43,7 +43,7 @@ def seconds(torch: Any, device: str, action: Callable[[], Any]) -> tuple[float, 
 
 
 def table(torch: Any, device: str, rows: int, columns: int, seed: int = 0) -> tuple[Any, Any]:
-    """Normal rows of length about 1 and the labels of a noisy linear rule, on the device; the rule is always the same."""
+    """Normal rows of length about 1 and the labels of one noisy linear rule, on the device."""
 
     def drawn(seed: int) -> Callable[..., Any]:
         generator = torch.Generator(device=device).manual_seed(seed)
@@ -100,7 +100,8 @@ def bench_growth(torch: Any, device: str, rows: int) -> None:
 
             plain, private = accuracy(1e5, 0), float(np.mean([accuracy(1.0, seed) for seed in range(3)]))
             print(
-                f"{kind.__name__}, {size:,} rows: {plain:.5f} at ε = 10⁵, {private:.5f} at ε = 1, gap {plain - private:.5f}"
+                f"{kind.__name__}, {size:,} rows: {plain:.5f} at ε = 10⁵, {private:.5f} at ε = 1, "
+                f"gap {plain - private:.5f}"
             )
 
 
