@@ -108,7 +108,7 @@ def test_tables_and_models_are_told_how_to_be_used():
     plan = plan_everything(
         study + "publish(open, table([age(P), bmi(P)]), openness(public)).\n", sizes={"people": 2000}
     )
-    assert "plain numbers in the .json file" in law(plan, "line")
+    assert "in the columns' own units" in " ".join(law(plan, "line").split())
     assert "noise.json" in law(plan, "open")
     for act in plan.acts:
         assert act.guarantee.describe() in law(plan, act.name)

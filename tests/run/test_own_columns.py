@@ -63,6 +63,26 @@ def test_a_table_and_a_model_have_the_columns_names(tmp_path):
     assert release["model"]["part"] == ["Blood x", f"{name}=a", f"{name}=b", "intercept"]
 
 
+@pytest.mark.parametrize("target", ["y y", "Ward, no."])
+def test_the_listed_coefficients_of_a_model_are_in_the_units_of_the_columns(target):
+    """Coefficient times cell, added up from the intercept, is what the model answers."""
+    generator = np.random.default_rng(2)
+    frame = pd.DataFrame({"age": generator.integers(20, 91, 3000), "stay": generator.gamma(2, 4, 3000).clip(1, 60)})
+    frame["y y"], frame["Ward, no."] = 100 + 0.3 * frame["age"], np.where(frame["age"] > 55, "a", "b")
+    frame["sex"] = generator.choice(["f", "m"], 3000)
+    columns = {"age": (18, 95), "stay": (0, 60), "y y": (0, 200), "Ward, no.": ["b", "a"], "sex": ["f", "m"]}
+    study = Study("units").table("t", frame, person=None, columns=columns, missing="never")
+    study = study.promise("p", epsilon=20, delta=1e-4)
+    asked = study.regression if target == "y y" else study.classifier
+    release = asked(target, ["age", "stay", "sex"], to="p", name="model").plan(size=3000).run(ledger=None)
+    told = dict(zip(release["model"]["part"], release["model"]["value"], strict=True))
+    by_hand = told["intercept"] + sum(told[name] * frame[name] for name in ("age", "stay"))
+    by_hand += frame["sex"].map({"f": told["sex=f"], "m": told["sex=m"]})
+    assert np.allclose(by_hand, release.model("model").decision_function(frame))
+    if target == "y y":
+        assert 0.2 < told["age"] < 0.4
+
+
 def test_what_is_published_is_said_in_the_tables_own_names():
     columns = {"Ward, no.": Categories(["a", "b"]), "Blood x": (0, 1), "When": Dates("2021-01-01", "2021-12-31")}
     study = (

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import Adjacency, ApproxDP, Categories, Interval, Ledger, Study, load, make_plan, verify
+from sfumato import Adjacency, ApproxDP, Categories, Dates, Interval, Ledger, Study, load, make_plan, verify
 from sfumato.errors import (
     DataError,
     InputError,
@@ -470,3 +470,73 @@ def test_a_file_that_is_not_there_is_named(name, tmp_path):
     plan = study.promise("public", epsilon=1).mean("x", to="public").plan(size=9)
     with pytest.raises(DataError, match=f"has no file {name}.*Nothing was read and nothing was spent"):
         plan.run(ledger=None)
+
+
+def test_groups_may_be_classes_of_numbers_and_days():
+    """by={column: cut points} is what the language writes as by([column: cuts]), for every question that has groups."""
+    generator = np.random.default_rng(4)
+    frame = pd.DataFrame({"age": generator.integers(0, 100, 4000), "cost": generator.uniform(0, 50, 4000)})
+    frame["sex"] = generator.choice(["f", "m"], 4000)
+    frame["day"] = np.datetime64("2022-01-01") + generator.integers(0, 90, 4000).astype("timedelta64[D]")
+    columns = {"age": (0, 110), "cost": (0, 50), "sex": ["f", "m"], "day": Dates("2022-01-01", "2022-03-31")}
+    study = Study("classes").table("t", frame, person=None, columns=columns, missing="never")
+    study = study.promise("public", epsilon=5000, delta=1e-3)
+    release = (
+        study.mean("cost", by={"age": [18, 65], "sex": None}, to="public", name="by age")
+        .mean("cost", by={"day": ["2022-02-01", "2022-03-01"]}, to="public", name="by month")
+        .count(by={"age": [65]}, to="public", name="old")
+        .median("cost", by={"age": [65]}, to="public", name="medians")
+        .histogram("sex", by={"age": [18, 65]}, to="public", name="table")
+        .plan(size=4000)
+        .run(ledger=None)
+    )
+    classes = np.digitize(frame["age"], [18, 65])
+    exact = frame.groupby([classes, "sex"])["cost"].mean()
+    assert np.allclose(release["by age"]["value"], exact, atol=0.2)
+    assert np.allclose(release["by month"]["value"], frame.groupby(frame["day"].dt.month)["cost"].mean(), atol=0.2)
+    assert np.allclose(release["old"]["value"], [(frame["age"] < 65).sum(), (frame["age"] >= 65).sum()], atol=2)
+    assert np.allclose(release["medians"]["value"], frame.groupby(frame["age"] >= 65)["cost"].median(), atol=0.3)
+    assert np.allclose(release["table"]["value"], frame.groupby([classes, "sex"]).size(), atol=2)
+    assert len(set(release["by month"]["day"])) == 3
+
+
+def test_a_column_of_yes_and_no_is_a_condition():
+    columns = {"urgent": bool, "not urgent": Categories([False, True], null=False)}
+    study = Study("urgent").table("t", None, person=None, columns=columns, missing="never").promise("p", epsilon=1)
+    bare = study.count(where="urgent and not `not urgent`", to="p", name="n")
+    said = study.count(where="urgent == True and not (`not urgent` == True)", to="p", name="n")
+    assert bare.to_text() == said.to_text()
+
+
+@pytest.mark.parametrize(
+    ("where", "way"),
+    [
+        ("town == 'Bern'", r"Categories\(\['…', 'other'\]"),
+        ("days is None", "null="),
+        ("days.isna()", "null="),
+        ("days and sex == 'f'", "days > 7"),
+        ("sex", "sex == 'm'"),
+    ],
+)
+def test_a_condition_that_is_none_says_what_to_write(where, way):
+    columns = {"town": str, "days": (1, 14), "sex": ["f", "m"]}
+    study = Study("wrong").table("t", None, person=None, columns=columns, missing="skip").promise("p", epsilon=1)
+    with pytest.raises(StudyError, match=way):
+        study.count(where=where, to="p")
+
+
+@pytest.mark.parametrize(
+    ("by", "way"),
+    [
+        ("days", r"by=\{'days': \[18, 65\]\}"),
+        ("day", r"by=\{'day': \['2020-02-01'"),
+        ("town", r"\.groups\('town'"),
+        ({"sex": [1]}, r"by=\{'sex': None\}"),
+        ({"days": []}, "at least one"),
+    ],
+)
+def test_groups_that_nobody_knows_say_how_to_make_them_known(by, way):
+    columns = {"town": str, "days": (1, 14), "sex": ["f", "m"], "day": Dates("2020-01-01", "2020-12-31")}
+    study = Study("wrong").table("t", None, person=None, columns=columns, missing="skip").promise("p", epsilon=1)
+    with pytest.raises(StudyError, match=way):
+        study.mean("days", by=by, to="p")

@@ -50,9 +50,17 @@ def warn_of(sentences: Iterable[str]) -> None:
             heard.add(sentence)
             continue
         try:
-            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=4)
+            warnings.warn(sentence, UndeclaredCellWarning, stacklevel=_outside())
         except UndeclaredCellWarning:
             print(sentence, file=sys.stderr)
+
+
+def _outside() -> int:
+    """How far up the line is that called this program: there a warning is of use, not at a line of ours."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sfumato":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def tell_missing(name: str, where: str, way: str) -> None:

@@ -147,7 +147,11 @@ class Interval(Domain):
         if self.null is not None:
             object.__setattr__(self, "null", checked_number(self.null, "Interval: null"))
             if not self.low <= self.null <= self.high:
-                raise SchemaError(f"Interval: null={self.null!r} lies outside [{self.low!r}, {self.high!r}].")
+                raise SchemaError(
+                    f"Interval: null={self.null!r} lies outside [{self.low!r}, {self.high!r}]. null= is what an "
+                    "absent cell counts as. A code that stands for absent cells, such as -99, is made absent before: "
+                    "frame[…].replace(-99, float('nan'))."
+                )
         if self.edges is not None:
             object.__setattr__(self, "edges", _checked_edges(self.edges, self.low, self.high))
 

@@ -66,6 +66,23 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             return float(self.origin)
         return 0.1 if domain.low == 0 else 0.3
 
+    def in_own_units(self, coefficients: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
+        """A linear rule for encoded rows as one for the table's own numbers: per year of an age, and from age 0.
+
+        >>> from sfumato.core import Interval
+        >>> encoder = SchemaEncoder(Schema({"age": Interval(0, 100)}))
+        >>> encoder.in_own_units(np.array([50.0]), 20.0)
+        (array([1.]), 10.0)
+        """
+        own = np.array(coefficients, dtype=np.float64)
+        for name, part in self.schema.slices.items():
+            domain = self.schema.columns[name]
+            if domain.kind == "interval":
+                own[part] *= 2.0 / (domain.high - domain.low)
+                begin = domain.low + self._origin(domain) * (domain.high - domain.low)
+                intercept -= float(own[part].sum()) * begin
+        return own, float(intercept)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         return np.asarray(self.schema.feature_names, dtype=object)
 

@@ -251,7 +251,7 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     truths = set(domain.values) <= _BOOLEANS
     # Words that are no truth values would all be unlisted in a column of truth values.
     words = _WORDS if truths else _WORDS - {"BOOLEAN"}
-    need = "categories of type str (of truth values: [false, true])" if domain.scalar == "str" else "whole numbers"
+    need = ("truth values" if truths else "words") if domain.scalar == "str" else "whole numbers"
     _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
@@ -279,9 +279,37 @@ def _words_of(domain: Categories) -> str:
 
 
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:
-    if plain_type(kind) not in family:
+    plain = plain_type(kind)
+    if plain not in family:
+        table = node.source.table if node.source else ""
         raise SchemaError(
-            f"{node.name}: the column {column} of {node.source.table if node.source else ''} is of type "
-            f"{kind.split('(', maxsplit=1)[0]}, and the study declares {need}. Convert the column, or declare "
-            "another range. Nothing was spent."
+            f"{node.name}: the column {column} of {table} holds {_kind_told(plain)}, and the study declares {need}. "
+            f"{_other_type(node, column, plain)} Nothing was spent."
         )
+
+
+def _kind_told(plain: str) -> str:
+    """The engine's type as a reader of tables calls it."""
+    if plain in _WORDS - {"BOOLEAN"}:
+        return "text"
+    if plain in ("FLOAT", "DOUBLE", "DECIMAL"):
+        return "decimal numbers"
+    if plain == "BOOLEAN":
+        return "truth values"
+    return "whole numbers" if plain in NUMBERS else f"cells of type {plain.split('(', maxsplit=1)[0]}"
+
+
+def _other_type(node: Node, column: str, plain: str) -> str:
+    """What to do about a column of another type: its type is public, its cells are not looked at."""
+    domain = node.domain
+    if isinstance(domain, Interval) and not domain.calendar and plain in _WORDS:
+        return (
+            "Make numbers of it, of which what cannot be read is absent: pd.to_numeric(frame[…], errors='coerce') in "
+            f"pandas, TRY_CAST({sql_name(column)} AS DOUBLE) in DuckDB; or declare a list of categories."
+        )
+    if isinstance(domain, Categories) and plain == "BOOLEAN":
+        return "Declare truth values: bool in Python, boolean in the language; or convert the column to text."
+    if isinstance(domain, Categories) and plain in NUMBERS:
+        listed = "[0, 1]" if set(domain.values) <= _BOOLEANS else "[1, 2, 3]"
+        return f"List whole numbers, such as {listed}, or convert the column to text."
+    return "Convert the column, or declare another range."

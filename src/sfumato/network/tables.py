@@ -147,6 +147,8 @@ class TableRoom:
         self._numbered = frozenset(numbered)
         #: Columns that say whose a row is, by table: their whole numbers have one text, as 7 and as 7.0.
         self._naming = naming or {}
+        #: Those of them that hold floating-point numbers.
+        self.decimal_names: dict[str, frozenset[str]] = {}
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -230,6 +232,7 @@ class TableRoom:
         if not naming:
             return {}
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
+        self.decimal_names[name] = frozenset(one for one in naming if kinds.get(one) in FLOATS)
         texts = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name}
         return {column: texts[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in texts}
 

@@ -6,7 +6,7 @@ Not here: what stands for such a cell (network/cells.py), whether a study says i
 
 A list in another case or a column of blanks makes numbers that are exact and mean nothing. Who publishes sees it here,
 on the machine that holds the data, and nobody else does. Told are cells that the study says do not exist, and, whatever
-it says, cells that miss its list by capital letters or blanks alone.
+it says, cells that miss its list by capital letters or blanks alone, and rows of which no cell says whose they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from sfumato.core.calendar import shown as shown_moment
 from sfumato.core.curator import ALONE, warn_of
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.folding import folded, two_alike
@@ -24,12 +25,20 @@ from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.folding import sql_folded
 from sfumato.network.forgotten import of_forgotten
 from sfumato.network.network import Network, Node
-from sfumato.network.tables import NUMBERS, TableRoom, layout_of, plain_type
+from sfumato.network.tables import NUMBERS, TEXT, TableRoom, layout_of, plain_type
 
 __all__ = ["tell_curator"]
 
 #: A list that is longer is not written out in a warning.
 _MOST_SHOWN = 30
+#: From here on a decimal number no longer tells a whole number from the next.
+_TOLD_APART = 2**53
+_NO_NUMBER = {
+    "": "no number",
+    "date": "no day as ISO 8601 writes it (2020-01-31)",
+    "time": "no time of day as ISO 8601 writes it (08:30)",
+}
+_WORDS = ("VARCHAR", TEXT)
 
 
 def tell_curator(room: TableRoom, network: Network) -> None:
@@ -40,7 +49,30 @@ def tell_curator(room: TableRoom, network: Network) -> None:
         if source is not None and not node.public and source.table in room.names and node.domain is not None:
             nodes.setdefault(source.table, {}).setdefault(source.name, node)
     for table, columns in nodes.items():
-        warn_of(_sentences(room, network.spec, table, columns))
+        warn_of([*_sentences(room, network.spec, table, columns), *_of_nobody(room, network.spec, table)])
+
+
+def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:
+    """Of a column that says whose a row is: cells that name nobody, or several people at once."""
+    layout, shown = layout_of(spec, table), room.names[table]
+    names = [column.name for _, column in layout.identities]
+    if len(names) != 1:  # without one nobody is named; of several the study says what a row with a gap asserts
+        return
+    (name,), kind = names, plain_type(room.types(table, names)[names[0]])
+    cell, decimal = sql_name(name), name in room.decimal_names.get(table, ())
+    counts = {
+        "absent; rows that name nobody are left out": f"{cell} IS NULL",
+        "blank; all such rows count as those of one individual": f"trim({cell}) = ''" if kind in _WORDS else "FALSE",
+        "decimal numbers too large to be told from their neighbours, and several individuals may count as one; read "
+        "the column as whole numbers or as text": f"abs(TRY_CAST({cell} AS DOUBLE)) >= {_TOLD_APART}"
+        if decimal
+        else "FALSE",
+    }
+    numbers = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in counts.values())
+    rows, *found = room.run(f"SELECT count(*), {numbers} FROM {shown}")[0]
+    for what, count in zip(counts, found, strict=True):
+        if count:
+            yield f"Column {name!r} of {table}: {_share(count, rows)} of its cells are {what}. {ALONE}"
 
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
@@ -119,7 +151,8 @@ def _told(node: Node, found: tuple[int, int, int], nearly: int, never: bool) -> 
     rows, absent, unknown = found
     if not nearly and not (never and absent + unknown):
         return ""
-    what = "not in its list" if isinstance(node.domain, Categories) else "no number"
+    unit = node.domain.calendar if isinstance(node.domain, Interval) else ""
+    what = "not in its list" if isinstance(node.domain, Categories) else _NO_NUMBER[unit]
     near = f" ({_share(nearly, rows)} but for capital letters or blanks)" if nearly else ""
     parts = [f"{_share(absent, rows)} of its cells are absent"] if absent else []
     parts += [f"{_share(unknown, rows)} of its cells are {what}{near}"] if unknown else []
@@ -163,6 +196,8 @@ def _place(node: Node) -> str:
         return "they are in no group"
     if isinstance(domain, Categories) and domain.unknown is not None:
         return f"what is not listed counts as {domain.unknown}, what is absent as {node.missing}"
+    if isinstance(domain, Interval) and domain.calendar and isinstance(node.missing, int | float):
+        return f"they count as {shown_moment(float(node.missing), domain.calendar)}"
     return f"they count as {node.missing}"
 
 

@@ -158,7 +158,9 @@ def _weights(model: Any, own: Mapping[str, str]) -> pa.Table:
         heads = [""] if len(rows) == 1 else [f"{label}: " for label in model.classes_]
         for head, row, intercept in zip(heads, rows, intercepts, strict=True):
             names += [f"{head}{name}" for name in (*renamed(model.schema, own).feature_names, "intercept")]
-            values += [*map(float, row), float(intercept)]
+            # No row is longer than the norm, so what is added up is the same in the units that a reader knows.
+            slopes, begin = SchemaEncoder(model.schema).in_own_units(row, float(intercept))
+            values += [*map(float, slopes), begin]
     else:
         arrays = {"weights": getattr(model, "weights_", None), "centre": getattr(model, "centre_", None)}
         support = getattr(model, "support_", None)

@@ -237,7 +237,7 @@ class Study(Shown):
         columns: str | Sequence[str] = (),
         *,
         to: str | Sequence[str],
-        by: str | Sequence[str] = (),
+        by: str | Sequence[str] | Mapping[str, Any] = (),
         where: str | None = None,
         within: float | None = None,
         weight: float | None = None,
@@ -247,16 +247,17 @@ class Study(Shown):
     ) -> Study:
         """Any question by its name: `ask("mean", "days", to="public")` is `.mean("days", to="public")`.
 
-        `to` is who sees it, one reader or several; `by` one number for each category of these columns; `where` who
-        counts; `within` the error one can live with, as half the width of a 95 % interval (the plan says what it
-        takes); `weight` how much its error counts beside the others'; `whole` rounds its numbers; `name` the key of the
-        answer.
+        `to` is who sees it, one reader or several; `by` one number for each category of these columns, or for each
+        class of a column of numbers or days: `by={"age": [18, 65], "sex": None}`; `where` who counts; `within` the
+        error one can live with, as half the width of a 95 % interval (the plan says what it takes); `weight` how much
+        its error counts beside the others'; `whole` rounds its numbers; `name` the key of the answer.
         """
         form = known_form(method)
         names, groups, readers = _several(columns), _several(by), _several(to)
+        cuts = {group: cut for group, cut in by.items() if cut is not None} if isinstance(by, Mapping) else {}
         call = self._call(f".{method}({', '.join(map(repr, names))})")
         call.check_form(form, options, groups, where)
-        asked = Asked(form, call.subject(form, names), call.groups(groups), where, options)
+        asked = Asked(form, call.subject(form, names), call.groups(form, groups, cuts), where, options, cuts)
         wishes = {"weight": weight, "within": within, "whole": True if whole else None}
         return self._asked(call, asked, name or asked.name, readers, wishes)
 

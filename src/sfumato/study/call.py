@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from sfumato.core.domain import Categories
+from sfumato.core.domain import Categories, Interval
+from sfumato.core.text import AnyText
 from sfumato.errors import InputError, StudyError
 from sfumato.lang.problem import nearest
 from sfumato.lang.term import Compound, Term, show
@@ -171,11 +172,33 @@ class StudyCall:
                 told = f"{column.name} has categories and no numbers; ask for a .histogram({column.name!r})."
                 raise refused(self.mark, told)
 
-    def groups(self, names: tuple[str, ...]) -> tuple[DeclaredColumn, ...]:
-        """The columns whose categories are the groups."""
+    def groups(
+        self, form: BuilderMethod, names: tuple[str, ...], cuts: Mapping[str, Any]
+    ) -> tuple[DeclaredColumn, ...]:
+        """The columns whose categories, or classes between cut points, are the groups."""
         found = self.columns(names)
+        if cuts and not form.by_itself:
+            told = "groups by cut points are no part of this question; ask it once for each, with where=."
+            raise refused(self.mark, told)
         for column in found:
-            if not isinstance(column.domain, Categories):
-                told = f"by={column.name!r} needs categories: groups must be known before anybody is counted."
-                raise refused(self.mark, told)
+            if isinstance(column.domain, Categories) == (column.name in cuts) or isinstance(column.domain, AnyText):
+                raise refused(self.mark, f"by={column.name!r} {_known_groups(column)}")
         return found
+
+
+def _known_groups(column: DeclaredColumn) -> str:
+    """What groups of a column need: they must be known before anybody is counted."""
+    if isinstance(column.domain, Categories):
+        return f"has categories and needs no cut points; write by={{{column.name!r}: None}}."
+    if isinstance(column.domain, AnyText):
+        return (
+            "needs categories: groups must be known before anybody is counted. List those that matter, "
+            "Categories(['…', 'other'], null='other', unknown='other') in columns=; "
+            f".groups({column.name!r}, …) finds out which values occur often."
+        )
+    unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
+    example = {"date": "['2020-02-01', '2020-03-01']", "time": "['08:00', '16:00']"}.get(unit, "[18, 65]")
+    return (
+        "needs categories, or cut points: groups must be known before anybody is counted. Write, for example, "
+        f"by={{{column.name!r}: {example}}}."
+    )

@@ -11,7 +11,7 @@ import inspect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal, final
 
@@ -32,6 +32,7 @@ __all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questione
 #: What the first argument is: nothing, one column of numbers, one of any kind, several of numbers, several of any kind.
 Subject = Literal["nothing", "number", "any", "numbers", "columns"]
 _BINS = 10
+_AT_LEAST = {1: "one number, rising where there are more", 2: "two rising numbers"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Asking:
     groups: tuple[DeclaredColumn, ...]
     options: Mapping[str, Any]
     find: Callable[[str], DeclaredColumn]
+    #: The cut points of groups that are classes of numbers.
+    cuts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,8 @@ class Questioned(BuilderMethod):
 
     def clause(self, asking: Asking) -> str:
         if self.crossed:
-            asking = replace(asking, columns=(*asking.groups, *asking.columns), groups=())
+            options = {**asking.options, "edges": _edges_beside(asking)}
+            asking = replace(asking, columns=(*asking.groups, *asking.columns), groups=(), options=options)
         edges = _all_edges(asking)
         one_axis = len(asking.columns) == 1 and bool(edges) and any("edges" in usage for usage in self._usages)
         wanted = {"groups": bool(asking.groups), "edges": one_axis}
@@ -172,7 +176,7 @@ class Questioned(BuilderMethod):
             case "edges":
                 return edges[asking.columns[0].name]
             case "groups":
-                return f"by({_variables(asking.groups)})"
+                return f"by([{', '.join(_group(column, asking.cuts) for column in asking.groups)}])"
             case "numbers":
                 return _numbers(asking.options["numbers"], "a list of numbers is needed")
         return show(Number(_whole(asking.options[_OPTIONS[place].name])))
@@ -213,6 +217,19 @@ def _edges_by_name(given: Any, numbers: Sequence[DeclaredColumn]) -> Mapping[str
     return {numbers[0].name: given}
 
 
+def _edges_beside(asking: Asking) -> Any:
+    """The edges of a table and the cut points of its groups, which become columns of it."""
+    if not asking.cuts:
+        return asking.options["edges"]
+    numbers = [column for column in asking.columns if not _is_listed(column)]
+    return {**_edges_by_name(asking.options["edges"], numbers), **asking.cuts}
+
+
+def _group(column: DeclaredColumn, cuts: Mapping[str, Any]) -> str:
+    classes = f": {_edges(column, cuts[column.name], least=1)}" if column.name in cuts else ""
+    return f"{show(column.variable)}{classes}"
+
+
 def _variables(columns: Sequence[DeclaredColumn]) -> str:
     return f"[{', '.join(show(column.variable) for column in columns)}]"
 
@@ -222,15 +239,15 @@ def _is_listed(column: DeclaredColumn) -> bool:
     return isinstance(column.domain, Categories | AnyText)
 
 
-def _edges(column: DeclaredColumn, given: Any) -> str:
+def _edges(column: DeclaredColumn, given: Any, least: int = 2) -> str:
     if given is None:
         if not isinstance(column.domain, Interval):
             raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
         low, step = column.domain.low, column.domain.width / _BINS
         given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
     edges = [_edge(column, edge) for edge in given]
-    if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
-        raise InputError(f"the edges of {column.name} must be at least two rising numbers")
+    if len(edges) < least or any(first >= second for first, second in pairwise(edges)):
+        raise InputError(f"the edges of {column.name} must be at least {_AT_LEAST[least]}")
     unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
     return show(ListTerm(tuple(moment_of(edge, unit) for edge in edges)))
 

@@ -149,13 +149,18 @@ class _Reading:
                 sides = [left, *others]
                 pairs = zip(sides, ops, sides[1:], strict=False)
                 return _joined(",", [self._comparison(one, op, other) for one, op, other in pairs])
-        raise self._no(node, "is no comparison")
+            case ast.Name():
+                column = self._column(node)
+                if isinstance(column.domain, Categories) and set(column.domain.values) == {"false", "true"}:
+                    return Compound("=", (column.variable, Compound("true")))
+        raise self._no(node, f"is no comparison; write, for example, {self._example(node)}{_of_absent(node)}")
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Term:
         if isinstance(op, ast.In | ast.NotIn):
             return self._membership(left, op, right)
         if type(op) not in _COMPARED:
-            raise self._no(left, "is compared in a way that is not known; use < <= > >= == != in")
+            way = "is compared in a way that is not known; use < <= > >= == != in"
+            raise self._no(left, f"{way}{_of_absent(right)}")
         operator = _COMPARED[type(op)]
         if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
             left, right, operator = right, left, _SWAPPED[operator]
@@ -163,6 +168,12 @@ class _Reading:
         domain = column.domain if column is not None else None
         if column is not None and isinstance(domain, Categories):
             return Compound(operator, (column.variable, self._level(column, domain, operator, right)))
+        if column is not None and isinstance(domain, AnyText):
+            raise self._no(
+                left,
+                "is text of which no list is public. List what matters, Categories(['…', 'other'], null='other', "
+                "unknown='other') in columns=, and compare with that",
+            )
         unit = domain.calendar if isinstance(domain, Interval) else ""
         return Compound(operator, (self._number(left), self._amount(right, unit)))
 
@@ -217,6 +228,14 @@ class _Reading:
                 return Compound(name, tuple(self._number(part) for part in arguments))
         raise self._no(node, f"is neither a number nor a formula of columns with {', '.join(_FUNCTIONS)}")
 
+    def _example(self, node: ast.expr) -> str:
+        """A comparison that could stand in the place of what is none."""
+        name = self.quoted.get(node.id, node.id) if isinstance(node, ast.Name) else None
+        domain = self.columns[name].domain if name in self.columns else None
+        if isinstance(domain, Categories):
+            return f"{_bare(str(name))} == {domain.values[-1]!r}"
+        return f"{_bare(str(name))} > 7" if name in self.columns else "days > 7"
+
     def _column(self, node: ast.Name) -> DeclaredColumn:
         name = self.quoted.get(node.id, node.id)
         if name not in self.columns:
@@ -232,6 +251,18 @@ class _Reading:
         for word, name in self.quoted.items():
             part = part.replace(word, f"`{name}`")
         return InputError(f"In {self.text!r}, {part!r} {why}.{'' if self.quoted else self._backticks()}")
+
+
+def _bare(name: str) -> str:
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`"
+
+
+def _of_absent(node: ast.expr) -> str:
+    """Where somebody seems to ask for empty cells: how to do that."""
+    asks = isinstance(node, ast.Constant) and node.value is None
+    asks |= isinstance(node, ast.Call) and "na" in ast.unparse(node.func).lower().rpartition(".")[2]
+    told = ". An absent cell counts as what null= says: give it a category of its own, and compare with that"
+    return told if asks else ""
 
 
 def _stands_in(word: str, text: str) -> bool:

@@ -69,6 +69,8 @@ class Asked:
     groups: tuple[DeclaredColumn, ...]
     where: str | None
     options: Mapping[str, Any]
+    #: The cut points of groups that are classes of numbers.
+    cuts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -95,6 +97,7 @@ class Asked:
             self.groups if self.form.by_itself else (),
             {option.name: self._given(option) for option in self.form.options},
             find,
+            self.cuts,
         )
         rule = f" :- {body}" if body else ""
         return Written(atom, self.form.clause(asking), self.form.shown(asking), rule, apart)
