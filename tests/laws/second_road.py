@@ -208,6 +208,33 @@ def case(seed: int) -> Case:
     return Case(tuple(events), cost, kind, factor, _promise(kind, cost, factor, rng))
 
 
+def many_acts(seed: int) -> tuple[Event | Repeated, ...]:
+    """Acts of every kind but box noise, strong and faint ones, each up to thousands of times."""
+    rng = random.Random(seed)
+    who = rng.choice([REPLACE_ONE, REPLACE_ONE, ADD_REMOVE])
+    kinds = [kind for kind in MAKERS if kind is not BoxEvent and (kind not in PER_RECORD or who == REPLACE_ONE)]
+    events: list[Event | Repeated] = []
+    for _ in range(rng.choice([1, 2, 2, 3])):
+        event = MAKERS[rng.choice(kinds)](rng, who)
+        events.append(Repeated(event, int(2 * math.exp(rng.uniform(0.0, 8.0)))) if rng.random() < 0.6 else event)
+    return tuple(events)
+
+
+def refusal_of_many(seed: int) -> str | None:
+    """Why an honest certificate of many acts is refused: as it is, or with the tightest promise there is."""
+    events = many_acts(seed)
+    own = Certificate.issue(subject="a law", events=events, proofs=proofs(events))
+    rng = random.Random(seed + 1)
+    delta = 10 ** rng.uniform(-9, -3)
+    epsilon = own.composed.epsilon(delta)
+    if found := verify(own).failures:
+        return f"its own: {found}"
+    if not (math.isfinite(epsilon) and epsilon):
+        return None
+    stated = issues(events, ApproxDP(epsilon, delta))
+    return f"at {delta}: {found}" if stated is not None and (found := verify(stated).failures) else None
+
+
 def _promise(kind: str, cost: Guarantee, factor: float, rng: random.Random) -> Guarantee:
     match kind:
         case "pure":

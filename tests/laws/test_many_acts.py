@@ -12,10 +12,10 @@ import tracemalloc
 import mpmath
 import pytest
 
-from sfumato.core import REPLACE_ONE, ApproxDP, LaplaceEvent, Repeated, loss_distribution, window
+from sfumato.core import REPLACE_ONE, ApproxDP, LaplaceEvent, Repeated, compose, loss_distribution, window
 from sfumato.core.certificate import Certificate
 from sfumato.core.compose import ComposedDP
-from sfumato.core.events.learning import ObjectiveDP
+from sfumato.core.events.learning import ObjectiveDP, ObjectivePerturbationEvent
 from sfumato.core.parts import Part
 from sfumato.evidence import verify
 from sfumato.evidence.laws import law_of
@@ -160,3 +160,43 @@ def test_epsilon_and_delta_of_a_composition_agree():
         for delta in (1e-5, 1e-3, 0.1):
             epsilon = guarantee.epsilon(delta)
             assert math.isinf(epsilon) or guarantee.delta(epsilon) <= delta
+
+
+def edge_of_runs(seed: int) -> tuple[list[Repeated], ApproxDP]:
+    """Trainings alike, from some to a hundred thousand, and the tightest promise that core states for them."""
+    source = random.Random(seed)
+    count = int(10 ** source.uniform(1.0, 5.0))
+    mu = 10 ** source.uniform(-2.0, 1.0) / math.sqrt(count)
+    event = ObjectivePerturbationEvent("gaussian", 1.0, 0.25, 30.0 * count, 2.0 / mu, adjacency=REPLACE_ONE)
+    events = [Repeated(event, count)]
+    delta = 10 ** source.uniform(-9.0, -3.0)
+    return events, ApproxDP(compose(events).epsilon(delta), delta)
+
+
+def refused_runs(seeds: range) -> list[int]:
+    found = []
+    for seed in seeds:
+        events, promise = edge_of_runs(seed)
+        proofs = ["objective_perturbation"]
+        stated = Certificate.issue(subject="x", events=events, proofs=proofs, guarantee=promise)
+        if not (verify(stated).ok and verify(Certificate.issue(subject="x", events=events, proofs=proofs)).ok):
+            found.append(seed)
+    return found
+
+
+def test_honest_certificates_of_many_trainings_verify():
+    """From 65 runs on the verifier doubled its law on a coarse grid, and refused what core had stated rightly."""
+    assert refused_runs(range(10)) == []
+
+
+@pytest.mark.slow
+def test_many_honest_certificates_of_many_trainings_verify():
+    assert refused_runs(range(10, 120)) == []
+
+
+@pytest.mark.parametrize(("mu", "count"), [(0.1, 70), (0.02, 700), (1e-3, 10**5)])
+def test_the_verifier_counts_many_trainings_in_full(mu: float, count: int):
+    epsilon = ObjectiveDP(mu, 0.0, count).epsilon(1e-6)
+    law = law_of((Seen("objective", written(mu), 0.0, count),))
+    true = float(true_delta_of_runs(epsilon, mu, count))
+    assert true * (1 - 1e-9) <= law.delta(epsilon) <= 1.02 * true

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import math
 import random
 from decimal import Decimal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sfumato.core
-from laws.second_road import MAKERS, PER_RECORD, Case, case, disagreement, forged, issues
+from laws.second_road import MAKERS, PER_RECORD, Case, case, disagreement, forged, issues, proofs, refusal_of_many
 from sfumato.core import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -21,6 +22,7 @@ from sfumato.core import (
     ApproxDP,
     Event,
     GaussianDP,
+    GaussianEvent,
     LaplaceEvent,
     PureDP,
     compose,
@@ -86,6 +88,38 @@ def test_core_issues_what_the_verifier_accepts():
 @pytest.mark.parametrize("part", range(20))
 def test_core_issues_what_the_verifier_accepts_at_length(part):
     assert disagreements(range(part * MANY // 20, (part + 1) * MANY // 20)) == []
+
+
+def refusals_of_many(seeds: range) -> list[tuple[int, str]]:
+    return [(seed, words) for seed in seeds if (words := refusal_of_many(seed)) is not None]
+
+
+def test_honest_certificates_of_many_acts_are_accepted():
+    assert refusals_of_many(range(345, 375)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_honest_certificates_of_many_acts_are_accepted_at_length(part):
+    assert refusals_of_many(range(50 * part, 50 * part + 50)) == []
+
+
+@pytest.mark.parametrize("delta", [1e-8, 1e-6, 1e-5])
+def test_an_act_that_fails_with_a_stated_delta_is_certified_beside_others(delta):
+    """No ε has that δ, which is told as infinity; far out the verifier saw the δ alone and took it for kept."""
+    portions = [[LaplaceEvent(1.0, 5.0, adjacency=REPLACE_ONE)]] * 2
+    events = (
+        DisjointEvent(0.2, delta, portions, adjacency=REPLACE_ONE),
+        GaussianEvent(1.0, 2.0, adjacency=REPLACE_ONE),
+    )
+    own = Certificate.issue(subject="x", events=events, proofs=proofs(events))
+    assert own.composed.epsilon(delta) == math.inf
+    assert verify(own).failures == ()
+    for place, pair in enumerate(own.claims.to_dict()["pairs"]):
+        if math.isfinite(pair["epsilon"]):  # what has an ε is not told as if it had none
+            record = json.loads(own.to_json())
+            record["claims"]["pairs"][place]["epsilon"] = "infinity"
+            assert f"claims.pairs[{place}].epsilon" in [check.field for check in verify(record).failures]
 
 
 def leaking(chance: float) -> ChannelEvent:

@@ -80,16 +80,38 @@ def law_delta(parts: tuple[Part, ...], epsilon: float) -> float:
     """δ(ε) of all parts; 1 where they are next to certain to fail."""
     if _failure(parts) >= _CERTAIN_FAILURE:
         return 1.0
-    return max(0.0, float(loss_distribution(parts).get_delta_for_epsilon(epsilon)))
+    found = float(loss_distribution(parts).get_delta_for_epsilon(epsilon))
+    return 1.0 if math.isnan(found) else max(0.0, found)  # `max` alone would make 0 of what is not known
 
 
 def law_epsilon(parts: tuple[Part, ...], delta: float) -> float:
     """The smallest ε with δ(ε) at most `delta`; infinite where there is none."""
     if _failure(parts) >= _CERTAIN_FAILURE:
         return math.inf
-    # Beyond losses of 700 chances leave what a float can hold: then no ε is found here, and other bounds decide.
-    with np.errstate(over="ignore"):
-        return float(loss_distribution(parts).get_epsilon_for_delta(delta))
+    law = loss_distribution(parts)
+    return max(_epsilon_of(one.to_dense_pmf(), delta) for one in (law._pmf_remove, law._pmf_add))
+
+
+def _epsilon_of(law: Any, delta: float) -> float:
+    """The same of one direction: δ(ε) at every step of the grid, then the one place between two where it is `delta`.
+
+    With U the chance of a loss of at least l and W = Σ p·e^(l - loss) over the same, δ(ε) = U - e^(ε-l)·W between
+    l and the step before. dp-accounting adds up e^-loss itself, which is 0 or has lost its digits beyond losses of 700.
+    """
+    from scipy.signal import lfilter  # needed for compositions only
+
+    step, masses = float(law._discretization), np.flip(law._probs)
+    above = law._infinity_mass + np.cumsum(masses)
+    weighed = np.asarray(lfilter([1.0], [1.0, -math.exp(-step)], masses))
+    deltas = above - weighed
+    if not deltas[0] <= delta:  # the largest loss there is: what is left there never ends
+        return math.inf
+    beyond = np.flatnonzero(~(deltas <= delta))
+    place = int(beyond[0]) - 1 if beyond.size else len(deltas) - 1
+    loss = (law._lower_loss + len(masses) - 1 - place) * step
+    if not above[place] > delta:  # below the least loss nothing falls any more
+        return max(0.0, loss - step) if beyond.size else 0.0
+    return max(0.0, loss + math.log((above[place] - delta) / weighed[place]))
 
 
 @lru_cache(maxsize=64)

@@ -300,8 +300,11 @@ class ObjectivePair(WorstPair):
     def curve(self, part: Part, alpha: np.ndarray) -> np.ndarray:
         return objective_curve(part.value, part.extra, alpha)
 
+    def reach(self, part: Part) -> tuple[float, float]:
+        return part.value, part.value**2 / 2  # those of a normal loss that is cut below 0
+
     def span(self, part: Part) -> float:
-        return part.value * (part.count if part.count <= MANY else 20 * math.sqrt(part.count))
+        return super().span(part) if part.count <= MANY else 20 * part.value * math.sqrt(part.count)
 
     def alone(self, part: Part, adjacency: Adjacency | None) -> Guarantee | None:
         return ObjectiveDP(part.value, part.extra, part.count, adjacency=adjacency)

@@ -34,8 +34,15 @@ _GRID, _LAPLACE_STEPS, _LAPLACE_GRID, _MOST_REPEATS = 2**16, 2**15, 2**20, 10**6
 _FEWEST_STEPS = 256
 #: Cells for the sum of laws of different kinds: splitting a loss between two cells costs the square of their width.
 _FINE_GRID = 2**18
-#: More runs than this are added up by doubling, on as many cells as ever: no record makes the verifier fill the memory.
+#: More acts alike than this are added up where they almost surely lie: no record makes the verifier fill the memory.
 _MOST_AT_ONCE = 64
+#: Into how many steps μ is cut for the loss of one training run, and for how many runs at most so finely: the error
+#: of a cell is a smaller part of the sum of many.
+_RUN_STEPS, _FEWEST_RUN_STEPS, _FINE_RUNS = 2000, 128, 2500
+#: e^loss and what it is multiplied with leave the floats beyond this loss.
+_FAR_LOSS = 600.0
+#: What may lie outside of the place where a sum is looked for, on either side.
+_OUTSIDE = 1e-17
 #: More acts that sometimes say nothing are held to answer always.
 _MOST_SILENT = 4096
 #: As many as leave the Gaussian profile exact to 2e-13 (tests/evidence/test_verify.py has more digits).
@@ -84,6 +91,7 @@ def _three_points(part: Part) -> _Spectrum:
     for answers in np.flatnonzero(logs > logs.max() - 700):
         places = part.times + 2 * np.arange(answers + 1) - answers
         losses[places] += math.exp(logs[answers]) * _answered(int(answers), part.size)
+    losses *= (1 + 8 * 2.0**-52 * float(gammaln(part.times + 1.0))) / losses.sum()  # as above
     return _trimmed(part.size * np.arange(-part.times, part.times + 1.0), losses, 0.0)
 
 
@@ -106,26 +114,42 @@ def _laplace(part: Part) -> _Spectrum:
     masses = np.exp((grid - part.size) / 2) * math.tanh(width / 4)
     masses[[0, -1]] = np.array([math.exp(-part.size), 1.0]) / (1 + math.exp(-width / 2))
     size = part.times * steps + 1
-    if steps * part.times > _LAPLACE_GRID:
-        return _near_its_mean(part, masses, width)
+    if part.times > _MOST_AT_ONCE:
+        far = math.sqrt(-2 * part.times * math.log(_OUTSIDE)) * part.size / width * (1 + 1e-9)
+        found = _near_its_mean(masses, part.times, far, far)
+        return found._replace(losses=width * found.losses - part.times * part.size)
     several = np.fft.irfft(np.fft.rfft(masses, _above(size)) ** part.times, _above(size))[:size]
     return _trimmed(width * np.arange(size) - part.times * part.size, several, 0.0)
 
 
-def _near_its_mean(part: Part, masses: np.ndarray, width: float) -> _Spectrum:
-    """The sum of very many such losses where it lies but for 2e-17, by Hoeffding's inequality: each is within ±ε.
+def _near_its_mean(masses: np.ndarray, times: int, below: float, above: float) -> _Spectrum:
+    """The sum of very many losses alike, in steps of them, from so far below its mean to so far above it.
 
-    The transform gives it modulo its length. What lies elsewhere adds to what is here, and is charged as infinite; so
-    is what the power of the transform may lose.
+    Beyond that lie 2e-17: of Laplace noise by Hoeffding's inequality, each loss being within ±ε, of training runs by
+    Chernoff's. The transform gives the sum modulo its length. What lies elsewhere adds to what is here, and is charged
+    as infinite; so is what the power of the transform may lose.
     """
-    far = math.sqrt(2 * part.times * math.log(1e17)) * part.size * (1 + 1e-9)
-    mean = part.times * float(np.dot(np.arange(masses.size), masses)) / float(masses.sum())
-    lowest = max(0, math.floor(mean - far / width) - 1)
-    size = min(part.times * (masses.size - 1), math.ceil(mean + far / width) + 1) - lowest + 1
-    length = _above(max(size, masses.size))
-    sums = np.fft.irfft(np.fft.rfft(masses, length) ** part.times, length)
-    here = np.roll(sums, -(lowest % length))[:size]
-    return _trimmed(width * (lowest + np.arange(size)) - part.times * part.size, here, 2e-17 + 1e-16 * part.times)
+    total = float(masses.sum())
+    mean = times * float(np.dot(np.arange(masses.size), masses)) / total
+    lowest = max(0, math.floor(mean - below) - 1)
+    size = min(times * (masses.size - 1), math.ceil(mean + above) + 1) - lowest + 1
+    length = _above(size)
+    folded = np.bincount(np.arange(masses.size) % length, masses / total, length)
+    sums = fft.irfft(np.asarray(fft.rfft(folded)) ** times, length)
+    here = np.roll(np.asarray(sums), -(lowest % length))[:size]
+    lost = 2 * _OUTSIDE + 1e-16 * times + max(0.0, -math.expm1(times * math.log(total)))
+    return _trimmed((lowest + np.arange(size)).astype(np.float64), here, lost)
+
+
+def _reach(masses: np.ndarray, times: int, side: int) -> float:
+    """How far on one side of its mean such a sum lies: (k·ln E e^{λ(X-mean)} + ln 1/p)/λ, true for every λ > 0."""
+    met = np.flatnonzero(masses > 0)
+    chances = masses[met] / masses.sum()
+    apart = side * (met - float(np.dot(met, chances)))
+    deviation = math.sqrt(float(np.dot(chances, apart**2)))
+    rate = math.sqrt(-2 * math.log(_OUTSIDE) / times) / deviation
+    grown = float(np.logaddexp.reduce(np.log(chances) + rate * apart))
+    return (times * max(grown, 0.0) - math.log(_OUTSIDE)) / rate * (1 + 1e-9)
 
 
 def _box(part: Part) -> _Spectrum:
@@ -164,15 +188,20 @@ def _power(one: _Spectrum, times: int) -> _Spectrum:
 
 def _objective(part: Part) -> _Spectrum:
     """shift + max(0, L), L ~ N(μ²/2, μ²), many times; masses are split so that Σp and Σp e^{-loss} are kept."""
-    if part.times > _MOST_AT_ONCE:
-        return _power(_objective(part._replace(times=1)), part.times)
-    mu, width = part.size, part.size / 2000
+    many = part.times > _MOST_AT_ONCE
+    steps = max(_FEWEST_RUN_STEPS, _RUN_STEPS * min(1.0, math.sqrt(_FINE_RUNS / part.times)))
+    mu, width = part.size, part.size / steps
     edges = width * np.arange(math.ceil((mu * mu / 2 + 13 * mu) / width) + 1)
     z = (edges - mu * mu / 2) / mu
     mass, tilted = -np.diff(ndtr(-z)), -np.diff(ndtr(-z - mu))  # P(L in cell) and E(e^-L; L in cell)
-    right = np.clip((mass - tilted * np.exp(edges[:-1])) / -math.expm1(-width), 0.0, mass)
+    right, near = mass.copy(), edges[:-1] < _FAR_LOSS  # beyond, a loss counts as the upper end of its cell
+    right[near] = (mass[near] - tilted[near] * np.exp(edges[:-1][near])) / -math.expm1(-width)
+    right = np.clip(right, 0.0, mass)
     masses = np.append(mass - right, 0.0) + np.append(0.0, right)
     masses[0] += ndtr(-mu / 2)  # L < 0 costs nothing
+    if many:
+        found = _near_its_mean(masses, part.times, _reach(masses, part.times, -1), _reach(masses, part.times, 1))
+        return found._replace(losses=width * found.losses + part.times * part.delta)
     size = part.times * (masses.size - 1) + 1
     several = np.fft.irfft(np.fft.rfft(masses, _above(size)) ** part.times, _above(size))[:size]
     infinite = part.times * float(ndtr(-z[-1]))

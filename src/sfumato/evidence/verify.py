@@ -288,7 +288,8 @@ class _Stated(NamedTuple):
         # The same room in ε: the curve of an (ε, δ) promise falls to its δ by (1 - δ)/2 or more for each ε.
         room = self.rounding + (4 * _ARITHMETIC * delta / (1 - delta) if delta < 1 else math.inf)
         if epsilon == "infinity":  # the issuer may have cut the walls of a box more coarsely
-            return self.law.delta(_FAR) * self.walls > most
+            # An act that fails with just this δ, beside another, has no ε: far out nothing but the δ is left to see.
+            return 0 < delta <= self.law.delta(_FAR) * self.walls * (1 + _ARITHMETIC)
         if delta == 0:
             return self.law.largest <= epsilon <= self.law.largest * self.slack
         true = epsilon >= 0 and self.law.delta(epsilon) <= most

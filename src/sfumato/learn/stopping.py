@@ -122,7 +122,8 @@ def poisson_epsilon(one: RunCost, delta: float, expected: float) -> float:
     curve = one.curve + expected * near + math.log(expected) / (_ORDERS - 1)
     # Canonne, Kamath & Steinke 2020, Prop. 12.
     epsilons = curve + np.log1p(-1 / _ORDERS) - np.log(delta * _ORDERS) / (_ORDERS - 1)
-    return max(0.0, float(epsilons.min())) * (1 + 1e-9)
+    known = epsilons[~np.isnan(epsilons)]  # an order of which nothing is known proves nothing, least of all 0
+    return max(0.0, float(known.min(initial=math.inf))) * (1 + 1e-9)
 
 
 def geometric(expected: int, bits: Bits) -> int:

@@ -46,6 +46,8 @@ _CELLS = 256
 _FINE_RUNS = 10_000
 #: Where the grid ends, in standard deviations; what lies beyond counts as infinite loss.
 _END = 13.0
+#: Beyond this loss e^loss and what it is multiplied with leave the floats: there a loss counts as the end of its cell.
+_FAR = 600.0
 #: What the Fourier transforms may cost δ: at all, and for each run.
 _ARITHMETIC, _EACH_RUN = 1e-13, 1e-15
 
@@ -76,7 +78,10 @@ def objective_loss(mu: float, shift: float, width: float) -> LossGrid:
     upper, tilted = ndtr(-z), ndtr(-z - mu)  # P(L > edge) and E(e^{-L}; L > edge)
     mass = np.maximum(upper[:-1] - upper[1:], 0.0)
     other = np.maximum(tilted[:-1] - tilted[1:], 0.0)
-    right = np.clip((mass - other * np.exp(edges[:-1])) / -math.expm1(-width), 0.0, mass)
+    near = int(np.searchsorted(edges[:-1], _FAR))
+    right = mass.copy()
+    right[:near] = (mass[:near] - other[:near] * np.exp(edges[:near])) / -math.expm1(-width)
+    right = np.clip(right, 0.0, mass)
     masses = np.zeros(cells + 1)
     masses[:-1] += mass - right
     masses[1:] += right
