@@ -33,7 +33,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import Grant, binding, first_grant, needed, renamed, sources_of
+from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, check_granted, reserve_plan
 from sfumato.run.course import Course
@@ -97,10 +97,9 @@ class TablePurse:
         for events in agreed.costs:
             who = events[0].adjacency
             first_grant(self.ledger, self.dataset, needed(compose(events)), self.sources, self.grant)
-            with binding(self.ledger, self.sources):
-                for name, unit in self._paying(who):
-                    costs = [renamed(event, Adjacency(unit, who.relation)) for event in events]
-                    made.append(self.ledger.reserve(name, costs, purpose=purpose, key=key, sources=self.sources))
+            for name, unit in self._paying(who):
+                costs = [renamed(event, Adjacency(unit, who.relation)) for event in events]
+                made.append(self.ledger.reserve(name, costs, purpose=purpose, key=key, sources=self.sources))
 
     def _paying(self, who: Adjacency) -> list[tuple[str, str]]:
         """Who pays for a patient: every account of the data. For the centre as a whole: the centre's own."""

@@ -187,7 +187,7 @@ def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
 
 
 def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
-    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger, beside=None)
+    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
 
 
 def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:

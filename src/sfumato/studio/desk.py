@@ -214,7 +214,7 @@ class Desk:
         def told(name: str) -> None:
             self.stage = name
 
-        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger, beside=None)
+        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger)
         plan, _ = run_study(
             study, self.data, out, book, grant=grant, dry_run=rehearsal, sizes=self.sizes, holds=holds, stage=told,
             approved=approved,
