@@ -21,6 +21,7 @@ import pytest
 from sfumato.core import Adjacency, PureDP
 from sfumato.errors import DataError, LedgerError
 from sfumato.lang import load
+from sfumato.ledger import elsewhere
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Books
 from sfumato.plan.make import make_plan
@@ -140,7 +141,7 @@ def nothing(*_):
 
 PLANTED = {
     "columns": [(accounts, "_check_neighbours", nothing), (Books, "neighbours", lambda self, sources: [])],
-    "companions": [(accounts, "_check_elsewhere", nothing)],
+    "companions": [(room, "check_elsewhere", nothing) for room in (accounts, elsewhere)],
     "parts": [(held_tables, "StoredRows", lambda rows, place, parts: rows)],
 }
 

@@ -1,7 +1,7 @@
 """Runs at the same moment, each with a ledger of its own: of one table at most one of them is paid for.
 
 Every run has looked for the account elsewhere before any of them opens one, as when several people are asked for a
-first grant at once. What binds data looks again, alone (run/known_ledgers.py).
+first grant at once. What binds data looks again, alone (ledger/known_ledgers.py).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pytest
 from pyarrow import csv, parquet
 
 from sfumato.errors import SfumatoError, UnknownDatasetError
+from sfumato.ledger.known_ledgers import known_ledgers, remember_ledger
 from sfumato.ledger.ledger import Ledger
 from sfumato.run import charges
 from sfumato.run.accounts import table_sources
-from sfumato.run.known_ledgers import known_ledgers, remember_ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 
@@ -88,7 +88,8 @@ def test_one_table_is_paid_for_by_one_of_them(seed, tmp_path, monkeypatch):
 
 
 def test_without_the_second_look_it_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.run.accounts._check_elsewhere", lambda *given: None)
+    for room in ("run.accounts", "ledger.elsewhere"):
+        monkeypatch.setattr(f"sfumato.{room}.check_elsewhere", lambda *given: None)
     found, _ = at_once(tmp_path, 0, monkeypatch)
     assert sum(not isinstance(one, SfumatoError) for one in found.values()) > 1
 

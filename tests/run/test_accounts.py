@@ -405,9 +405,9 @@ def test_a_copy_in_another_folder_has_its_budget_where_it_was_granted(tmp_path, 
 
 
 def test_another_path_in_python_opens_no_second_account(tmp_path):
-    """As at the command line; who makes a ledger object for a trial has decided that it stands alone."""
+    """As at the command line; who says beside=() has decided that a ledger stands alone."""
     run_plan(make_plan(STUDY), {"patients": table()}, tmp_path / "one.db", grant=True)
-    for again in (tmp_path / "two.db", str(tmp_path / "two.db"), Ledger(tmp_path / "two.db", beside=None)):
+    for again in (tmp_path / "two.db", str(tmp_path / "two.db"), Ledger(tmp_path / "two.db")):
         with pytest.raises(UnknownDatasetError, match=r"one\.db"):
             run_plan(make_plan(STUDY), {"patients": table()}, again, grant=True)
-    run_plan(make_plan(STUDY), {"patients": table()}, Ledger(tmp_path / "trial.db"), grant=True)
+    run_plan(make_plan(STUDY), {"patients": table()}, Ledger(tmp_path / "trial.db", beside=()), grant=True)

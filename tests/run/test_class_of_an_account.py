@@ -51,7 +51,7 @@ def grouped(size: int, *observers: str) -> str:
 
 
 def opened(folder, plan, granted, table=PEOPLE) -> Ledger:
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     ledger.grant("d", granted, sources=sources_of(plan.network, {"t": table})["d"])
     return ledger
 
@@ -85,10 +85,10 @@ def test_a_known_law_needs_an_account_of_its_own_and_seals_it_for_good(tmp_path)
     with pytest.raises(LedgerError, match=r"nothing was spent.*no account yet, and run with --grant"):
         run_plan(known, {"t": table}, ledger)
     assert ledger.balance("d", "p").spent is None
-    other = Ledger(tmp_path / "other.db")
+    other = Ledger(tmp_path / "other.db", beside=())
     run_plan(known, {"t": table}, other, grant=True)
     other.grant("d", PureDP(5.0, adjacency=WHO))  # a new grant does not unsay what was published
-    for book in (other, Ledger(tmp_path / "other.db")):
+    for book in (other, Ledger(tmp_path / "other.db", beside=())):
         with pytest.raises(LedgerError, match="sealed"):
             run_plan(plain, {"t": table}, book)
 
@@ -115,7 +115,7 @@ def test_the_class_is_checked_for_however_many_observers(tmp_path, observers):
     with pytest.raises(LedgerError, match=r"accounted for .*nothing was spent"):
         run_plan(wide, {"t": PEOPLE}, ledger)
     assert ledger.balance("d", "p").spent is None
-    fresh = Ledger(tmp_path / "fresh.db")
+    fresh = Ledger(tmp_path / "fresh.db", beside=())
     run_plan(wide, {"t": PEOPLE}, fresh, grant=True)
     assert fresh.balance("d", "p").granted.dependence == Groups(4)
 

@@ -88,7 +88,7 @@ def digests(folder: Path) -> dict[str, str]:
 def publish(folder: Path, name: str = "out", **options) -> Path:
     settings = {"layout": SMALL, "engine": "local", "grant": True, **options}
     prepared = settings.pop("prepared", PREPARED)
-    ledger = settings.pop("ledger", None) or Ledger(folder / f"{name}.db")
+    ledger = settings.pop("ledger", None) or Ledger(folder / f"{name}.db", beside=())
     release_partitions(folder / "people", prepared, folder / name, ledger, "people", **settings)
     return folder / name
 
@@ -183,7 +183,7 @@ def test_another_run_draws_other_noise(folder):
 
 
 def test_release_is_complete_charged_and_certified(folder, engine):
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     seen = []
     out = publish(folder, ledger=ledger, engine=engine, progress=seen.append)
     table = parquet.read_table(out / "table")
@@ -228,7 +228,7 @@ def test_a_duplicated_task_writes_the_same_bytes(folder, cluster):
 def test_a_worker_killed_in_the_middle_changes_nothing(folder, one_key, cluster, monkeypatch):
     calm = publish(folder, "calm")
     (folder / "marks").mkdir()
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     monkeypatch.setattr(
         partition_release, "ReleaseParts", lambda *a: engine_faults.DiesHalfWay(ReleaseParts(*a), str(folder / "marks"))
     )
@@ -243,7 +243,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, one_key, cluster,
 @pytest.mark.filterwarnings("ignore")
 def test_a_partition_that_kills_every_worker_is_a_clean_error(folder, cluster, monkeypatch):
     (folder / "marks").mkdir()
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     with monkeypatch.context() as patch:
         patch.setattr(
             partition_release,
@@ -263,7 +263,7 @@ def test_a_partition_that_kills_every_worker_is_a_clean_error(folder, cluster, m
 
 def test_a_full_disk_is_an_error_and_the_run_resumes_at_no_cost(folder, one_key, monkeypatch):
     calm = publish(folder, "calm")
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     (folder / "marks").mkdir()
     monkeypatch.setattr(
         partition_release, "ReleaseParts", lambda *a: engine_faults.FullDisk(ReleaseParts(*a), str(folder / "marks"))
@@ -287,7 +287,7 @@ def test_a_full_disk_is_an_error_and_the_run_resumes_at_no_cost(folder, one_key,
 
 def test_a_resumed_run_keeps_its_noise_and_its_finished_parts(folder, monkeypatch):
     """Without a fixed key: what the first attempt wrote is found again, byte for byte, in the publication."""
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     (folder / "marks").mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -308,7 +308,7 @@ def test_a_resumed_run_keeps_its_noise_and_its_finished_parts(folder, monkeypatc
 
 def test_other_data_never_meets_the_same_noise(folder, monkeypatch):
     """A file that changed after an interruption makes another run: another key and another charge."""
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     ledger.grant("people", 10.0)
     ledger.grant("people", 10.0, note="room for two")
     prepared = LaplaceRelease(SCHEMA, epsilon=2.0).prepare()
@@ -328,7 +328,7 @@ def test_other_data_never_meets_the_same_noise(folder, monkeypatch):
 
 
 def test_data_that_changes_while_it_is_read_publishes_nothing_and_burns_the_key(folder):
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
 
     def touch(rows: int) -> None:
         os.utime(folder / "people" / "3.parquet", ns=(1, 1))
@@ -344,7 +344,7 @@ def test_data_that_changes_while_it_is_read_publishes_nothing_and_burns_the_key(
 @pytest.mark.parametrize("moment", ["commit", "rename", "destroy"])
 def test_a_crash_at_the_end_loses_nothing_and_costs_nothing_more(folder, monkeypatch, moment):
     """What was drawn and paid is what the next attempt publishes."""
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     prepared = LaplaceRelease(SCHEMA, epsilon=2.0).prepare()
     ledger.grant("people", 10.0)
 
@@ -395,7 +395,11 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder):
     assert not (folder / "out").exists()
     subprocess.run([*command, "fast"], cwd=folder, check=True, capture_output=True, timeout=110)
     assert parquet.read_table(folder / "out" / "table").num_rows == 1500
-    assert [record.action for record in Ledger(folder / "l.db").history("people")] == ["grant", "reserve", "commit"]
+    assert [record.action for record in Ledger(folder / "l.db", beside=()).history("people")] == [
+        "grant",
+        "reserve",
+        "commit",
+    ]
 
 
 # Refusals before anything is spent.
@@ -415,7 +419,7 @@ def test_a_file_that_differs_is_refused_by_name(folder, difference):
         (folder / "people" / "2.parquet").write_bytes(b"PAR1 Ada")
     else:
         parquet.write_table(changed, folder / "people" / "2.parquet")
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     with pytest.raises(InputError, match=r"2\.parquet") as caught:
         publish(folder, ledger=ledger)
     assert "Ada" not in str(caught.value)
@@ -428,7 +432,7 @@ def test_values_without_a_place_get_one_on_every_engine_and_the_curator_is_told(
     table = people(400, 3)
     holes = pa.array([None if at == 399 else 20.0 for at in range(400)], pa.float64())
     parquet.write_table(table.set_column(0, "age", holes), folder / "people" / "3.parquet")
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     prepared = GaussianRelease(strict, epsilon=2.0, delta=1e-6).prepare()
     with pytest.warns(UndeclaredCellWarning, match="age") as told:
         out = publish(folder, ledger=ledger, engine=engine, prepared=prepared)
@@ -441,7 +445,7 @@ def test_values_without_a_place_get_one_on_every_engine_and_the_curator_is_told(
 
 
 def test_refusals(folder, tmp_path):
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     for file in (folder / "people").iterdir():
         parquet.write_table(people(0), file)
     with pytest.raises(DataError, match="no rows"):
@@ -484,7 +488,13 @@ def test_any_address_is_read(folder, one_key):
     settings = {"layout": SMALL}
     try:
         release_partitions(
-            "memory://people", PREPARED, folder / "far", Ledger(folder / "far.db"), "people", grant=True, **settings
+            "memory://people",
+            PREPARED,
+            folder / "far",
+            Ledger(folder / "far.db", beside=()),
+            "people",
+            grant=True,
+            **settings,
         )
     finally:
         memory.rm("/people", recursive=True)

@@ -46,13 +46,13 @@ def kept(monkeypatch, study: str, table: str, ledger, **options) -> list[float]:
 
 def test_no_word_of_a_study_chooses_other_rows(monkeypatch, tmp_path):
     """Renaming drew another sample: its average over names would have told of the rows that are not kept."""
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = Ledger(tmp_path / "ledger.db", beside=())
     ledger.grant("people", ApproxDP(99.0, 0.01, adjacency=Adjacency("person", "replace-one")))
     first = kept(monkeypatch, STUDY, "visits", ledger)
     for old, new in (("people", "others"), ("visits", "stays"), ("cost(P)", "price(P)")):
         renamed = STUDY.replace(old, new)
         assert kept(monkeypatch, renamed, "stays" if new == "stays" else "visits", ledger) == first
-    assert kept(monkeypatch, STUDY, "visits", Ledger(tmp_path / "elsewhere.db")) != first
+    assert kept(monkeypatch, STUDY, "visits", Ledger(tmp_path / "elsewhere.db", beside=())) != first
 
 
 def test_a_dry_run_leaves_nothing_beside_the_ledger(monkeypatch, tmp_path):
@@ -64,7 +64,7 @@ def test_a_dry_run_leaves_nothing_beside_the_ledger(monkeypatch, tmp_path):
 def test_the_key_is_named_and_not_told(tmp_path):
     plan, names = make_plan(STUDY), []
     for out in ("one", "two"):
-        run_plan(plan, {"visits": TABLE}, Ledger(tmp_path / f"{out}.db"), out=tmp_path / out, grant=True)
+        run_plan(plan, {"visits": TABLE}, Ledger(tmp_path / f"{out}.db", beside=()), out=tmp_path / out, grant=True)
         names.append(json.loads((tmp_path / out / "run.json").read_text())["row_key"])
         key = (tmp_path / f"{out}.db.rows").read_bytes()
         assert names[-1] == module.key_digest(key)
@@ -73,12 +73,12 @@ def test_the_key_is_named_and_not_told(tmp_path):
 
 
 def test_a_link_to_the_ledger_has_its_key(monkeypatch, tmp_path):
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = Ledger(tmp_path / "ledger.db", beside=())
     ledger.grant("people", ApproxDP(99.0, 0.01, adjacency=Adjacency("person", "replace-one")))
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / "other.db").symlink_to(ledger.path)
     first = kept(monkeypatch, STUDY, "visits", ledger)
-    assert kept(monkeypatch, STUDY, "visits", Ledger(tmp_path / "link" / "other.db")) == first
+    assert kept(monkeypatch, STUDY, "visits", Ledger(tmp_path / "link" / "other.db", beside=())) == first
     with RunKey.open(ledger.path, "bound") as one:
         run = one.run
     with RunKey.open(tmp_path / "link" / "other.db", "bound") as again:

@@ -253,7 +253,7 @@ def run(
             study,
             data,
             out,
-            book if dry_run else Ledger(book, beside=None),
+            book if dry_run else Ledger(book),
             grant=granting(grant, console),
             dry_run=dry_run,
             resume=resume,

@@ -231,7 +231,7 @@ def _join_study(
             own,
             data,
             at=at,
-            ledger=Ledger(book, beside=None),
+            ledger=Ledger(book),
             grant=granting(grant, console),
             out=out,
             verify=verify,
@@ -325,7 +325,7 @@ def _take_part(
     tls = _client_tls(host, trusted)
     secret = read_key(key)
     cells = _own_cells(agreed, data, secret)
-    book = Ledger(ledger, create=False, beside=None)
+    book = Ledger(ledger, create=False)
     sources = table_sources(data, agreed.statistic.identity or "")
     account = TablePurse(book, data.stem, sources, granting(grant, console))
     for event in agreed.events:

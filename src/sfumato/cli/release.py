@@ -107,7 +107,7 @@ def release(
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
     with row_progress(console, "releasing") as bar:
         task = bar.add_task("rows", total=rows)
-        book, name = Ledger(place, beside=None), dataset or path.stem
+        book, name = Ledger(place), dataset or path.stem
         if one_file:
             with told_when_interrupted():
                 release_file(

@@ -101,7 +101,7 @@ def synthesize(
     allowed = granting(grant, console)
     with row_progress(console, "counting") as bar:
         task = bar.add_task("counting", total=None)
-        book = Ledger(place, beside=None)
+        book = Ledger(place)
         name = dataset or Path(source).stem
         with told_when_interrupted():
             promise = synthesize_file(

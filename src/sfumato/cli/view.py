@@ -21,10 +21,10 @@ from sfumato.lang import load
 from sfumato.network.evaluate import ID
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
-from sfumato.network.stores.store import located, read_stored
 from sfumato.plan.plan import Plan
 from sfumato.run.accounts import default_ledger
 from sfumato.run.forget import forgotten_names, listed, read_forgotten, without_forgotten
+from sfumato.run.held_tables import all_tables
 from sfumato.run.own import Own, observers_own, persons_own
 from sfumato.run.row_key import KEY_SUFFIX, row_key
 
@@ -49,7 +49,7 @@ def run_view(
     gone = listed(load(study), read_forgotten(forgotten) if forgotten is not None else ())
     if person is not None and person in forgotten_names(gone):
         return f"{person} is forgotten: no row of {person} was opened.\n\n" + trace_person(plan, person, folder, spec)
-    tables = read_stored({source.table: located(source, data) for source in spec.sources})
+    tables = all_tables(spec, data)
     network = Network.from_spec(replace(spec, forgotten=gone), tables)
     keys = dict.fromkeys((dataset.name for dataset in spec.datasets), _key(ledger or default_ledger(data)))
     if person is not None:
@@ -73,7 +73,7 @@ def _check_asked(folder: Path, person: str | None, observer: str | None, out: Pa
 
 
 def _cells_text(own: Iterable[Own]) -> str:
-    rows = [[one.variable, "; ".join(map(_text, one.cells)), _text(one.counts_as)] for one in own]
+    rows = [[one.variable, _listed(one.cells), _listed(one.counts_as)] for one in own]
     return _csv([["variable", "cell", "counts_as"], *rows])
 
 
@@ -99,6 +99,10 @@ def _public(study: Path, data: Path) -> dict[str, Any]:
 def _key(ledger: Path) -> bytes:
     """Which rows of a person with many count, as in a run; no key is made by looking."""
     return row_key(ledger) if Path(f"{ledger}{KEY_SUFFIX}").is_file() else PUBLIC_KEY
+
+
+def _listed(cells: Any) -> str:
+    return "; ".join(map(_text, cells)) if isinstance(cells, tuple) else _text(cells)
 
 
 def _text(cell: Any) -> str:

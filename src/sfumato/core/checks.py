@@ -11,7 +11,16 @@ from numbers import Real
 
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["at_least_zero", "number", "positive", "probability", "round_down", "round_up"]
+__all__ = ["at_least_zero", "is_one_line", "number", "positive", "probability", "round_down", "round_up"]
+
+
+def is_one_line(text: str) -> bool:
+    """Whether a text can name something in a ledger: one line of printable letters without outer blanks.
+
+    >>> is_one_line("my people"), is_one_line("people "), is_one_line("")
+    (True, False, False)
+    """
+    return bool(text) and text.strip() == text and text.isprintable()
 
 
 def number(value: object, name: str) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Categories, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from sfumato.core.checks import is_one_line
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.about import about, decision
@@ -264,6 +265,10 @@ def _dataset(declared: Declared, clause: Clause) -> None:
     made_name = _name(name, "a dataset")
     if any(other.name == made_name for other in declared.datasets):
         raise _Wrong(f"the dataset {made_name} is declared twice", name, code="twice")
+    for what, word in (("the dataset", made_name), ("those who are protected,", first.functor)):
+        if not is_one_line(word):  # the ledger would refuse it when the study is run
+            way_out = "Write a name of printable letters, in one line and without blanks around it."
+            raise _Wrong(f"{what} {word!r} cannot be written into a ledger", name, way_out=way_out)
     relation = declared.relations_of_neighbours.get(made_name, ("replace-one",))[0]
     adjacency = Adjacency(first.functor, relation)  # type: ignore[arg-type]  # one of the two words above
     assert isinstance(variable, Variable)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.core import REPLACE_ONE, Adjacency, Event, Guarantee, NoGuarantee, PureDP, Repeated, WorstOf, compose
+from sfumato.core.checks import is_one_line
 from sfumato.errors import InputError, LedgerError, PrivacyParameterError
 from sfumato.ledger.balance import GRANTABLE, Cost, amount_text
 from sfumato.ledger.records import Reservation, Standing, cost_records
@@ -21,7 +22,7 @@ AnyCost = Guarantee | float | Event | Repeated | Sequence[Event | Guarantee | Re
 
 def checked_name(text: object, what: str) -> str:
     """A name of one printable line."""
-    if not isinstance(text, str) or not text or text.strip() != text or not text.isprintable():
+    if not isinstance(text, str) or not is_one_line(text):
         raise InputError(f"A {what} needs a name: one line of printable text without outer blanks. Nothing was spent.")
     return text
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Chains, GaussianDP, Guarantee, Pufferfish, PureDP, RenyiDP
 
-__all__ = ["doubled", "grant_command", "raise_command", "settle_command", "show_command"]
+__all__ = ["doubled", "grant_command", "history_command", "raise_command", "settle_command", "show_command"]
 
 
 def grant_command(dataset: str, total: Guarantee, ledger: Path, who: Adjacency | None = None) -> str:
@@ -52,6 +52,15 @@ def show_command(dataset: str | None, ledger: Path) -> str:
     "sfumato ledger show 'my people' --ledger /data/l.db"
     """
     return _command("show", dataset, [], ledger)
+
+
+def history_command(dataset: str, ledger: Path) -> str:
+    """The command that shows every entry about a dataset.
+
+    >>> history_command("people", Path("/data/l.db"))
+    'sfumato ledger history people --ledger /data/l.db'
+    """
+    return _command("history", dataset, [], ledger)
 
 
 def doubled(granted: Guarantee) -> Guarantee:

@@ -22,7 +22,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, Guarantee, NoGuarantee, compose
 from sfumato.core.checks import at_least_zero
@@ -49,6 +49,7 @@ from sfumato.ledger.checks import (
     settled_text,
 )
 from sfumato.ledger.commands import grant_command, show_command
+from sfumato.ledger.elsewhere import alone
 from sfumato.ledger.grants import class_way_out, held_by, more_way_out, raised, unknown_text
 from sfumato.ledger.records import (
     Account,
@@ -89,13 +90,13 @@ class Ledger:
         *,
         timeout: float = 30.0,
         create: bool = True,
-        beside: Sequence[Path] | None = (),
+        beside: Sequence[Path] | None = None,
     ) -> None:
         """Open the ledger, or make it. `timeout` is how many seconds to wait for other processes.
 
         The hash chain is checked from the first entry on; later operations check what was added since. Data that has
         its budget in one of the ledgers `beside` this one gets none here; None are those that this user has charged
-        (run/accounts.py), which are asked wherever a ledger is given by its path.
+        (ledger/elsewhere.py), and `beside=()` is your decision to ask none of them.
         """
         self.path = Path(path).expanduser()
         self.beside = None if beside is None else tuple(beside)
@@ -108,6 +109,12 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
+
+    @classmethod
+    def opened_beside(cls, path: Path, first: str | None = None) -> Self | None:
+        """Another ledger, to be asked; None where it does not begin with the entry of this hash."""
+        store = EntryStore(path, timeout=30.0, create=False)
+        return cls(path, create=False) if first is None or store.first_hash() == first else None
 
     @property
     def head(self) -> str:
@@ -147,7 +154,8 @@ class Ledger:
                 body["charges"] = self._check_regrant(name, account, guarantee)
             return EntryDraft("grant", name, who.unit, None, body | self._marks(name, who.unit, sources))
 
-        self._append(decide)
+        with alone(self, sources, (name, who.unit)):
+            self._append(decide)
 
     def reserve(
         self,
@@ -194,16 +202,18 @@ class Ledger:
             }
             return EntryDraft("reserve", dataset, who.unit, identity, body | self._marks(dataset, who.unit, sources))
 
-        self._append(decide)
+        unit = (adjacency or compose(items).adjacency or REPLACE_ONE).unit
+        with alone(self, sources, (dataset, unit)):
+            self._append(decide)
         return found[0] if found else self._standing(identity).reservation
 
-    def check(self, dataset: str, cost: AnyCost, *, purpose: str = "", promised: Guarantee | None = None) -> None:
-        """Raise OverspendError if `cost` would be refused now. Nothing is set aside: `reserve` decides."""
+    def check(self, dataset: str, cost: AnyCost, *, purpose: str = "", promised: Guarantee | None = None) -> Charge:
+        """What `cost` would be charged as; OverspendError if refused now. Nothing is set aside: `reserve` decides."""
         items = checked_items(cost, None, False)
         with self._lock:
             self._catch_up()
             account, _ = self._account_for(dataset, items, None)
-            self._charged(dataset, items, account, purpose, promised)
+            return self._charged(dataset, items, account, purpose, promised)
 
     def commit(self, reservation: Reservation) -> None:
         """Record that the noise was drawn: the cost is spent for good. Publish only after this returned."""

@@ -156,6 +156,12 @@ class EntryStore:
         if last != previous.sequence:
             self._corrupt(f"row {previous.sequence + 1} is missing at the end (there were {last} rows)")
 
+    def first_hash(self) -> str | None:
+        """The hash of the first entry, which tells a copy of a ledger from every other; it is not checked here."""
+        with self._connection() as connection:
+            row = connection.execute("SELECT hash FROM entries WHERE sequence = 1").fetchone()
+        return row[0] if row else None
+
     def check_guards(self) -> None:
         """Refuse a file whose append-only triggers were removed or changed."""
         with self._connection() as connection:

@@ -26,8 +26,8 @@ from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Sp
 from sfumato.lang.term import Compound, Term, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.plain import Plain, Portion, plain_file, plain_files, plain_table
-from sfumato.network.stores.folder import read_folder
+from sfumato.network.plain import Plain, Portion, plain_file, plain_table
+from sfumato.network.stores.folder import read_files, read_folder
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable, read_text
@@ -456,10 +456,10 @@ def _read(name: str, path: Path) -> Any:
 def _plain(name: str, given: Any) -> Plain:
     if isinstance(given, Portion):
         return replace(_plain(name, given.table), only=given.only, naming=given.naming)
-    if isinstance(given, tuple):  # some of the files of a folder
-        return plain_files([Path(path) for path in given])
     if isinstance(given, StoredRows):
         given = given.rows
+    if isinstance(given, tuple):  # files that are one table
+        given = read_files([Path(path) for path in given], name)
     if isinstance(given, (str, Path)):
         given = _read(name, Path(given))
     if isinstance(given, TextTable):

@@ -22,18 +22,18 @@ import dataclasses
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sfumato.core import ZCDP, Adjacency, ApproxDP, Event, GaussianDP, Guarantee, Pufferfish, PureDP, Repeated
-from sfumato.errors import DataError, InputError, LedgerError, LedgerLockedError, UnknownDatasetError
+from sfumato.errors import DataError, InputError, LedgerError, UnknownDatasetError
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.ledger.balance import amount_text
-from sfumato.ledger.commands import grant_command, show_command
+from sfumato.ledger.commands import grant_command
+from sfumato.ledger.elsewhere import check_elsewhere
 from sfumato.ledger.grants import window_grant
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import data_of
@@ -44,13 +44,11 @@ from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.tables import layout_of
 from sfumato.run.fingerprint import fingerprint
-from sfumato.run.known_ledgers import known_ledgers, one_at_a_time, remember_ledger
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
 __all__ = [
     "Grant",
-    "binding",
     "default_ledger",
     "files_sources",
     "first_grant",
@@ -145,7 +143,7 @@ def _check_open(ledger: Ledger, public: Mapping[str, tuple[str, ...]]) -> None:
                 f"counts what was published from it. Take out public({name}) and say whose a row is; or, if everybody "
                 "may see some of its columns, write those into a table of their own. Nothing was drawn or spent."
             )
-        _check_elsewhere(ledger, sources)
+        check_elsewhere(ledger, sources)
 
 
 def table_sources(table: Any, identity: str = "") -> tuple[str, ...]:
@@ -246,9 +244,7 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
     Every table is asked about, also beside one whose account is known: none of them rides along.
     """
     assert total.adjacency is not None
-    if ledger.beside is None:
-        remember_ledger(ledger.path)  # before anything is reserved in it: whoever is stopped later has still charged it
-    _check_elsewhere(ledger, [source for source in sources if not ledger.owners([source])])
+    check_elsewhere(ledger, [source for source in sources if not ledger.owners([source])])
     paying = ledger.owners(sources) or [(dataset, total.adjacency.unit)]
     _check_neighbours(ledger, paying, total, sources)
     if any(name == paying[0][0] for name, _ in ledger.datasets()):
@@ -263,23 +259,7 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
             f"{question} A first grant is a person's decision. Nothing was run and nothing was spent. "
             f"{_decide(dataset, total, ledger)} to grant exactly what it needs."
         )
-    with binding(ledger, sources):
-        ledger.grant(dataset, total, note="granted with its first release", sources=sources)
-
-
-@contextmanager
-def binding(ledger: Ledger, sources: Sequence[str]) -> Iterator[None]:
-    """A block that binds data to the ledger, looked for elsewhere once more while nobody else of this user can bind it.
-
-    Between the first look and this one a person may have been asked, and another run may have opened the account.
-    """
-    fresh = [source for source in sources if not ledger.owners([source])]
-    if ledger.beside is not None or not fresh:
-        yield
-        return
-    with one_at_a_time():
-        _check_elsewhere(ledger, fresh)
-        yield
+    ledger.grant(dataset, total, note="granted with its first release", sources=sources)
 
 
 def _decide(dataset: str, total: Guarantee, ledger: Ledger) -> str:
@@ -311,26 +291,3 @@ def _check_neighbours(
             f"). What {dataset!r} (unit: {unit}) would spend comes on top of that for everybody in the data. Nothing "
             f"was run and nothing was spent. Publish by the first column, or {decide}."
         )
-
-
-def _check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
-    """A copy in another folder, or another working folder, has its budget where it was first granted."""
-    known = known_ledgers() if ledger.beside is None else ledger.beside
-    for path in known if sources else ():
-        if not path.is_file() or path.resolve() == ledger.path.resolve():
-            continue
-        try:
-            other = Ledger(path, create=False)
-            owners = other.owners(sources) or other.neighbours(sources)
-        except LedgerLockedError:  # whoever holds it may be spending this budget now
-            raise
-        except LedgerError:  # a ledger that cannot be read is no reason to stop all others
-            continue
-        if owners:
-            place = str(path.resolve())
-            raise UnknownDatasetError(
-                f"This data has its budget in {path} under the name {owners[0][0]!r}, and none in "
-                f"{ledger.path.resolve()}. Nothing was run and nothing was spent. Run the same again with --ledger "
-                f"{shlex.quote(place)} (from Python: ledger={place!r}). What is left there tells "
-                f"`{show_command(owners[0][0], path)}`."
-            )

@@ -33,14 +33,14 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import Grant, binding, first_grant, needed, renamed, sources_of
+from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, check_granted, reserve_plan
 from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
 from sfumato.run.history import check_order, check_turn
-from sfumato.run.over_centres import Publish, publishing
+from sfumato.run.over_centres import Publish, left_complete, publishing
 from sfumato.run.row_key import row_key
 from sfumato.run.staging import check_target
 from sfumato.run.study import Release
@@ -97,10 +97,9 @@ class TablePurse:
         for events in agreed.costs:
             who = events[0].adjacency
             first_grant(self.ledger, self.dataset, needed(compose(events)), self.sources, self.grant)
-            with binding(self.ledger, self.sources):
-                for name, unit in self._paying(who):
-                    costs = [renamed(event, Adjacency(unit, who.relation)) for event in events]
-                    made.append(self.ledger.reserve(name, costs, purpose=purpose, key=key, sources=self.sources))
+            for name, unit in self._paying(who):
+                costs = [renamed(event, Adjacency(unit, who.relation)) for event in events]
+                made.append(self.ledger.reserve(name, costs, purpose=purpose, key=key, sources=self.sources))
 
     def _paying(self, who: Adjacency) -> list[tuple[str, str]]:
         """Who pays for a patient: every account of the data. For the centre as a whole: the centre's own."""
@@ -163,6 +162,9 @@ def join_study(
             f"{home.name} is in this round with another key than that in {home.folder}. Send the coordinator "
             f"{home.card_file} and ask for `sfumato coordinate init` again. Nothing left the centre."
         )
+    if out is not None and (release := left_complete(shared.plan(), out)) is not None:
+        tell(f"{out}: published as it was opened by an earlier call. Nobody was asked and nothing was spent.")
+        return release
     where = at or shared.coordinator.address
     host, port = address_of(where)
     line = _Connection(host, port, home.name, home.key(), client_tls(home.key_file, home.card(), shared.coordinator))
@@ -343,6 +345,9 @@ def coordinate_study(
     plan = shared.plan()
     network = plan.network
     assert network is not None
+    if (release := left_complete(plan, out)) is not None:
+        tell(f"{out}: published as it was opened by an earlier call. Nobody was asked and nothing was spent.")
+        return plan, release
     host, port = address_of(listen or shared.coordinator.address)
     tls = server_tls(home.key_file, home.card(), shared.cards)
     names = ", ".join(shared.round.places)

@@ -16,7 +16,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.ledger.windows import check_one_class
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import Grant, binding, first_grant, needed, renamed
+from sfumato.run.accounts import Grant, first_grant, needed, renamed
 from sfumato.run.history import purpose_of
 
 if TYPE_CHECKING:
@@ -103,6 +103,5 @@ def _reserve(
     assert cost.adjacency is not None
     first_grant(ledger, dataset, need or needed(cost, promises), own, grant)
     owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
-    with binding(ledger, own):
-        for name, costs, point in charges_of(plan, dataset, owners):
-            made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))
+    for name, costs, point in charges_of(plan, dataset, owners):
+        made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))

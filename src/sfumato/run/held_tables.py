@@ -12,44 +12,41 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from sfumato.errors import DataError, InputError, RefusedError
 from sfumato.lang.spec import ROW, Source, Spec
-from sfumato.network.stores.spool import whole
 from sfumato.network.stores.store import StoredRows, located, read_stored
 from sfumato.network.tables import layout_of
-from sfumato.network.text_files import TextTable, read_text
+from sfumato.network.text_files import TextTable
 
-__all__ = ["check_sizes", "empty_tables", "joined_parts", "own_tables"]
+__all__ = ["all_tables", "check_sizes", "empty_tables", "own_tables"]
+
+_NOTHING = "Nothing was read and nothing was spent."
 
 
-def joined_parts(spec: Spec, folder: Path) -> dict[str, StoredRows]:
+def all_tables(spec: Spec, folder: Path) -> dict[str, Path | StoredRows]:
+    """The files that a study's sources name, inside `folder` and nowhere else; of databases the rows, read once."""
+    parts = {part.table for part in spec.parts}
+    own = read_stored({source.table: located(source, folder) for source in spec.sources if source.table not in parts})
+    return own | _joined_parts(spec, folder)
+
+
+def _joined_parts(spec: Spec, folder: Path) -> dict[str, StoredRows]:
     """For a party that sees all rows: every table of several parts, put together."""
     found: dict[str, StoredRows] = {}
     for table in dict.fromkeys(part.table for part in spec.parts):
-        files = [_file(table, located(part.source, folder)) for part in spec.parts if part.table == table]
-        joined = _joined(table, list(map(_rows, files)))
-        found[table] = StoredRows(joined, "\n".join(str(file.resolve()) for file in files), tuple(files))
+        files = tuple(_file(table, located(part.source, folder)) for part in spec.parts if part.table == table)
+        if len({file.suffix.lower() for file in files}) > 1:
+            raise DataError(f"The parts of {table} are of several kinds (CSV, Parquet). Convert one. {_NOTHING}")
+        # The files themselves: a cell that gave one of them another type is read as in a folder of files.
+        found[table] = StoredRows(files, "\n".join(str(file.resolve()) for file in files), files)
     return found
-
-
-def _joined(table: str, rows: list[Any]) -> Any:
-    if len({isinstance(one, TextTable) for one in rows}) > 1:
-        raise DataError(f"The parts of {table} are CSV here and Parquet there. Convert one. Nothing was spent.")
-    if isinstance(rows[0], TextTable):
-        return TextTable(pa.concat_tables(whole(one.table) for one in rows), None)
-    return pa.concat_tables(rows, promote_options="permissive")
 
 
 def _file(table: str, place: Any) -> Path:
     if not isinstance(place, Path) or place.is_dir():
         raise DataError(f"A part of {table} is no file: only CSV and Parquet files are put together here.")
     return place
-
-
-def _rows(file: Path) -> Any:
-    return parquet.read_table(file) if file.suffix.lower() == ".parquet" else read_text(file)
 
 
 def own_tables(spec: Spec, centre: str, data: Path) -> dict[str, Path | StoredRows]:

@@ -26,7 +26,10 @@ from sfumato.plan.plan import Plan
 
 __all__ = ["Released", "check_order", "check_turn", "publishing_steps", "purpose_of", "released_steps"]
 
-_STEP = re.compile(r"^plan (?P<plan>[0-9a-f]+) of (?P<study>.*), step (?P<step>\d+) \((?P<shares>[0-9a-f:]*)\)$")
+#: A study may be called anything, also in two lines.
+_STEP = re.compile(
+    r"plan (?P<plan>[0-9a-f]+) of (?P<study>.*), step (?P<step>\d+) \((?P<shares>[0-9a-f:]*)\)", re.DOTALL
+)
 
 
 _MARK = 8
@@ -62,7 +65,7 @@ def _shares(plan: Plan) -> dict[str, int]:
 def released_steps(ledger: Ledger, dataset: str, study: str) -> Iterator[Released]:
     """The steps of a study on one account: whatever was reserved and not given back."""
     for record in ledger.history(dataset):
-        found = _STEP.match(record.text) if record.action == "reserve" else None
+        found = _STEP.fullmatch(record.text) if record.action == "reserve" else None
         if found is None or found["study"] != study or record.reservation is None:
             continue
         if ledger.state(record.reservation) != "released":

@@ -36,9 +36,9 @@ from sfumato.questions.question import Question
 from sfumato.run.held_tables import empty_tables
 from sfumato.run.publish_base import Performed
 from sfumato.run.row_key import key_digest
-from sfumato.run.staging import Staging
+from sfumato.run.staging import Staging, finish
 from sfumato.run.study import Release, assembled
-from sfumato.run.study_files import certificates_of, file_names
+from sfumato.run.study_files import certificates_of, file_names, read_release
 from sfumato.run.study_files import write as write_files
 from sfumato.run.view import Draws
 
@@ -46,6 +46,7 @@ __all__ = [
     "PeopleLine",
     "Publish",
     "cells_of",
+    "left_complete",
     "people_lines",
     "people_of",
     "published_over_centres",
@@ -55,6 +56,7 @@ __all__ = [
     "whole_cells",
 ]
 
+_AGAIN = "run the same command again: it publishes what was opened and costs nothing more."
 _BITS = 64
 #: The unit of numbers that nobody can move: they need no noise, and are told this far.
 _PUBLIC_GRID = 2.0**-20
@@ -210,23 +212,26 @@ def published_over_centres(
 Publish = Callable[[Aggregate, Mapping[tuple[str, str], Performed], Sequence[Aggregate]], Release]
 
 
+def left_complete(plan: Plan, out: Path | None) -> Release | None:
+    """The release of a sum that was opened and written, and not shown: it is shown now, and nobody is asked again."""
+    return read_release(out) if out is not None and finish(out, plan.hash, None, _AGAIN) else None
+
+
 @contextmanager
-def publishing(
-    plan: Plan, tables: Mapping[str, Any], out: Path | None, *, again: str = "start a new round."
-) -> Iterator[Publish]:
+def publishing(plan: Plan, tables: Mapping[str, Any], out: Path | None) -> Iterator[Publish]:
     """All that can fail without the sums is tried here, before a centre pays for them; what comes out writes them."""
     network = _network(plan)
     values = network.evaluate({**empty_tables(network.spec), **tables})
     if out is None:
         yield lambda found, acts, later: _release(plan, values, found, acts, None)
         return
-    with Staging.open(out, plan.hash, again=again, room=1 << 20, files=file_names(plan)) as staging:
+    with Staging.open(out, plan.hash, again=_AGAIN, room=1 << 20, files=file_names(plan)) as staging:
 
         def publish(found: Aggregate, acts: Mapping[tuple[str, str], Performed], later: Sequence[Aggregate]) -> Release:
             release = _release(plan, values, found, acts, out)
             record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
             release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
-            staging.complete(None, [])
+            staging.complete(None, [], paid_elsewhere=True)
             staging.publish()
             return release
 

@@ -39,7 +39,10 @@ __all__ = ["Own", "observers_own", "persons_own"]
 
 @dataclass(frozen=True)
 class Own:
-    """One variable of one person: the cells as they stand in the table, and the value it counts with."""
+    """One variable of one person: the cells as they stand in the table, and the value it counts with.
+
+    Of a table of which several rows of one person count, `counts_as` are the values of those that do.
+    """
 
     variable: str
     cells: tuple[Any, ...]
@@ -75,7 +78,7 @@ def persons_own(
         for place, group in enumerate(network.groups):
             rows = np.flatnonzero(values.membership(dataset) == place) if group.dataset == dataset else ()
             for row in rows:
-                found += _variables(spec, group, table, int(row), mine, person)
+                found += _variables(spec, group, values, table, int(row), mine, person)
     if not found:
         raise DataError(
             f"The tables hold nothing personal of {person}, or the study forgets it. Identifiers are compared as text."
@@ -84,11 +87,15 @@ def persons_own(
 
 
 def _variables(
-    spec: Spec, group: Group, table: pa.Table, row: int, mine: Mapping[str, Any], person: str
+    spec: Spec, group: Group, values: Values, table: pa.Table, row: int, mine: Mapping[str, Any], person: str
 ) -> Iterator[Own]:
+    several = {name: rows for rows in values.rows.values() for name in rows.column_names}
     for name in group.personal:
         if name in table.column_names:
             yield Own(name, tuple(_cells(spec, group, name, mine, person)), table[name][row].as_py())
+        elif name in several:
+            counts_as = tuple(sorted(several[name][name].to_pylist(), key=str))
+            yield Own(name, tuple(_cells(spec, group, name, mine, person)), counts_as)
 
 
 def _cells(spec: Spec, group: Group, name: str, mine: Mapping[str, Any], person: str) -> list[Any]:
@@ -130,7 +137,8 @@ def _rows_of(spec: Spec, name: str, table: Any, person: str) -> Any:
 def observers_own(plan: Plan, network: Network, values: Values, folder: Path, observer: str) -> dict[str, pa.Table]:
     """What an observer has: every cell it knows exactly, and publications put together with them. Dataset -> rows.
 
-    `values` are those of the tables as they are now. What has noise comes from the release, never from the tables.
+    A table of which several rows of one person count has a line for each of them, under its own name. `values` are
+    those of the tables as they are now. What has noise comes from the release, never from the tables.
     """
     release = read_release(folder)
     listed = [planned for planned in plan.publications if planned.observer == observer and planned.listed]
@@ -142,7 +150,10 @@ def observers_own(plan: Plan, network: Network, values: Values, folder: Path, ob
         columns = _known_cells(groups, values, dataset, observer)
         for planned in listed:
             columns |= _put_together(network, groups, values, dataset, planned, release[planned.name, observer])
-        found[dataset] = _without_forgotten(network.spec, pa.table({ID: table[ID], **columns}).sort_by(ID))
+        several = _known_rows(groups, values, dataset, observer)
+        own = {dataset: pa.table({ID: table[ID], **columns})} if columns or not several else {}
+        for name, rows in (own | several).items():
+            found[name] = _without_forgotten(network.spec, rows.sort_by(ID))
     if not found:
         raise InputError(f"The study has no observe or reveal line for {observer}: it knows nothing exactly.")
     return found
@@ -161,9 +172,30 @@ def _known_cells(groups: list[tuple[int, Group]], values: Values, dataset: str, 
     for place, group in groups:
         rows = values.membership(dataset) == place
         for name in sorted(group.known_to(observer)):
+            if any(name in table.column_names for table in values.rows.values()):
+                continue
             whole = values.column(name)
             columns.setdefault(name, np.full(len(whole), None, dtype=object))[rows] = whole[rows]
     return columns
+
+
+def _known_rows(groups: list[tuple[int, Group]], values: Values, dataset: str, observer: str) -> dict[str, pa.Table]:
+    """Of every table of which several rows of one person count those rows, with the cells that the observer knows."""
+    whose = dict(zip(values.identifiers(dataset), values.membership(dataset), strict=True))
+    found: dict[str, pa.Table] = {}
+    for table, rows in values.rows.items():
+        known = [set(group.known_to(observer)) & set(rows.column_names) for _, group in groups]
+        if not any(known) or ID not in rows.column_names:
+            continue
+        at = np.array([whose.get(name, -1) for name in rows[ID].to_pylist()])
+        columns: dict[str, np.ndarray] = {}
+        for (place, _), names in zip(groups, known, strict=True):
+            for name in sorted(names):
+                shown = columns.setdefault(name, np.full(len(at), None, dtype=object))
+                shown[at == place] = rows[name].to_numpy()[at == place]
+        of_this = pa.array(np.isin(at, [place for place, _ in groups]))
+        found[table] = pa.table({ID: rows[ID], **columns}).filter(of_this)
+    return found
 
 
 def _put_together(

@@ -98,15 +98,20 @@ class Staging:
         finally:
             staging._leave(keep)
 
-    def complete(self, ledger: Ledger | None, reservations: Sequence[Reservation]) -> None:
-        """Everything is written. From here on the folder is kept until it is published, whatever happens."""
+    def complete(
+        self, ledger: Ledger | None, reservations: Sequence[Reservation], *, paid_elsewhere: bool = False
+    ) -> None:
+        """Everything is written. From here on the folder is kept until it is published, whatever happens.
+
+        `paid_elsewhere` is said of a sum over centres: each of them has paid in its own ledger.
+        """
         paid = [] if ledger is None else [reservation.id for reservation in reservations]
         book = None if ledger is None else str(ledger.path.resolve())
         for path in self.folder.rglob("*"):
             _sync(path)
-        self._write("complete", ledger=book, reservations=paid, files=_top(self.folder))
+        self._write("complete", ledger=book, reservations=paid, files=_top(self.folder), paid_elsewhere=paid_elsewhere)
         _sync(self.folder)
-        self._complete = bool(paid)
+        self._complete = bool(paid) or paid_elsewhere
 
     def publish(self) -> None:
         """Give the folder its name. What fails now loses nothing: the hidden folder stays, the message says where."""
@@ -185,12 +190,12 @@ def finish(
     """
     folder = _place(out)
     marker = _read(folder)
-    if marker is None or marker["state"] != "complete" or not marker["reservations"]:
+    if marker is None or not _is_paid(marker):
         return False
     if marker["run"].split(":")[0] != run:
         return False
     check_target(out)
-    if ledger is None or str(ledger.path.resolve()) != marker["ledger"]:
+    if marker["paid_elsewhere"] is not True and (ledger is None or str(ledger.path.resolve()) != marker["ledger"]):
         paid = marker["ledger"]
         raise InputError(
             f"{folder} holds a complete result that was paid from {paid}. Give that ledger with --ledger "
@@ -201,10 +206,11 @@ def finish(
             f"{folder} was changed after it was complete, and is not published. What it cost stays counted. Move it "
             "away to run again at a new cost."
         )
-    reserved = _still_reserved(folder, marker["reservations"], ledger)
+    reserved = [] if ledger is None else _still_reserved(folder, marker["reservations"], ledger)
     staging = Staging(folder, out, run, again, _marker=_locked(folder / MARKER), _complete=True)
     try:
         for identity in reserved:
+            assert ledger is not None
             ledger.commit(ledger.reservation(identity))
         before()
         staging.publish()
@@ -243,7 +249,12 @@ def _place(out: Path) -> Path:
 def is_waiting(out: Path | None) -> bool:
     """Whether an earlier run left a complete result for this place, which was paid for: nothing is drawn beside it."""
     marker = None if out is None else _read(_place(out))
-    return marker is not None and marker["state"] == "complete" and bool(marker["reservations"])
+    return marker is not None and _is_paid(marker)
+
+
+def _is_paid(marker: dict[str, Any]) -> bool:
+    """Whether what lies there is complete and cost something: then it is never removed."""
+    return marker["state"] == "complete" and (bool(marker["reservations"]) or marker["paid_elsewhere"] is True)
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
@@ -251,7 +262,11 @@ def _read(folder: Path) -> dict[str, Any] | None:
     try:
         record = json.loads((folder / MARKER).read_text(encoding="utf-8"))
         mine = record["program"] == "sfumato" and _place(Path(record["out"])) == folder
-        return {"reservations": [], **record} if mine and record["state"] in ("drawing", "complete") else None
+        return (
+            {"reservations": [], "paid_elsewhere": False, **record}
+            if mine and record["state"] in ("drawing", "complete")
+            else None
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -282,12 +297,12 @@ def _clear(folder: Path, out: Path, run: str, again: str, keep: bool) -> None:
     if marker is None:
         if not _is_fresh(folder):
             raise InputError(f"{folder} is in the way and was not made by sfumato: move it. Nothing was spent.")
-        marker = {"state": "drawing", "run": "", "reservations": []}
+        marker = {"state": "drawing", "run": "", "reservations": [], "paid_elsewhere": False}
     try:
         os.close(_locked(folder / MARKER))
     except BlockingIOError:
         raise InputError(f"Another process is making {out}. Wait for it, or end it. Nothing was spent.") from None
-    if marker["state"] == "complete" and marker["reservations"]:
+    if _is_paid(marker):
         raise InputError(
             f"{folder} holds the complete result of an earlier run into {out}: it was drawn and is counted. To publish "
             f"it at no further cost, {again} To run anew at a new cost, move it away. Nothing was spent."

@@ -28,7 +28,7 @@ from sfumato.ledger.records import Reservation
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
-from sfumato.network.stores.store import StoredRows, located, read_stored
+from sfumato.network.stores.store import StoredRows
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
@@ -36,7 +36,7 @@ from sfumato.plan.shared_act import sharing_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
 from sfumato.run.engine.engine import Engine
-from sfumato.run.held_tables import check_sizes, joined_parts
+from sfumato.run.held_tables import all_tables, check_sizes
 from sfumato.run.history import check_order, check_turn
 from sfumato.run.interruption import Payment, noting_interruption, paying
 from sfumato.run.own_columns import with_own_names
@@ -57,11 +57,8 @@ __all__ = ["Published", "Release", "assembled", "read_release", "run_plan", "tab
 
 
 def tables_in(plan: Plan, folder: Path) -> dict[str, Path | StoredRows]:
-    """The files the study's sources name, inside `folder` and nowhere else; of databases the rows, read once."""
-    spec = _network(plan).spec
-    parts = {part.table for part in spec.parts}
-    own = read_stored({source.table: located(source, folder) for source in spec.sources if source.table not in parts})
-    return own | joined_parts(spec, folder)
+    """Every table of the plan's study, from `folder`."""
+    return all_tables(_network(plan).spec, folder)
 
 
 def run_plan(
@@ -187,7 +184,7 @@ def _check_resumable(plan: Plan, out: Path, resumed: bool, again: str) -> None:
 
 
 def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
-    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger, beside=None)
+    return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
 
 
 def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:

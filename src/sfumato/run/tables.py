@@ -29,7 +29,6 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.release.table import RECORD, PreparedTable
 from sfumato.run.accounts import Grant, first_grant, needed, table_sources
-from sfumato.run.accounts import binding as account_binding
 from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
@@ -153,11 +152,10 @@ def reserve(
     made: list[Reservation] = []
     try:
         bound = ledger.owners(sources)
-        with account_binding(ledger, sources):
-            for name in dict.fromkeys(owner for owner, _ in bound) or [dataset]:
-                for who in _touched(ledger, name, guarantee, [unit for owner, unit in bound if owner == name]):
-                    cost = guarantee.under(who)
-                    made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
+        for name in dict.fromkeys(owner for owner, _ in bound) or [dataset]:
+            for who in _touched(ledger, name, guarantee, [unit for owner, unit in bound if owner == name]):
+                cost = guarantee.under(who)
+                made.append(ledger.reserve(name, cost, purpose=purpose, key=key, sources=sources))
     except BaseException:
         for reservation in () if resumed else made:  # an earlier attempt may have drawn: what it set aside stays
             ledger.release(reservation)

@@ -29,10 +29,12 @@ from sfumato.evidence.files import write_whole
 from sfumato.evidence.report import finish_folder
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
+from sfumato.lang.term import Position
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import default_ledger
+from sfumato.run.accounts import default_ledger, needed
+from sfumato.run.charges import charges_of
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study_file import public_tables, run_study
@@ -108,9 +110,11 @@ class Desk:
             return spec, None, problems
         try:
             return spec, make_plan(spec, public_tables(spec, self.data), sizes=self.sizes), problems
-        except SfumatoError:
+        except SfumatoError as error:
             # Asked a second time where it is told with its line.
             spec, problems = examine_study(text, self.data)
+            if not any(one.severity == "error" for one in problems):  # a good study that is not planned here
+                problems = (*problems, Problem("error", "plan", str(error), Position(self.study.name, 1, 1)))
             return spec, None, problems
 
     # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,19 +169,15 @@ class Desk:
         book = Ledger(self.ledger, create=False) if self.ledger.is_file() else None
         lines = []
         for dataset in plan.datasets:
-            cost = plan.cost(dataset)
+            cost = plan.row_cost(dataset)
             unit = cost.adjacency.unit if cost.adjacency else "record"
-            try:
-                balance = book.balance(dataset, unit) if book is not None else None
-            except LedgerError:
-                balance = None
-            if balance is None:
-                lines.append(f"{dataset}: nothing was granted yet. This publication needs {amount_text(cost)}.")
+            known = book is not None and (dataset, unit) in book.datasets()
+            if book is None or not known:
+                promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+                need = amount_text(needed(cost, promises))
+                lines.append(f"{dataset}: nothing was granted yet under this name. This publication needs {need}.")
             else:
-                lines.append(
-                    f"{dataset}: {left_text(balance.remaining)} is left of {amount_text(balance.granted)}. This "
-                    f"publication takes {amount_text(cost)} of it."
-                )
+                lines.append(f"{dataset}: {_taken(book, plan, dataset, unit)}")
         return lines
 
     def _is_first(self, plan: Plan) -> bool:
@@ -214,7 +214,7 @@ class Desk:
         def told(name: str) -> None:
             self.stage = name
 
-        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger, beside=None)
+        book: Ledger | Path = self.ledger if rehearsal else Ledger(self.ledger)
         plan, _ = run_study(
             study, self.data, out, book, grant=grant, dry_run=rehearsal, sizes=self.sizes, holds=holds, stage=told,
             approved=approved,
@@ -248,6 +248,19 @@ class Desk:
     def close(self) -> None:
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def _taken(book: Ledger, plan: Plan, dataset: str, unit: str) -> str:
+    """What is left in an account, and what a publication would be charged there; or why it would be refused."""
+    balance = book.balance(dataset, unit)
+    left = f"{left_text(balance.remaining)} is left of {amount_text(balance.granted)}."
+    ((name, costs, point),) = charges_of(plan, dataset, [(dataset, unit)])
+    try:
+        charged = book.check(name, costs, promised=point)
+    except LedgerError as error:
+        return f"{left} {error}"
+    taken = "nothing" if charged is None else amount_text(charged)
+    return f"{left} This publication takes {taken} of it."
 
 
 def _digest(text: str) -> str:

@@ -6,6 +6,7 @@ Out:  one table, the files one below the other in the order of their names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sfumato.errors import DataError
@@ -13,7 +14,7 @@ from sfumato.lang.spec import TABLE_ENDINGS
 from sfumato.network.plain import Plain, plain_files
 from sfumato.network.text_files import TextTable, header, read_text
 
-__all__ = ["files_in", "read_folder"]
+__all__ = ["files_in", "read_files", "read_folder"]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -31,7 +32,11 @@ def files_in(folder: Path) -> list[Path]:
 
 def read_folder(folder: Path, name: str) -> Plain | TextTable:
     """The parts as one table. Private: no message quotes them."""
-    files = files_in(folder)
+    return read_files(files_in(folder), name)
+
+
+def read_files(files: Sequence[Path], name: str) -> Plain | TextTable:
+    """Files of one kind as one table. Private: no message quotes them."""
     if files[0].suffix.lower() == ".parquet":
         return plain_files(files)
     names = header(files[0])

@@ -45,7 +45,7 @@ class StoredRows:
     `parts` are the files they were put together from, each of which may have an account of its own.
     """
 
-    rows: pa.Table | SpooledRows | TextTable = field(repr=False)
+    rows: pa.Table | SpooledRows | TextTable | tuple[Path, ...] = field(repr=False)
     place: str
     parts: tuple[Path, ...] = ()
 

@@ -27,7 +27,7 @@ from sfumato.learn.stream import fit_by_sums, streamed_classes, sums_suffice
 from sfumato.learn.stream_sums import BatchReader, Statistic
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
-from sfumato.run.accounts import binding, files_sources
+from sfumato.run.accounts import files_sources
 from sfumato.run.engine.engine import Engine, Total, open_engine
 from sfumato.run.partition import PartitionedTable, PartLayout, TablePart, grouped
 
@@ -101,9 +101,7 @@ class _BoundLedger:
     sources: tuple[str, ...]
 
     def reserve(self, dataset: str, cost: Any, *, sources: Sequence[str] = (), **words: Any) -> Reservation:
-        own = (*self.sources, *sources)
-        with binding(self.ledger, own):
-            return self.ledger.reserve(dataset, cost, sources=own, **words)
+        return self.ledger.reserve(dataset, cost, sources=(*self.sources, *sources), **words)
 
     def commit(self, reservation: Reservation) -> None:
         self.ledger.commit(reservation)

@@ -2,7 +2,7 @@
 
 In:   the path of a ledger.
 Out:  the paths on the list; a block in which no other process of this user binds data.
-Not here: which account data has (run/accounts.py), what a ledger holds (ledger/).
+Not here: whether one of them has the budget of some data (ledger/elsewhere.py), what a ledger holds (ledger/ledger.py).
 
 A copy of a table, charged to another ledger, finds its account by this list. Two runs at once would both look before
 either has bound its data, above all while a person is asked for a first grant: so whoever binds looks again, alone.
@@ -79,8 +79,8 @@ def _taken(lock: Path) -> int | None:
             if time.monotonic() > deadline:
                 os.close(file)
                 raise LedgerLockedError(
-                    f"Another run of yours is opening an account ({lock}). Nothing was run and nothing was spent. Wait "
-                    "until it has ended, and run again."
+                    f"Another run of yours is opening an account or paying ({lock}). Nothing was run and nothing was "
+                    "spent. Wait until it has ended, and run again."
                 ) from None
             time.sleep(_PAUSE)
         except OSError:  # a file system without locks

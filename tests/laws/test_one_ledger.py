@@ -1,0 +1,149 @@
+"""Whatever was published from one table, one ledger counts all of it: however folders, tables and ledgers are copied.
+
+Random histories over a few folders: a folder is copied with its ledger, or with its table alone, in another format and
+order; a budget is raised; the table is published from by a study, a release or a fit, with a ledger that is given by
+its path or as an object. A plain record is kept of what came out, and compared with the ledgers' own files.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from sfumato.core import REPLACE_ONE, Adjacency, Interval, PureDP, Schema
+from sfumato.errors import LedgerError
+from sfumato.learn import PrivateLogisticRegression
+from sfumato.ledger import Ledger
+from sfumato.release import LaplaceRelease
+from sfumato.run.planning import make_plan
+from sfumato.run.study import run_plan
+from sfumato.run.tables import release_file
+
+STUDY = """source(kept, 'kept.parquet'). each_row(kept, person(P)).
+column(kept, age, age(P)). random(age(P)) :- person(P). range(age(P), 0, 110). missing(age(P), 50).
+column(kept, pay, pay(P)). random(pay(P)) :- person(P). range(pay(P), 0, 1). missing(pay(P), 0).
+dataset(people, domain(P, person(P))). privacy_requirement(openness(public), people, dp(1)).
+sum(total, age(P), person(P)). publish(total, total, openness(public)).
+"""
+PLAN = make_plan(STUDY)
+PERSON = Adjacency("person", "replace-one")
+
+
+def by_study(file, book, out):
+    run_plan(PLAN, {"kept": file}, book, grant=True)
+
+
+def by_release(file, book, out):
+    prepared = LaplaceRelease(Schema({"age": Interval(0, 110), "pay": Interval(0, 1)}), epsilon=1.0).prepare()
+    release_file(file, prepared, out, book if isinstance(book, Ledger) else Ledger(book), "people", grant=True)
+
+
+def by_fit(file, book, out):
+    table = parquet.read_table(file) if file.suffix == ".parquet" else csv.read_csv(file)
+    book = book if isinstance(book, Ledger) else Ledger(book)
+    if ("people", "record") not in book.datasets():
+        book.grant("people", PureDP(1.0))
+    model = PrivateLogisticRegression(1.0, classes=[0, 1])
+    rows = table.to_pandas() / [110, 1]
+    model.fit(rows, np.arange(len(rows)) % 2, ledger=book, dataset="people")
+
+
+def copied(folders, draw, place):
+    """Another folder: with its ledger, or with the table alone, written anew."""
+    old, new = draw.choice(folders), place / str(len(folders))
+    if draw.random() < 0.6:
+        shutil.copytree(old, new)
+        return new
+    new.mkdir()
+    (file,) = old.glob("kept.*")
+    table = parquet.read_table(file) if file.suffix == ".parquet" else csv.read_csv(file)
+    table = table.take(draw.sample(range(table.num_rows), table.num_rows))
+    if draw.random() < 0.5:
+        csv.write_csv(table, new / "kept.csv")
+    else:
+        parquet.write_table(table, new / "kept.parquet")
+    return new
+
+
+def raised(folder):
+    for name, unit in Ledger(folder / "ledger.db").datasets() if (folder / "ledger.db").exists() else ():
+        Ledger(folder / "ledger.db").grant(name, PureDP(100.0, adjacency=Adjacency(unit, "replace-one")))
+
+
+def history(seed, place, publish, length=12):
+    """How often something was published, and all folders."""
+    draw = random.Random(seed)
+    folders, published = [place / "0"], 0
+    folders[0].mkdir()
+    rows = np.random.default_rng(seed)
+    table = pa.table({"age": rows.integers(0, 110, 30) + 0.5, "pay": rows.random(30)})
+    parquet.write_table(table, folders[0] / "kept.parquet")
+    for turn in range(length):
+        match draw.choice(["copy", "raise", "publish", "publish"]):
+            case "copy":
+                folders.append(copied(folders, draw, place))
+            case "raise":
+                raised(draw.choice(folders))
+            case _:
+                here = draw.choice(folders)
+                (file,) = here.glob("kept.*")
+                book = here / "ledger.db"
+                try:
+                    publish(file, Ledger(book) if draw.random() < 0.5 else book, place / f"out{turn}")
+                    published += 1
+                except LedgerError:
+                    pass
+    return published, folders
+
+
+def counted(folder):
+    if not (folder / "ledger.db").exists():
+        return 0
+    book = Ledger(folder / "ledger.db")
+    return sum(record.action == "commit" for record in book.history())
+
+
+WAYS = {"study": by_study, "release": by_release, "fit": by_fit}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+def test_one_ledger_counts_all_that_was_published(seed, way, tmp_path):
+    published, folders = history(seed, tmp_path, WAYS[way])
+    assert max(map(counted, folders)) == published
+
+
+@pytest.mark.parametrize("planted", ["check_elsewhere", "check_copies"])
+def test_a_look_that_is_left_out_is_found(planted, tmp_path, monkeypatch):
+    for room in ("ledger.elsewhere", "run.accounts"):
+        monkeypatch.setattr(f"sfumato.{room}.{planted}", lambda *given: None, raising=False)
+    differ = []
+    for seed in range(8):
+        (tmp_path / str(seed)).mkdir()
+        published, folders = history(seed, tmp_path / str(seed), by_study)
+        differ.append(max(map(counted, folders)) < published)
+    assert any(differ)
+
+
+def test_a_decision_to_ask_nobody_is_kept(tmp_path):
+    """Who says beside=() has the two budgets that they asked for, and stands on no list."""
+    table = {"kept": pa.table({"age": [1.0, 2.0], "pay": [0.0, 1.0]})}
+    run_plan(PLAN, table, tmp_path / "one.db", grant=True)
+    run_plan(PLAN, table, Ledger(tmp_path / "two.db", beside=()), grant=True)
+    assert Ledger(tmp_path / "two.db").balance("people", "person").spent is not None
+
+
+def test_a_copy_that_is_used_for_other_data_stops_nobody(tmp_path):
+    """A folder is copied as a pattern and gets other rows: the first one's budget is not touched."""
+    first = {"kept": pa.table({"age": [1.0, 2.0], "pay": [0.0, 1.0]})}
+    run_plan(PLAN, first, tmp_path / "one.db", grant=True)
+    Ledger(tmp_path / "one.db").grant("people", PureDP(3.0, adjacency=PERSON))
+    shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
+    Ledger(tmp_path / "two.db").grant("others", PureDP(1.0, adjacency=REPLACE_ONE), sources=("rows\0other\0",))
+    Ledger(tmp_path / "two.db").reserve("others", 1.0, sources=("rows\0other\0",))
+    run_plan(PLAN, first, tmp_path / "one.db")
