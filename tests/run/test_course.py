@@ -268,6 +268,12 @@ def test_noise_at_each_centre_is_a_way_too():
     assert all(event.proof_id() == "gaussian" for event in done.events)
 
 
+def test_tables_and_models_do_not_get_noise_for_every_individual():
+    plan = make_plan(study(REGRESSION + "prefer(line, local).\n", "dp(2, 0.000001)"), sizes=PEOPLE)
+    assert isinstance(sharing_of(plan), Masks)
+    assert "which cannot be used here: noise at each individual" in plan.publication("line").reason
+
+
 def test_what_is_no_sum_says_who_would_have_to_see_the_rows():
     with pytest.raises(PlanError, match=r"trusted\(Party\)"):
         make_plan(study(OUTLIERS), sizes=PEOPLE)

@@ -15,6 +15,7 @@ from sfumato.centres import Round, new_centres
 from sfumato.errors import InputError, PlanError
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.mechanisms.bits import Bits
 from sfumato.plan.plan import Plan
 from sfumato.plan.told import digits
 from sfumato.run.over_centres import study_round
@@ -114,6 +115,55 @@ def test_readme_and_report_say_who_took_part_and_state_the_error_of_the_file(tmp
             assert re.search(rf"{node}: standard error {error};|>{node}</th>.*?>{error}</td>", text), (name, text[:20])
     assert all("3 of 3 centres took part: east, north, south." in text for text in said["all"])
     assert digits(found["years"]["standard_error"][0].as_py()) not in said["all"][0]
+
+
+@pytest.mark.parametrize(("metric", "noise"), [("gdp(1)", "gaussian"), ("dp(8)", "laplace")])
+def test_noise_at_each_individual_is_drawn_once_for_each_of_them(tmp_path, metric, noise):
+    """What leaves a centre has as many independent noises as it has people; nobody is promised by fewer than one."""
+    (tmp_path / "study.pl").write_text(study(FEW + "prefer(average, local).\n", metric))
+    plan = make_plan(tmp_path / "study.pl", sizes=PEOPLE)
+    tables = {name: table.slice(0, size) for (name, table), size in zip(dealt().items(), (0, 1, 40), strict=True)}
+    agreed = study_round(plan, new_centres(NAMES)[0])
+    years = next(draw for draw in plan.draws if draw.node == "years")
+    assert years.noise == noise
+    place = [draw.node for draw in plan.draws].index("years")
+    start = sum(block.length for block in agreed.summed[:place])
+    assert plan.promises[0].kept.implies(plan.promises[0].asked)
+    for cells, people in zip(own_cells(plan, agreed, tables).values(), (0, 1, 40), strict=True):
+        assert cells[-1] == people  # what the noise is drawn by, and public under replace-one
+        drawn = [agreed.noise(Bits(seed), cells)[start] * agreed.grids[start] for seed in range(400)]
+        one = years.scale * (np.sqrt(2) if noise == "laplace" else 1.0)
+        assert np.std(drawn) == pytest.approx(one * np.sqrt(people), rel=0.15)
+    found, _ = released(plan, dealt(), tmp_path / "out")
+    assert all(check.ok for check in verify_folder(tmp_path / "out", tmp_path / "study.pl"))
+    assert found["years"]["standard_error"][0].as_py() == pytest.approx(one * np.sqrt(600), rel=0.01)
+    assert "noise at each individual of 3 centres" in found.certificate.notes[1]
+    assert finish_folder(plan, tmp_path / "out") == ()
+    assert "trust nobody beyond one's own centre" in (tmp_path / "out" / "report.html").read_text().replace(
+        "&#39;", "'"
+    )
+
+
+def test_readme_and_report_state_the_noise_of_those_who_were_counted(tmp_path):
+    """Planned for ten people, and 600 came: each brought noise of their own."""
+    plan = make_plan(study(FEW + "prefer(average, local).\n"), sizes={"people": 10})
+    found, _ = released(plan, dealt(), tmp_path / "out")
+    assert finish_folder(plan, tmp_path / "out") == ()
+    error = digits(found["years"]["standard_error"][0].as_py())
+    assert re.search(rf"years: standard error {error};", (tmp_path / "out" / "README.txt").read_text())
+
+
+def test_noise_for_every_individual_needs_their_public_number():
+    plan = make_plan(study(FEW + "prefer(average, local).\n"), sizes=PEOPLE)
+    agreed = study_round(plan, new_centres(NAMES)[0])
+    record = agreed.to_dict()
+    assert Round.from_dict(record) == agreed
+    for changed in (0, agreed.length, -1, True):
+        record["summed"][0]["often"] = changed
+        with pytest.raises(InputError):
+            Round.from_dict(record)
+    with pytest.raises(InputError):
+        Round.from_dict(agreed.to_dict() | {"with_masks": True})
 
 
 def study_head() -> str:

@@ -12,13 +12,14 @@ from sfumato.errors import PlanError, StudyError
 from sfumato.evidence.explain import explain
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
-from sfumato.plan.sharing import Masks, NoiseAtEach
+from sfumato.plan.sharing import Masks, NoiseAtEach, NoiseAtEveryone
 from sfumato.run.over_centres import sharing_of
 from sfumato.run.planning import make_plan
 
 SPREAD = "histogram(ages, age(P), patient(P), [0, 30, 60, 110]).\npublish(spread, ages, openness(public)).\n"
 BOTH = MEAN + SPREAD
 EACH, MASKS = "noise at each of 3 centres", "masked sums of 3 centres"
+EVERYBODY = "noise at each individual of 3 centres"
 PARTY = "noise at the trusted party"
 
 
@@ -44,7 +45,11 @@ def test_noise_adds_up_without_masks_and_does_not_with_them(metric):
         assert found[MASKS].bytes_sent > found[EACH].bytes_sent > 0
         assert found[MASKS].seconds > found[EACH].seconds > 0
         assert "trust nobody" in found[EACH].reason
-        assert found["local noise"].error > found[EACH].error
+        assert found[EVERYBODY].error == pytest.approx(900 * error, rel=0.01)
+        assert found[EVERYBODY].seconds > found[EACH].seconds
+        assert found[EVERYBODY].bytes_sent >= found[EACH].bytes_sent
+        assert "trust nobody beyond one's own centre" in found[EVERYBODY].reason
+        assert "sfumato privatize" in found[EVERYBODY].reason
         assert found[PARTY].reason == "the study forbids it"
 
 
@@ -53,11 +58,33 @@ def test_wishes_bind_and_are_said():
     assert isinstance(sharing_of(plan), NoiseAtEach)
     assert "prefers each_centre" in plan.publication("spread").reason
     assert isinstance(sharing_of(planned("forbid(spread, masks).\n")), NoiseAtEach)
-    assert "on the individuals' own machines" in planned("prefer(average, local).\n").publication("average").reason
-    with pytest.raises(PlanError, match="every way"):
+    with pytest.raises(PlanError, match=r"every way.*prefer\(Name, local\)"):
         planned("forbid(spread, masks). forbid(average, each_centre).\n")
     with pytest.raises(StudyError, match="masks"):
         make_plan(study(MEAN + "prefer(average, masks).\n", head=""))
+
+
+def test_noise_at_each_individual_is_taken_where_it_is_preferred():
+    plan = planned("prefer(average, [local]).\n")
+    assert sharing_of(plan) == NoiseAtEveryone(3, individuals=900)
+    assert "prefers local" in plan.publication("average").reason
+    assert ways(plan, "spread")[MASKS].error < ways(plan, "spread")[EACH].error < plan.publication("spread").error
+    assert Plan.from_json(plan.to_json()) == plan
+    assert "sfumato privatize" in explain(plan)
+
+
+def test_noise_at_each_individual_keeps_no_promise_where_their_number_is_protected():
+    """With nobody at a centre there would be no noise, with one some: add/remove neighbours are told apart for sure."""
+    for more in ("", "prefer(average, local).\n"):
+        plan = planned(more + "adjacency(people, add_remove).\n")
+        assert not isinstance(sharing_of(plan), NoiseAtEveryone)
+        assert ways(plan, "average")[EVERYBODY].error is None
+        assert "which add/remove protects" in ways(plan, "average")[EVERYBODY].reason
+        assert ("cannot be used here: noise at each individual" in plan.publication("average").reason) == bool(more)
+    everybody = NoiseAtEveryone(3, individuals=900)
+    draws = tuple(dataclasses.replace(draw, sharing=everybody) for draw in plan.draws)
+    findings = list(derive(dataclasses.replace(plan, draws=draws), plan.network))
+    assert "sharing" in [finding.field for finding in findings if not finding.ok]
 
 
 def test_colluders_and_absences_cost_what_they_cost():
@@ -74,6 +101,7 @@ def test_the_plan_reads_back_and_explains_its_ways():
     plan = planned()
     assert Plan.from_json(plan.to_json()) == plan
     assert EACH in explain(plan)
+    assert "bytes sent" in explain(plan)
     assert any("one of the centres alone" in text for text in plan.assumptions)
 
 

@@ -154,8 +154,10 @@ def secure_aggregation(
     )
 
 
-def way_costs(centres: int, numbers: int, masks: bool, speed: Speed | None = None, width: int = 8) -> tuple[float, int]:
-    """(seconds, bytes) of a round for so many numbers, with masks or with all the noise at each centre.
+def way_costs(
+    centres: int, numbers: int, masks: bool, speed: Speed | None = None, width: int = 8, draws: float = 1.0
+) -> tuple[float, int]:
+    """(seconds, bytes) of a round for so many numbers, with masks or with all the noise at each centre, `draws` times.
 
     >>> [way_costs(5, 10_000, masks)[1] // 1000 for masks in (False, True)]
     [402, 1414]
@@ -165,7 +167,7 @@ def way_costs(centres: int, numbers: int, masks: bool, speed: Speed | None = Non
         size = _bytes(centres, numbers, width)
         return _seconds(centres, numbers, pace) + size / pace.bandwidth, size
     size = centres * (8 * numbers + 400)
-    work = pace.noise * numbers * math.ceil(centres / pace.machines)
+    work = pace.noise * numbers * draws * math.ceil(centres / pace.machines)
     return pace.start + pace.latency + work + size / pace.bandwidth, size
 
 

@@ -96,7 +96,7 @@ class Participant:
         self._turn("masked")
         agreed = self.round
         # Whole numbers modulo 2^64, hence modulo every smaller power of two.
-        noisy = (self._cells + agreed.noise(self._bits)).view(np.uint64)
+        noisy = (self._cells + agreed.noise(self._bits, self._cells)).view(np.uint64)
         return self._say("masked", pack(noisy + self._masks(parcels) if agreed.masked else noisy, agreed.width))
 
     def _masks(self, parcels: Mapping[str, str]) -> np.ndarray:

@@ -36,6 +36,8 @@ Coordinator = Literal["curious", "malicious"]
 Law = Literal["gaussian", "laplace"]
 #: The noisy sum stays below so many deviations of its noise, but for a chance of e^-40 or so for each number.
 SPREAD = 50
+#: More than there are: where each of them has noise, the sum still fits.
+_MOST_INDIVIDUALS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Requirement:
 class Block:
     """`length` numbers of the sum with noise of one law; without a law they are public and get none.
 
-    They travel as multiples of `grid`; no honest centre's own number is beyond `largest` of them.
+    They travel as multiples of `grid`; no honest centre's own number is beyond `largest` of them. Where there are no
+    masks, noise may be added for every individual: as often as the number at place `often` of the centre's own says.
     """
 
     law: Law | None
@@ -82,6 +85,7 @@ class Block:
     grid: float
     length: int
     largest: int
+    often: int | None = None
 
     def __post_init__(self) -> None:
         if self.law not in (None, "gaussian", "laplace"):
@@ -146,8 +150,17 @@ class Round(ABC):
                 f"{self.threshold} centres must stay to the end, so at most {len(self.centres) - self.threshold} may "
                 "be absent. Nothing was run."
             )
+        self._check_often()
         if any(self.largest_sum_of(block) >= 1 << (self.bits - 1) for block in self.blocks):
             raise InputError(f"The sum does not fit into {self.bits} bits: plan the round again. Nothing was run.")
+
+    def _check_often(self) -> None:
+        """How often noise is drawn is a public number of the same sum, and nothing masks share."""
+        public = np.repeat([block.law is None for block in self.blocks], [block.length for block in self.blocks])
+        for often in {block.often for block in self.blocks} - {None}:
+            check_whole(often, "often", 0)
+            if self.masked or often >= len(public) or not public[often]:
+                raise InputError("Noise for every individual needs their public number, and no masks. Nothing was run.")
 
     # ── what is summed ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,7 +204,8 @@ class Round(ABC):
 
     def largest_sum_of(self, block: Block) -> int:
         """The largest number that the noisy sum reaches, but for a chance of e^-40 or so for each number."""
-        spread = math.sqrt(self._times) * block.scale / block.grid if block.law is not None else 0.0
+        times = self._times if block.often is None else _MOST_INDIVIDUALS
+        spread = math.sqrt(times) * block.scale / block.grid if block.law is not None else 0.0
         return len(self.centres) * block.largest + math.ceil(SPREAD * spread)
 
     def is_beyond(self, cells: np.ndarray, *, summed: bool) -> bool:
@@ -200,15 +214,17 @@ class Round(ABC):
         limits = [self.largest_sum_of(block) if summed else block.largest for block in self.blocks]
         return any(int(part.max(initial=0)) > most for part, most in zip(found, limits, strict=True))
 
-    def noise(self, bits: Bits) -> np.ndarray:
-        """What one centre adds, in cells: a share of the noise, or without masks all of it."""
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(self._noise(block, bits) for block in self.blocks)])
+    def noise(self, bits: Bits, cells: np.ndarray) -> np.ndarray:
+        """What one centre adds to its own cells: a share of the noise, or without masks all of it."""
+        drawn = (self._noise(block, bits, cells) for block in self.blocks)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *drawn])
 
-    def _noise(self, block: Block, bits: Bits) -> np.ndarray:
+    def _noise(self, block: Block, bits: Bits, cells: np.ndarray) -> np.ndarray:
         if block.law is None:
             return np.zeros(block.length, dtype=np.int64)
         if not self.masked:
-            return draw_whole(block.law, block.scale, block.grid, block.length, bits)
+            times = 1 if block.often is None else int(cells[block.often])
+            return draw_whole(block.law, block.scale, block.grid, block.length, bits, times)
         return draw_share(block.law, block.scale, block.grid, self.honest, block.length, bits)
 
     def deviation(self, included: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,28 +39,47 @@ def as_drawn(plan: Plan, folder: Path | None) -> Plan:
     """The plan as it is where everybody took part. Who is absent brings neither people nor a share of the noise, so
     that the variance is that of the shares in the sum."""
     included, absent = _centres(folder)
-    if not included or not absent:
+    counted = {str(name): float(number) for name, number in _record(folder).get("individuals", {}).items()}
+    if not included or not (absent or counted):
         return plan
-    drawn = replace(plan, draws=tuple(_draw(draw, len(included)) for draw in plan.draws))
-    usual = math.sqrt(len(included) / (len(included) + len(absent)))
-    return replace(drawn, publications=tuple(_planned(one, plan, drawn, usual) for one in plan.publications))
+    part = len(included) / (len(included) + len(absent))
+    drawn = replace(plan, draws=tuple(_draw(draw, len(included), part, counted) for draw in plan.draws))
+    return replace(drawn, publications=tuple(_planned(one, plan, drawn, part) for one in plan.publications))
 
 
 def _centres(folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Who was in the sum and who was not, as run.json says; nobody where it says nothing."""
+    record = _record(folder)
+    return tuple(map(str, record.get("included", ()))), tuple(map(str, record.get("absent", ())))
+
+
+def _record(folder: Path | None) -> Mapping[str, Any]:
+    """What run.json says of the centres; nothing where it says nothing."""
     try:
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))["centres"] if folder else {}
-        return tuple(map(str, record.get("included", ()))), tuple(map(str, record.get("absent", ())))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return (), ()
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
-def _draw(draw: Any, included: int) -> Any:
+def _draw(draw: Any, included: int, part: float, counted: Mapping[str, float]) -> Any:
     sharing = getattr(draw, "sharing", None)
-    return draw if sharing is None else replace(draw, sharing=replace(sharing, included=included))
+    if sharing is None:
+        return draw
+    individuals = counted.get(draw.dataset, part * sharing.times)
+    return replace(draw, sharing=sharing.opened(included, individuals))
 
 
-def _planned(planned: Planned, before: Plan, after: Plan, usual: float) -> Planned:
+def _usual(planned: Planned, before: Plan, after: Plan, part: float) -> float:
+    """By what the deviations of what a publication is made from changed."""
+    pairs = zip(before.draws, after.draws, strict=True)
+    own = [(old, new) for old, new in pairs if isinstance(old, Draw) and old.sharing and old.node in planned.cut]
+    ratios = [new.variance / old.variance for old, new in own if isinstance(new, Draw)]
+    return math.sqrt(max(ratios, default=part))
+
+
+def _planned(planned: Planned, before: Plan, after: Plan, part: float) -> Planned:
+    usual = _usual(planned, before, after, part)
     seen = tuple(_seen(seen, planned.observer, before, after, usual) for seen in planned.seen)
     strategy = planned.strategy
     for old, new in zip(before.draws, after.draws, strict=True):

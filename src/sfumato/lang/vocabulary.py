@@ -212,7 +212,7 @@ WAYS: dict[str, dict[str, str]] = {
 CENTRE_WAYS = {
     "masks": "masked sums of the centres, with shares of the noise",
     "each_centre": "noise at each centre",
-    "local": "noise at each individual",
+    "local": "noise at each individual, drawn by its centre",
 }
 
 #: Tables and models that are made from sums alone, or can be: they go over centres as sums do.

@@ -24,6 +24,9 @@ from sfumato.mechanisms.sampling import Law, draw
 
 __all__ = ["Shares", "draw_share", "draw_whole"]
 
+#: Numbers drawn in one piece, for the memory they take.
+_AT_ONCE = 1 << 20
+
 
 def draw_share(law: Law, scale: float, grid: float, honest: int, size: int, bits: Bits) -> np.ndarray:
     """One centre's share (int64 cells): `honest` independent ones add up to `law` at `scale`.
@@ -38,9 +41,14 @@ def draw_share(law: Law, scale: float, grid: float, honest: int, size: int, bits
     return draw(law, own / (grid / 2), size, bits)
 
 
-def draw_whole(law: Law, scale: float, grid: float, size: int, bits: Bits) -> np.ndarray:
-    """All the noise of one institution that adds up with others without masks (int64 cells)."""
-    return draw(law, scale / (grid / 2), size, bits)
+def draw_whole(law: Law, scale: float, grid: float, size: int, bits: Bits, times: int = 1) -> np.ndarray:
+    """All the noise of one institution that adds up with others without masks (int64 cells), `times` over."""
+    total = np.zeros(size, dtype=np.int64)
+    at_once = max(1, _AT_ONCE // max(size, 1))
+    for start in range(0, times, at_once):
+        drawn = draw(law, scale / (grid / 2), size * min(at_once, times - start), bits)
+        total += drawn.reshape(-1, size).sum(axis=0)
+    return total
 
 
 @dataclass(frozen=True)

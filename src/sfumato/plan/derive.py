@@ -115,10 +115,12 @@ def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Fin
 
 def _shared(plan: Plan, network: Network) -> Finding:
     """All sums go one way, by the study's own centres and by whom it trusts."""
-    sums = [draw.sharing for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
+    drawn = [draw for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
     alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws)
-    ways = {*sums, *map(act_sharing, plan.acts), *((None,) if alone else ())}
-    fine = len(ways) <= 1 and ways <= set(ways_of(network.spec))
+    stated = (*(draw.sharing for draw in drawn), *map(act_sharing, plan.acts), *((None,) if alone else ()))
+    ways = {one and one.declared for one in stated}
+    kept = all(draw.sharing is None or draw.sharing.keeps(draw.adjacency) for draw in drawn)
+    fine = len(ways) <= 1 and ways <= set(ways_of(network.spec)) and kept
     return _found("sharing", fine, "the noise is drawn by whom the study trusts with it")
 
 

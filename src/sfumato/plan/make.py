@@ -130,10 +130,11 @@ def _planned(
 
     def settle(sharing: Sharing | None) -> list[Mixed]:
         own = {name: tuple(one for one in requests if one.requirement.dataset == name) for name in datasets}
+        ways = {name: _among(sharing, network, name, sizes[name]) for name in datasets}
         return [
             settle_either_way(
                 own[name],
-                lambda asked, name=name: _dataset(network, name, asked, known, sizes[name], strategies, sharing),
+                lambda asked, name=name: _dataset(network, name, asked, known, sizes[name], strategies, ways[name]),
             )
             for name in datasets
         ]
@@ -157,6 +158,10 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _among(sharing: Sharing | None, network: Network, dataset: str, size: float) -> Sharing | None:
+    return sharing and sharing.among(size, network.spec.dataset(dataset).adjacency)
 
 
 def _with_meaning(planned: Planned, network: Network, acts: Iterable[Act], strategies: Sequence[Strategy]) -> Planned:

@@ -67,30 +67,42 @@ def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle)
     ways = ways_of(spec)
     if len(ways) == 1:
         return settle(ways[0])
-    banned = forbidden_by(requests)
+    banned, wished = forbidden_by(requests), preferred_by(requests)
     usable = tuple(way for way in ways if _name(way) not in banned and not (way and way.refusal()))
-    check_left(usable, banned, requests[0].position)
+    check_left(tuple(way for way in usable if _is_open(way, wished)), banned, requests[0].position)
     settled, refusals = _settled(usable, settle)
-    if not settled:
-        raise refusals[0]
-    wished = preferred_by(requests)
-    taken = _taken(settled, wished)
+    if not any(_is_open(way, wished) for way in settled):
+        raise next(iter(refusals.values()))
+    taken = _taken({way: one for way, one in settled.items() if _is_open(way, wished)}, wished)
     others = [way for way in ways if way != taken]
-    mixed = enumerate(settled[taken])
-    return [_told(one, taken, others, settled, banned, wished, place) for place, one in mixed]
+    why = _reasons(others, refusals, banned)
+    return [_told(one, taken, others, settled, why, wished, place) for place, one in enumerate(settled[taken])]
+
+
+def _is_open(way: Sharing | None, wished: Sequence[str]) -> bool:
+    return way is None or not way.only_preferred or way.way in wished
 
 
 def _settled(
     ways: Sequence[Sharing | None], settle: Settle
-) -> tuple[dict[Sharing | None, list[Mixed]], list[PlanError]]:
+) -> tuple[dict[Sharing | None, list[Mixed]], dict[Sharing | None, PlanError]]:
     settled: dict[Sharing | None, list[Mixed]] = {}
-    refusals: list[PlanError] = []
+    refusals: dict[Sharing | None, PlanError] = {}
     for way in ways:
         try:
             settled[way] = settle(way)
         except PlanError as refusal:  # what one way cannot do another may
-            refusals.append(refusal)
+            refusals[way] = refusal
     return settled, refusals
+
+
+def _reasons(
+    ways: Sequence[Sharing | None], refusals: Mapping[Sharing | None, PlanError], banned: set[str]
+) -> dict[Sharing | None, str]:
+    """Of each way that was not settled why, in one sentence."""
+    found = {way: str(error).partition(". ")[0] for way, error in refusals.items()}
+    found |= {way: text for way in ways if way is not None and (text := way.refusal())}
+    return found | {way: "the study forbids it" for way in ways if _name(way) in banned}
 
 
 def _name(way: Sharing | None) -> str:
@@ -105,43 +117,40 @@ def _told(
     mixed: Mixed,
     taken: Sharing | None,
     others: Sequence[Sharing | None],
-    settled: dict[Sharing | None, list[Mixed]],
-    banned: set[str],
+    settled: Mapping[Sharing | None, list[Mixed]],
+    why: Mapping[Sharing | None, str],
     wished: Sequence[str],
     place: int,
 ) -> Mixed:
     """The same, each publication with the ways that were not taken and why."""
     found = []
     for planned in mixed.planned:
-        considered = [_beside(planned, way, settled.get(way), banned, place) for way in others]
-        reason = planned.reason + _followed(taken, wished)
+        considered = [_beside(planned, way, settled.get(way), why, place) for way in others]
+        reason = planned.reason + _followed(taken, wished, why)
         alternatives = (*planned.alternatives, *(one for one in considered if one is not None))
         found.append(dataclasses.replace(planned, reason=reason, alternatives=alternatives))
     return dataclasses.replace(mixed, planned=tuple(found))
 
 
 def _beside(
-    mine: Planned, way: Sharing | None, settled: Sequence[Mixed] | None, banned: set[str], place: int
+    mine: Planned, way: Sharing | None, settled: Sequence[Mixed] | None, why: Mapping[Sharing | None, str], place: int
 ) -> Considered | None:
     if not mine.cut:
         return None  # nobody can move it: every way gives the exact number
     if settled is None:
-        why = "the study forbids it" if _name(way) in banned else (way.refusal() if way else "") or "it cannot be used"
-        return Considered(_called(way), None, why)
+        return Considered(_called(way), None, why[way])
     theirs = next(one for one in settled[place].planned if (one.name, one.observer) == (mine.name, mine.observer))
     trust = way.trust if way is not None else "the party that sees all rows"
     ratio = f"{theirs.error / mine.error:.3g} times the error" if mine.error > 0 else "no better"
     return Considered(_called(way), theirs.error, f"{ratio}; one has to trust {trust}", theirs.cut)
 
 
-def _followed(taken: Sharing | None, wished: Sequence[str]) -> str:
+def _followed(taken: Sharing | None, wished: Sequence[str], why: Mapping[Sharing | None, str]) -> str:
     named = [name for name in dict.fromkeys(wished) if name in ("local", "masks", "each_centre", _CENTRAL)]
     if not named:
         return ""
     wish = f"; the study prefers {' or '.join(named)}"
     if _name(taken) in named:
         return wish
-    alone = (
-        "noise at each individual would have to be drawn on the individuals' own machines" if named == ["local"] else ""
-    )
-    return f"{wish}, which cannot be used here{f': {alone}' if alone else ''}"
+    reasons = "; ".join(text for way, text in why.items() if _name(way) in named)
+    return f"{wish}, which cannot be used here{f': {reasons}' if reasons else ''}"

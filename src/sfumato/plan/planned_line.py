@@ -16,7 +16,7 @@ from sfumato.plan.individual_part import AnyDraw, IndividualPart
 from sfumato.plan.plan import Considered, Planned, Seen
 from sfumato.plan.predict import Predicting, seen_of_one, variance_of
 from sfumato.plan.request import Request
-from sfumato.plan.sharing import because
+from sfumato.plan.sharing import Sharing, because, centres_of
 from sfumato.plan.wishes import check_central, said_of_wishes
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["planned_line"]
 
 #: What is said of a publication that needs no noise.
+_LOCAL = (
+    "every individual's own value gets noise before it is summed: nothing that run draws, but what everybody can on a "
+    "machine of one's own (`sfumato privatize --channel`)"
+)
 _EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 
 
@@ -125,13 +129,13 @@ def _of_sums(settling: Settling, request: Request, draws: Sequence[AnyDraw]) -> 
 
 def _beside(settling: Settling, request: Request, draws: Sequence[AnyDraw]) -> list[Considered]:
     local = _local_error(settling, request, draws)
-    if local is None:
+    if local is None or len(centres_of(settling.network.spec)) > 1:  # over centres it is a way of its own
         return []
-    return [Considered("local noise", local, "every individual's own value gets noise before it is summed")]
+    return [Considered("local noise", local, _LOCAL)]
 
 
 def _why_sums(settling: Settling, drawn: Sequence[str]) -> str:
-    reason = "one act on the sum needs less noise than one on every individual"
+    reason = (settling.sharing or Sharing).reason
     others = {other for name in drawn if name in settling.bundles for other in settling.bundles[name].family.names}
     together = f"; {len(others)} sums of which nobody is part of all are paid for together" if others else ""
     return (because(reason, settling.sharing) if drawn else _PUBLIC) + together

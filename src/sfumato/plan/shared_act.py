@@ -24,7 +24,7 @@ from sfumato.plan.draw_law import draw_law
 from sfumato.plan.over_centres import needs_one_party
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import Request
-from sfumato.plan.sharing import Masks, Sharing, sharing_from_dict
+from sfumato.plan.sharing import Masks, NoiseAtEveryone, Sharing, sharing_from_dict
 from sfumato.plan.strategy import Prediction, Strategy
 from sfumato.plan.wanted import Wanted
 
@@ -61,6 +61,11 @@ def strategies_for(
     """The strategies of one way to go over the centres; PlanError where a kind of act has none."""
     if sharing is None:
         return [one for one in strategies if not one.only_shared]
+    if isinstance(sharing, NoiseAtEveryone):
+        raise PlanError(
+            "noise at each individual is drawn for numbers, not for tables and models. Take each_centre or masks. "
+            "Nothing was planned and nothing was spent."
+        )
     for request, kind in zip(acting, kinds, strict=True):
         if not any(one.summed for one in strategies if one.kind == kind):
             raise needs_one_party(request)

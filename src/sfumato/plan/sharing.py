@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Masks",
     "NoiseAtEach",
+    "NoiseAtEveryone",
     "Sharing",
     "because",
     "centres_of",
@@ -94,6 +95,27 @@ class Sharing(ABC):
         """Why it cannot be used; empty where it can."""
         return ""
 
+    def keeps(self, adjacency: Adjacency) -> bool:
+        """Whether it keeps a promise to these neighbours."""
+        return True
+
+    def among(self, individuals: float, adjacency: Adjacency) -> Sharing:
+        """The same for a dataset of so many individuals; PlanError where it keeps no promise to them."""
+        return self
+
+    def opened(self, included: int, individuals: float) -> Sharing:
+        """Of a sum over so many centres, with so many individuals."""
+        return replace(self, included=included)
+
+    @property
+    def declared(self) -> Sharing:
+        """As the study says it, whatever the numbers of individuals."""
+        return self
+
+    #: Whether it is taken only where the study prefers it.
+    only_preferred: ClassVar[bool] = False
+    #: Why one act on a sum goes this way.
+    reason: ClassVar[str] = "one act on the sum needs less noise than one on every individual"
     #: By what a scale is multiplied where several sums are priced together (docs/proofs/centre_sums.md).
     certain: ClassVar[float] = 1.0
 
@@ -131,6 +153,68 @@ class NoiseAtEach(Sharing):
     @property
     def trust(self) -> str:
         return "nobody: what leaves a centre is private already"
+
+
+@final
+@dataclass(frozen=True)
+class NoiseAtEveryone(Sharing):
+    """Every centre adds, for each of its individuals, all the noise a promise needs: what local privacy would publish.
+
+    The centre draws it, and it knows the rows anyway: nobody is protected better than by noise at each centre.
+
+    >>> NoiseAtEveryone(5, individuals=900).times
+    900
+    """
+
+    way: ClassVar[str] = "local"
+    only_preferred: ClassVar[bool] = True
+    reason: ClassVar[str] = "every individual's own part gets noise before it is summed"
+
+    #: In the sum: expected where it is planned, counted where it was opened.
+    individuals: float = 0.0
+
+    def mechanism(
+        self, law: DrawLaw, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
+    ) -> Additive:
+        return law.mechanism(scale, sensitivity, adjacency, dimension, seed)
+
+    def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
+        return np.asarray(mechanism(0).sample(np.zeros(size), round(self.individuals)).sum(axis=0))
+
+    @property
+    def times(self) -> float:
+        return self.individuals
+
+    def keeps(self, adjacency: Adjacency) -> bool:
+        # Somebody more is one noise more: how much noise there is would tell who is there.
+        return adjacency.relation == "replace-one"
+
+    def among(self, individuals: float, adjacency: Adjacency) -> Sharing:
+        if not self.keeps(adjacency):
+            raise PlanError(
+                "noise at each individual tells how many there are, which add/remove protects. Leave adjacency(…, "
+                "add_remove) out, or take each_centre or masks. Nothing was planned and nothing was spent."
+            )
+        return replace(self, individuals=individuals)
+
+    def opened(self, included: int, individuals: float) -> Sharing:
+        return replace(self, included=included, individuals=individuals)
+
+    @property
+    def declared(self) -> Sharing:
+        return replace(self, individuals=0.0)
+
+    @property
+    def words(self) -> str:
+        return f"noise at each individual of {self.present} centres"
+
+    @property
+    def trust(self) -> str:
+        return (
+            "nobody beyond one's own centre, which has the rows and draws it: no more is protected than by noise at "
+            "each centre, and less where the centre itself is not trusted than on a machine of one's own (`sfumato "
+            "privatize --channel`)"
+        )
 
 
 @final
@@ -183,7 +267,7 @@ class Masks(Sharing):
         return ""
 
 
-_WAYS: dict[str, type[Sharing]] = {one.way: one for one in (NoiseAtEach, Masks)}
+_WAYS: dict[str, type[Sharing]] = {one.way: one for one in (NoiseAtEach, Masks, NoiseAtEveryone)}
 
 
 def sharing_from_dict(record: Mapping[str, Any] | None) -> Sharing | None:
@@ -219,7 +303,7 @@ def ways_of(spec: Spec) -> tuple[Sharing | None, ...]:
     shared = Masks(count, spec.colluders, spec.absences)
     # A party that has all rows in one table cannot tell whose they are: no promise to a centre holds there.
     alone = (None,) if spec.trusted and not spec.centre_promises else ()
-    return (*alone, apart, shared)
+    return (*alone, apart, shared, NoiseAtEveryone(count, absences=spec.absences))
 
 
 def check_left(left: tuple[Sharing | None, ...], banned: set[str], place: str) -> None:
@@ -227,8 +311,8 @@ def check_left(left: tuple[Sharing | None, ...], banned: set[str], place: str) -
     if not left:
         raise PlanError(
             f"{place}every way to add up over the centres is forbidden ({', '.join(sorted(banned))}) or cannot be "
-            "used. There are masks, each_centre and, with trusted(Party), central. Take one forbid(…) back. Nothing "
-            "was planned and nothing was spent."
+            "used. There are masks, each_centre and, with trusted(Party), central; local has to be preferred: "
+            "prefer(Name, local). Take one forbid(…) back. Nothing was planned and nothing was spent."
         )
 
 

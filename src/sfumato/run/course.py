@@ -112,7 +112,7 @@ class Course:
         for act, one in self._asking() if self.opened else ():
             sharing = act_sharing(act)
             assert sharing is not None
-            times = dataclasses.replace(sharing, included=len(found.included)).times
+            times = sharing.opened(len(found.included), records[act.dataset]).times
             for exact in one.exact:
                 answer = PublishedSum(values[: exact.size], times, records[act.dataset])
                 self._seen[act.name, act.observer].append(answer)

@@ -31,7 +31,7 @@ from sfumato.network.network import Network
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import sharing_of
-from sfumato.plan.sharing import Masks, Sharing, centres_of
+from sfumato.plan.sharing import Masks, NoiseAtEveryone, Sharing, centres_of
 from sfumato.questions.question import Question
 from sfumato.run.held_tables import empty_tables
 from sfumato.run.publish_base import Performed
@@ -112,8 +112,25 @@ def _lines(plan: Plan) -> Iterator[_Line | PeopleLine]:
 
 
 def people_lines(plan: Plan) -> list[PeopleLine]:
-    """How many individuals each dataset with acts has: the last numbers of every round."""
-    return [PeopleLine(name) for name in dict.fromkeys(act.dataset for act in plan.acts)]
+    """How many individuals each dataset has that has acts, or noise at everybody: the last numbers of every round."""
+    every = [
+        draw.dataset for draw in plan.draws if isinstance(draw, Draw) and isinstance(draw.sharing, NoiseAtEveryone)
+    ]
+    return [PeopleLine(name) for name in dict.fromkeys((*(act.dataset for act in plan.acts), *every))]
+
+
+def _blocks(plan: Plan, centres: int) -> tuple[Block, ...]:
+    """The lines of a study as they are summed; noise at everybody is drawn as often as the centre's own count says."""
+    sums, people = list(_sums(plan)), people_lines(plan)
+    counted = sum(line.length for line in sums)
+    places = {line.dataset: counted + place for place, line in enumerate(people)}
+
+    def block(line: _Line) -> Block:
+        everybody = line.draw is not None and isinstance(line.draw.sharing, NoiseAtEveryone)
+        often = places[line.draw.dataset] if line.draw is not None and everybody else None
+        return dataclasses.replace(line.block(centres), often=often)
+
+    return (*map(block, sums), *(line.block(centres) for line in people))
 
 
 def _sums(plan: Plan) -> Iterator[_Line]:
@@ -156,7 +173,7 @@ def study_round(
         plan_hash=plan.hash,
         text=spec.text,
         sizes=dict(sizes or {}),
-        summed=tuple(line.block(len(centres)) for line in _lines(plan)),
+        summed=_blocks(plan, len(centres)),
         paid=tuple(Cost(name, plan.draw_events(name)) for name in plan.datasets),
         with_masks=isinstance(sharing, Masks),
     )
@@ -187,7 +204,7 @@ def whole_cells(numbers: Sequence[np.ndarray], blocks: Sequence[Block]) -> np.nd
 
 
 def people_of(plan: Plan, values: np.ndarray) -> dict[str, int]:
-    """How many individuals each dataset with acts has, from a round's sums, of which they are the last."""
+    """How many individuals each dataset has that is counted, from a round's sums, of which they are the last."""
     names = [line.dataset for line in people_lines(plan)]
     return {name: round(float(number)) for name, number in zip(names, values[len(values) - len(names) :], strict=True)}
 
@@ -230,6 +247,8 @@ def publishing(plan: Plan, tables: Mapping[str, Any], out: Path | None) -> Itera
         def publish(found: Aggregate, acts: Mapping[tuple[str, str], Performed], later: Sequence[Aggregate]) -> Release:
             release = _release(plan, values, found, acts, out)
             record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
+            everybody = isinstance(sharing_of(plan), NoiseAtEveryone)
+            record["centres"] |= {"individuals": people_of(plan, found.values)} if everybody else {}
             release = write_files(release, plan, staging.folder, False, key_digest(bytes(32)), record)
             staging.complete(None, [], paid_elsewhere=True)
             staging.publish()
@@ -242,14 +261,20 @@ def _release(
     plan: Plan, values: Values, found: Aggregate, acts: Mapping[tuple[str, str], Performed], out: Path | None
 ) -> Release:
     drawn = Draws(None)
-    included = len(found.included)
+    people = people_of(plan, found.values)
+
+    def seen(draw: Any) -> Any:
+        """The draw with the noise of those who were in the sum."""
+        opened = draw.sharing.opened(len(found.included), people.get(draw.dataset, 0))
+        return dataclasses.replace(draw, sharing=opened)
+
     counts: dict[str, int] = {}
     start = 0
     for line in _sums(plan):
         numbers = found.values[start : start + line.length]
         start += line.length
         if line.draw is not None:
-            drawn.done[_seen(line.draw, included)] = numbers
+            drawn.done[seen(line.draw)] = numbers
         elif line.counts:
             counts[line.node] = round(float(numbers[0]))
         else:
@@ -258,14 +283,9 @@ def _release(
         name: dataclasses.replace(one, count=counts[name]) if name in counts else one
         for name, one in values.aggregates.items()
     }
-    shown = dataclasses.replace(plan, draws=tuple(_seen(draw, included) for draw in plan.draws))
+    shown = dataclasses.replace(plan, draws=tuple(map(seen, plan.draws)))
     release = assembled(shown, _network(plan), dataclasses.replace(values, aggregates=sums), drawn, acts, out)
     return dataclasses.replace(release, plan_hash=plan.hash, certificates=certificates_of(plan, acts, True))
-
-
-def _seen(draw: Any, included: int) -> Any:
-    """The draw with the noise of those who were in the sum."""
-    return dataclasses.replace(draw, sharing=dataclasses.replace(draw.sharing, included=included))
 
 
 def _record(found: Aggregate) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import dataclasses
 from sfumato.centres.design import way_costs
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Considered, Plan
-from sfumato.plan.sharing import Masks, NoiseAtEach, centres_of
+from sfumato.plan.sharing import Masks, NoiseAtEach, NoiseAtEveryone, centres_of
 
 __all__ = ["with_prices"]
 
@@ -26,9 +26,15 @@ def with_prices(plan: Plan) -> Plan:
         return plan
     spec = plan.network.spec
     count = len(centres_of(spec))
-    numbers = sum(draw.dimension for draw in plan.draws if isinstance(draw, Draw) and draw.group is None)
-    ways = NoiseAtEach(count), Masks(count, spec.colluders, spec.absences)
-    prices = {way.words: way_costs(count, numbers, isinstance(way, Masks)) for way in ways}
+    sums = [draw for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
+    numbers = sum(draw.dimension for draw in sums)
+    drawn = sum(draw.dimension * plan.extras["sizes"][draw.dataset] for draw in sums) / max(numbers, 1) / count
+    each, masks = NoiseAtEach(count), Masks(count, spec.colluders, spec.absences)
+    prices = {
+        each.words: way_costs(count, numbers, False),
+        masks.words: way_costs(count, numbers, True),
+        NoiseAtEveryone(count).words: way_costs(count, numbers, False, draws=drawn),
+    }
 
     def priced(one: Considered) -> Considered:
         if one.strategy not in prices:
