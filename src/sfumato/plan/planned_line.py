@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["planned_line"]
 
-#: What is said of a publication that needs no noise.
 _LOCAL = (
     "every individual's own value gets noise before it is summed: nothing that run draws, but what everybody can on a "
     "machine of one's own (`sfumato privatize --channel`)"
 )
+#: What is said of a publication that needs no noise.
 _EXACT, _PUBLIC = "exact: nobody can change it", "its value is public"
 
 
