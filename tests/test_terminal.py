@@ -56,6 +56,23 @@ def test_the_next_command_makes_the_same_plan(tmp_path, size):
     assert first == second
 
 
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_what_is_said_in_words_fits_the_terminal(tmp_path, columns):
+    (tmp_path / "study.pl").write_text(STUDY)
+    (tmp_path / "t.parquet").write_bytes(b"")
+    run = ["run", str(tmp_path / "study.pl"), "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--dry-run"]
+    assert CliRunner().invoke(app, run).exit_code == 0
+    folder = str(tmp_path / "out")
+    asked = [["explain", folder, "--for", reader] for reader in ("LAWYER", "SUBJECT", "ANALYST", "public")]
+    asked += [["trace", folder], ["trace", folder, "--person", "uma"]]
+    for words in asked:
+        done = CliRunner().invoke(app, words, env={"COLUMNS": str(columns)})
+        assert done.exit_code == 0, done.output
+        # A hash or a path is one word, and stays whole.
+        longest = max(len(line) for line in done.output.splitlines() if len(line.split()) > 2)
+        assert min(columns, 100) - 25 < longest <= min(columns, 100), words
+
+
 def test_watching_plans_again_after_a_change_and_survives_what_is_wrong(tmp_path):
     study = tmp_path / "study.pl"
     study.write_text("first")

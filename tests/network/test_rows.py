@@ -19,6 +19,7 @@ from sfumato.evidence.report import finish_folder
 from sfumato.lang import load
 from sfumato.network import Network
 from sfumato.network.meaning import mean_of
+from sfumato.network.tables import TableRoom
 from sfumato.plan.make import make_plan
 from sfumato.run.study import run_plan
 
@@ -70,6 +71,24 @@ def test_the_order_is_that_of_an_independent_hmac():
         for one in found:
             first = in_order(one["id"], [row for row in rows if row["id"] == one["id"]], key)[0]
             assert one["v(P)"] == first["v"]
+
+
+@pytest.mark.parametrize(
+    "rule", ["rows_per_person(t, 1).", "rows_per_person(t, 3).", "rows_per_person(t, 2, last(day))."]
+)
+def test_a_large_table_is_done_in_shares_of_its_people(rule, monkeypatch):
+    """No share holds more than about its part of the rows, and the same rows are kept."""
+    network, key = network_of(rule), secrets.token_bytes(32)
+    table = pa.concat_tables([visits(60, 6), visits(5, 40), visits(100, 1)])
+    at_once = network.evaluate({"t": table}, {"people": key}).aggregates
+    asked, run = [], TableRoom.run
+    monkeypatch.setattr(TableRoom, "run", lambda room, query: (asked.append(query), run(room, query))[1])
+    monkeypatch.setattr("sfumato.network.rows._AT_ONCE", 100)
+    in_shares = network.evaluate({"t": table}, {"people": key}).aggregates
+    assert sum("sha256(" in query for query in asked) == -(-table.num_rows // 100)
+    assert {name: list(sums.units) for name, sums in in_shares.items()} == {
+        name: list(sums.units) for name, sums in at_once.items()
+    }
 
 
 def test_neither_the_place_in_the_file_nor_other_people_matter():

@@ -333,6 +333,7 @@ def explain(
     ledger: Annotated[Path | None, typer.Option(envvar="SFUMATO_LEDGER", help="The ledger file.")] = None,
 ) -> None:
     """Say in words what each observer will see, what they could still learn, and what else was considered."""
+    from sfumato.cli.width import text_width
     from sfumato.evidence.explain import explain as explain_plan
     from sfumato.plan.plan import Plan
     from sfumato.run.study_file import plan_study
@@ -346,7 +347,7 @@ def explain(
 
         print(write_lawyer_page(made, reader, file, html, pdf, ledger))
         return
-    print(explain_plan(made, reader, file if file.is_dir() else None), end="")
+    print(explain_plan(made, reader, file if file.is_dir() else None, text_width()), end="")
 
 
 @app.command()

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sfumato.cli.study import read_sizes
+from sfumato.cli.width import text_width
 from sfumato.core import Guarantee
 from sfumato.lang import load
 from sfumato.lang.spec import Forgotten
@@ -25,8 +26,6 @@ from sfumato.run.forget import listed, read_forgotten
 from sfumato.run.steps import StepState, StudyAccounts, standings
 
 __all__ = ["run_steps"]
-
-_WIDTH = 100
 
 
 def run_steps(
@@ -55,7 +54,7 @@ def run_steps(
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    return textwrap.wrap(text, text_width(), initial_indent=indent, subsequent_indent=indent + "  ")
 
 
 def _step(one: StepState) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sfumato.cli.width import text_width
 from sfumato.errors import InputError
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.trace import find_result, study_network, trace_person, trace_result, trace_text
@@ -32,13 +33,13 @@ def run_trace(
         place = folder or Path(result)
         if not (place / "plan.json").is_file():
             raise InputError(f"{place} is not the folder of a release: it has no plan.json. Nothing was opened.")
-        return trace_person(Plan.read(place / "plan.json"), person, place, load(study) if study else None)
+        return trace_person(Plan.read(place / "plan.json"), person, place, load(study) if study else None, text_width())
     if folder is None and (Path(result) / "plan.json").is_file():
         return _everything(Path(result), study, data)
     place, name, observer = find_result(result, folder)
     plan = Plan.read(place / "plan.json")
     network = _network(plan, study, data)
-    return "\n".join(trace_text(trace) for trace in trace_result(plan, name, observer, network, place))
+    return "\n".join(trace_text(trace, text_width()) for trace in trace_result(plan, name, observer, network, place))
 
 
 def _everything(folder: Path, study: Path | None, data: Path | None) -> str:
@@ -46,7 +47,9 @@ def _everything(folder: Path, study: Path | None, data: Path | None) -> str:
     network = _network(plan, study, data)
     pairs = [(planned.name, planned.observer) for planned in plan.publications]
     return "\n".join(
-        trace_text(trace) for name, observer in pairs for trace in trace_result(plan, name, observer, network, folder)
+        trace_text(trace, text_width())
+        for name, observer in pairs
+        for trace in trace_result(plan, name, observer, network, folder)
     )
 
 

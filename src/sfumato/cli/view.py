@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sfumato.cli.width import text_width
 from sfumato.errors import InputError
 from sfumato.evidence.trace import study_network, trace_person
 from sfumato.lang import load
@@ -48,13 +49,15 @@ def run_view(
     # What any step forgets is not handed out, whichever step the folder is of.
     gone = listed(load(study), read_forgotten(forgotten) if forgotten is not None else ())
     if person is not None and person in forgotten_names(gone):
-        return f"{person} is forgotten: no row of {person} was opened.\n\n" + trace_person(plan, person, folder, spec)
+        return f"{person} is forgotten: no row of {person} was opened.\n\n" + trace_person(
+            plan, person, folder, spec, text_width()
+        )
     tables = all_tables(spec, data)
     network = Network.from_spec(replace(spec, forgotten=gone), tables)
     keys = dict.fromkeys((dataset.name for dataset in spec.datasets), _key(ledger or default_ledger(data)))
     if person is not None:
         own = persons_own(network, tables, person, keys)
-        told = "" if out else f"\n{trace_person(plan, person, folder, spec)}"
+        told = "" if out else f"\n{trace_person(plan, person, folder, spec, text_width())}"
         return _handed(_cells_text(own), out, "exact values") + told
     assert observer is not None
     values = network.evaluate(without_forgotten(network.spec, tables) if gone else tables, keys)

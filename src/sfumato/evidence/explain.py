@@ -21,18 +21,19 @@ REGISTERS = ("analyst", "lawyer", "subject")
 _WIDTH = 100
 
 
-def explain(plan: Plan, reader: str = "analyst", folder: Path | None = None) -> str:
+def explain(plan: Plan, reader: str = "analyst", folder: Path | None = None, width: int = _WIDTH) -> str:
     """The plan for a reader: one of "analyst", "lawyer", "subject" (in any case), or the name of an observer.
 
     With the folder of its release the errors are those of the published numbers, as far as the reader may know them.
+    Lines have at most `width` characters.
     """
     word = reader.strip().lower()
     if word in REGISTERS:
-        return text(f"explain_{word}.txt", _WIDTH, facts=gather(plan, folder), listed=LISTED)
+        return text(f"explain_{word}.txt", width, facts=gather(plan, folder), listed=LISTED)
     facts = gather(plan, folder, own=reader)
     if reader not in facts.observers:
         raise InputError(
             f"Nobody called {reader!r} observes anything in this plan. Use one of {', '.join(REGISTERS)}, or one of "
             f"the observers: {', '.join(facts.observers)}."
         )
-    return text("explain_observer.txt", _WIDTH, facts=facts, observer=reader)
+    return text("explain_observer.txt", width, facts=facts, observer=reader)

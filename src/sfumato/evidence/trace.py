@@ -196,17 +196,19 @@ def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def trace_text(trace: Trace) -> str:
+def trace_text(trace: Trace, width: int = _WIDTH) -> str:
     """What `sfumato trace` prints for one publication."""
-    return text("trace.txt", _WIDTH, trace=trace)
+    return text("trace.txt", width, trace=trace)
 
 
-def trace_person(plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None) -> str:
+def trace_person(
+    plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None, width: int = _WIDTH
+) -> str:
     """What was already published from one person, why its influence is bounded, and what happens from now on."""
     facts = gather(plan, folder)
     return text(
         "trace_person.txt",
-        _WIDTH,
+        width,
         facts=facts,
         person=person,
         datasets=[(dataset, tuple(_already(facts, dataset)), odds_of(plan.cost(dataset))) for dataset in plan.datasets],

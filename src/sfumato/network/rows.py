@@ -12,7 +12,8 @@ person re-selects nobody else's rows, and at most N rows of hers are used whatev
 not rest on the key. That the kept rows are a fair sample does: under a random key they are a uniform draw without
 replacement.
 
-Only people with more rows than are kept are hashed (two SHA-256 a row, by the engine); the others cost a count.
+Only people with more rows than are kept are hashed (two SHA-256 a row, by the engine); the others cost a count. The
+engine holds the text of all of them at once, so a large table is done in shares of its people, one after the other.
 Proof: docs/proofs/rows_per_person.md
 """
 
@@ -33,6 +34,8 @@ PUBLIC_KEY = hashlib.sha256(b"sfumato rows per person").digest()
 RANK = "$rank"
 
 _BLOCK = 64  # of SHA-256, in bytes
+#: About so many rows are put in order at once: of ten columns in less than a gigabyte.
+_AT_ONCE = 1_000_000
 
 
 def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ordered: bool = True) -> str:
@@ -50,7 +53,10 @@ def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ord
     alone = limit.maximum if limit is not None and len(layout.identities) == 1 else 1
     kept = f"{table}_kept"
     if not room.has(kept):
-        room.run(f"CREATE TEMP TABLE {kept} AS {_ordered(room, layout, person, key, alone)}")
+        first, *others = (_ordered(room, layout, person, key, alone, share) for share in _shares(room, table, person))
+        room.run(f"CREATE TEMP TABLE {kept} AS {first}")
+        for other in others:
+            room.run(f"INSERT INTO {kept} {other}")
     who, columns = _text(person), ", ".join(sql_name(name) for name in room.plain_columns(layout.table))
     return (
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
@@ -58,20 +64,28 @@ def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ord
     )
 
 
-def _ordered(room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int) -> str:
-    """SQL for the rows of people with more than `alone` rows, ranked, cut at the limit."""
+def _shares(room: TableRoom, table: str, person: str) -> list[str]:
+    """SQL for each share of the people: everybody in one of them, with all rows."""
+    ((rows,),) = room.run(f"SELECT count(*) FROM {table}")
+    count = -(-rows // _AT_ONCE)
+    return [f"hash({_text(person)}) % {count} = {place}" for place in range(count)] if count > 1 else ["TRUE"]
+
+
+def _ordered(room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int, share: str) -> str:
+    """SQL for the rows of people of this share with more than `alone` rows, ranked, cut at the limit."""
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
     names = room.plain_columns(layout.table)
     fields = [who, *(_text(name) for name in sorted(names))]
     alike = [who, *_alike(room, layout.table, sorted(names))]
-    crowded = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL GROUP BY 1 HAVING count(*) > {alone}"
+    counted = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL AND {share}"
+    crowded = f"{counted} GROUP BY 1 HAVING count(*) > {alone}"
     # Equal rows are met once, with their number: cheaper than numbering them one by one.
     cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
     # A file may have columns "copy" or "code".
     message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
     content, hashed_content = (" || ".join(map(_piece, one)) for one in (fields, alike))
     chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
-    rows = f"SELECT {chosen} FROM {table} WHERE {who} IN ({crowded}) GROUP BY 1"
+    rows = f"SELECT {chosen} FROM {table} WHERE {share} AND {who} IN ({crowded}) GROUP BY 1"
     each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
     numbered = f"{shown} || {_piece(f'{copy}::VARCHAR')}"
     hashed = f"SELECT * EXCLUDE ({shown}), {_hmac(key, numbered)} AS {sql_name('$code')} FROM ({each})"
