@@ -42,7 +42,10 @@ class Inside:
         below = np.concatenate([[0.0], np.cumsum(shares)])
         part = np.linspace(0.0, 1.0, _STEPS, endpoint=False)
         places = np.append((knots[:-1, None] + part * np.diff(knots)[:, None]).ravel(), knots[-1])
-        rising = PchipInterpolator(knots, below)(places) if len(knots) > 2 else np.interp(places, knots, below)
+        # Along shares of the whole width: slopes over a very narrow one leave the floats.
+        whole = (knots - knots[0]) / (knots[-1] - knots[0])
+        there = (places - knots[0]) / (knots[-1] - knots[0])
+        rising = PchipInterpolator(whole, below)(there) if len(knots) > 2 else np.interp(there, whole, below)
         return cls(places, np.maximum.accumulate(np.asarray(rising)))
 
     @classmethod

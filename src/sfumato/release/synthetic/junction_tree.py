@@ -8,10 +8,12 @@ Reference: McKenna, Sheldon & Miklau 2019 (the estimator); Lauritzen & Spiegelha
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +79,7 @@ class JunctionTree:
     parents: tuple[int, ...]  # -1 for the first
     separators: tuple[Scope, ...]
     homes: Mapping[Scope, int]  # the smallest clique that holds a scope
-    possible: Mapping[Scope, Numbers]  # 0 for cells that hold nothing, whatever was counted
+    allowed: tuple[NDArray[np.bool_], ...]  # cells of each clique that some possible row has, whatever was counted
 
     @classmethod
     def over(
@@ -86,8 +88,8 @@ class JunctionTree:
         measured: Sequence[Scope],
         impossible: Mapping[Scope, NDArray[np.bool_]] | None = None,
     ) -> JunctionTree:
-        possible = {scope: (~cells).astype(np.float64) for scope, cells in (impossible or {}).items()}
-        scopes = list(dict.fromkeys([*measured, *possible]))
+        never = impossible or {}
+        scopes = list(dict.fromkeys([*measured, *never]))
         cliques = _cliques(sizes, scopes)
         order, parents = _spanning_order(cliques)
         arranged = [cliques[place] for place in order]
@@ -100,7 +102,26 @@ class JunctionTree:
             holding = [at for at, clique in enumerate(arranged) if set(scope) <= set(clique)]
             homes[scope] = min(holding, key=lambda at: cells_of(sizes, arranged[at]))
         whole = tuple(int(size) for size in sizes)
-        return cls(whole, tuple(arranged), tuple(parents), tuple(separators), homes, possible)
+        made = cls(whole, tuple(arranged), tuple(parents), tuple(separators), homes, ())
+        return dataclasses.replace(made, allowed=made._allowed(never))
+
+    def _allowed(self, never: Mapping[Scope, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], ...]:
+        """What is left of each clique, by one sweep up and one down: a value that one table rules out is out in all.
+
+        Where nothing at all is left the schema contradicts itself, and rules nothing out.
+        """
+        found = [np.ones(self.shape(clique), dtype=bool) for clique in self.cliques]
+        for scope, cells in never.items():
+            found[self.homes[scope]] &= ~self.spread(self.homes[scope], scope, cells)
+        links = list(zip(range(1, len(found)), self.parents[1:], self.separators[1:], strict=True))
+        for at, parent, shared in links[::-1]:
+            found[parent] &= self.spread(parent, shared, self._some(at, found[at], shared))
+        for at, parent, shared in links:
+            found[at] &= self.spread(at, shared, self._some(parent, found[parent], shared))
+        return tuple(found) if found[0].any() else tuple(np.ones_like(cells) for cells in found)
+
+    def _some(self, clique: int, cells: NDArray[np.bool_], scope: Scope) -> NDArray[np.bool_]:
+        return cells.any(axis=tuple(at for at, column in enumerate(self.cliques[clique]) if column not in scope))
 
     def shape(self, scope: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.sizes[column] for column in scope)
@@ -109,7 +130,7 @@ class JunctionTree:
         """A clique's table summed down to `scope`."""
         return table.sum(axis=tuple(at for at, column in enumerate(self.cliques[clique]) if column not in scope))
 
-    def spread(self, clique: int, scope: Scope, table: Numbers) -> Numbers:
+    def spread(self, clique: int, scope: Scope, table: NDArray[Any]) -> NDArray[Any]:
         """A table over `scope`, shaped so that it multiplies into the clique's."""
         return table.reshape([self.sizes[c] if c in scope else 1 for c in self.cliques[clique]])
 
@@ -119,10 +140,8 @@ class JunctionTree:
         for scope, potential in potentials.items():
             home = self.homes[scope]
             tables[home] += self.spread(home, scope, potential)
-        for scope, cells in self.possible.items():  # before the largest is taken: beside it all others may be too faint
-            home = self.homes[scope]
-            tables[home] = np.where(self.spread(home, scope, cells) > 0, tables[home], -np.inf)
-        for table in tables:
+        for table, cells in zip(tables, self.allowed, strict=True):
+            table[~cells] = -np.inf  # before the largest is taken: beside it all others may be too faint
             np.exp(table - table.max(), out=table)
         for at in range(len(tables) - 1, 0, -1):
             message = self.summed(at, tables[at], self.separators[at])

@@ -44,7 +44,7 @@ from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
-from sfumato.release.synthetic.zeros import impossible_cells
+from sfumato.release.synthetic.zeros import impossible_cells, refuse_contradictions
 
 __all__ = ["Counting", "FirstLook", "SyntheticRelease"]
 
@@ -171,7 +171,7 @@ class SyntheticRelease:
         self._check_rows()
         levels = levels_of(self.schema, self.edges, self.absent, kinds)
         self._label_place()
-        impossible_cells(self.schema, levels)
+        refuse_contradictions(self.schema, levels)
         self._workload([column.size for column in levels])
         return levels
 
@@ -319,7 +319,9 @@ class SyntheticRelease:
         return min(_EDGES_EACH * len(still_open), _EDGES_MOST)
 
     def _label_place(self) -> int | None:
-        return None if self.label is None else self._place(self.label)
+        """None where there is nothing beside the label."""
+        place = None if self.label is None else self._place(self.label)
+        return place if len(self.schema.columns) > 1 else None
 
     def _place(self, name: str) -> int:
         names = list(self.schema.columns)

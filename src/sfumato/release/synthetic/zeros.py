@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sfumato.core.domain import Categories
 from sfumato.core.schema import Schema
 from sfumato.errors import SchemaError
-from sfumato.release.synthetic.junction_tree import Scope
+from sfumato.release.synthetic.junction_tree import JunctionTree, Scope
 from sfumato.release.synthetic.levels import Levels
 
-__all__ = ["impossible_cells"]
+__all__ = ["impossible_cells", "refuse_contradictions"]
 
 
 def impossible_cells(schema: Schema, levels: Sequence[Levels]) -> dict[Scope, NDArray[np.bool_]]:
@@ -41,11 +41,22 @@ def impossible_cells(schema: Schema, levels: Sequence[Levels]) -> dict[Scope, ND
         for part in parts[1:]:
             cells = cells[..., None] & part
         found[scope] = found.get(scope, False) | cells
+    return found
+
+
+def refuse_contradictions(schema: Schema, levels: Sequence[Levels]) -> None:
+    """SchemaError where no row is possible: by one combination, or by all of them together.
+
+    Before anything is drawn; later, between edges that were bought, a schema that contradicts itself rules nothing out.
+    """
+    found = impossible_cells(schema, levels)
     for scope, cells in found.items():
         if cells.all():
             names = ", ".join(levels[at].name for at in scope)
             raise SchemaError(f"By the schema no value of {names} can occur with the others. Nothing was spent.")
-    return found
+    left = JunctionTree.over([column.size for column in levels], (), found).allowed
+    if any(cells.any() for cells in found.values()) and all(cells.all() for cells in left):
+        raise SchemaError("By the schema's impossible combinations together no row can occur. Nothing was spent.")
 
 
 def _named(column: Levels, values: Sequence[Any]) -> NDArray[np.bool_]:
