@@ -57,7 +57,7 @@ def of_run(folder):
 def of_release(folder):
     parquet.write_table(pa.table({"age": np.arange(100.0)}), folder / "people.parquet")
     prepared = LaplaceRelease(Schema({"age": Interval(0, 110)}), epsilon=1.0).prepare()
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     release_file(folder / "people.parquet", prepared, folder / "out", ledger, "people", grant=True)
 
 
@@ -65,7 +65,9 @@ def of_partitions(folder):
     (folder / "people").mkdir()
     parquet.write_table(pa.table({"age": np.arange(100.0)}), folder / "people" / "0.parquet")
     prepared = LaplaceRelease(Schema({"age": Interval(0, 110)}), epsilon=1.0).prepare()
-    release_partitions(folder / "people", prepared, folder / "out", Ledger(folder / "ledger.db"), "people", grant=True)
+    release_partitions(
+        folder / "people", prepared, folder / "out", Ledger(folder / "ledger.db", beside=()), "people", grant=True
+    )
 
 
 def of_coordinate(folder):

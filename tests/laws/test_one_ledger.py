@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +129,35 @@ def test_a_look_that_is_left_out_is_found(planted, tmp_path, monkeypatch):
         published, folders = history(seed, tmp_path / str(seed), by_study)
         differ.append(max(map(counted, folders)) < published)
     assert any(differ)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_of_copies_that_pay_at_the_same_moment_one_goes_on(number, tmp_path, monkeypatch):
+    """All of them have evaluated their rows before any of them pays."""
+    table = {"kept": pa.table({"age": [1.0, 2.0], "pay": [0.0, 1.0]})}
+    run_plan(PLAN, table, tmp_path / "ledger.db", grant=True)
+    Ledger(tmp_path / "ledger.db").grant("people", PureDP(100.0, adjacency=PERSON))
+    together, reserve, told = threading.Barrier(number), Ledger.reserve, []
+
+    def waited(self, *given, **words):
+        together.wait(60)
+        return reserve(self, *given, **words)
+
+    def run(book):
+        try:
+            run_plan(PLAN, table, book)
+        except LedgerError as error:
+            told.append(str(error))
+
+    books = [shutil.copy(tmp_path / "ledger.db", tmp_path / f"{place}.db") for place in range(number)]
+    monkeypatch.setattr(Ledger, "reserve", waited)
+    threads = [threading.Thread(target=run, args=(book,)) for book in books]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == number - 1
+    assert all("copies of one ledger" in one for one in told)
 
 
 def test_a_decision_to_ask_nobody_is_kept(tmp_path):

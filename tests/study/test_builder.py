@@ -193,7 +193,7 @@ def test_every_question_that_exists_can_be_asked_planned_and_run(tmp_path):
         question = getattr(study, form.method)(*([subject] if subject else []), to="public", **own)
         plan = question.plan(size=300)
         assert len(plan.errors) >= 1
-        release = plan.run(ledger=Ledger(tmp_path / f"{place}.db"), grant=True)
+        release = plan.run(ledger=Ledger(tmp_path / f"{place}.db", beside=()), grant=True)
         ((name, reader),) = list(release)
         assert reader == "public"
         assert len(release[name]) >= 1
@@ -378,13 +378,15 @@ def test_absent_cells(tmp_path):
         study.mean("x", to="public")
         .histogram("c", to="public")
         .plan()
-        .run(ledger=Ledger(tmp_path / "a.db"), grant=True)
+        .run(ledger=Ledger(tmp_path / "a.db", beside=()), grant=True)
     )
     assert release["mean x"]["value"][0] == pytest.approx(0.5, abs=0.05)
     assert release["histogram c"]["value"] == pytest.approx([100, 100], abs=3)
     skipping = Study("skip").table("t", frame, person="id", columns={"x": (0, 1)}, missing="skip")
     skipped = skipping.promise("public", epsilon=100).mean("x", to="public").plan()
-    assert skipped.run(ledger=Ledger(tmp_path / "b.db"), grant=True)["mean x"]["value"][0] == pytest.approx(1, abs=0.05)
+    assert skipped.run(ledger=Ledger(tmp_path / "b.db", beside=()), grant=True)["mean x"]["value"][0] == pytest.approx(
+        1, abs=0.05
+    )
 
 
 def test_a_dry_run_and_words():

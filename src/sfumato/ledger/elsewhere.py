@@ -93,11 +93,13 @@ def check_copies(ledger: Ledger, accounts: Sequence[Account]) -> None:
 
 def _charged(ledger: Ledger, accounts: Sequence[Account]) -> set[tuple[str, str]]:
     """(dataset, hash) of what counts in these accounts: whatever was reserved and not given back."""
+    records = ledger.history()
+    given_back = {record.reservation for record in records if record.action == "release"}
     return {
         (record.dataset, record.hash)
-        for record in ledger.history()
+        for record in records
         if record.action == "reserve" and (record.dataset, record.unit) in accounts
-        if record.reservation is not None and ledger.state(record.reservation) != "released"
+        if record.reservation not in given_back
     }
 
 
