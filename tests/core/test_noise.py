@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from sfumato.core import BoxNoise, GaussianNoise, Interval, LaplaceNoise, attacker_error
+from sfumato.core import BoxNoise, GaussianNoise, Interval, LaplaceNoise, SummedNoise, attacker_error
 from sfumato.core.fisher import weighted_error
 from sfumato.errors import PrivacyParameterError
 
@@ -27,6 +27,28 @@ def test_density_cdf_variance_and_information_agree(law):
     root = np.sqrt(law.density(np.stack([inner - step, inner + step])))
     information = 4 * np.trapezoid(((root[1] - root[0]) / (2 * step)) ** 2, inner)
     assert information == pytest.approx(law.fisher_information(), rel=5e-3)
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (0.5, -1.0), (1.0, 1e-3), (0.3, 0.5, -0.7)], ids=str)
+@pytest.mark.parametrize("stiffness", [0.0, 30.0, 1e5])
+def test_a_sum_of_boxes_is_what_draws_of_boxes_add_up_to(weights, stiffness):
+    """Against a quadrature of characteristic functions (Gil-Pelaez), which shares nothing with cells."""
+    law, box = SummedNoise(2.0, stiffness, weights), BoxNoise(2.0, stiffness)
+    places = np.linspace(-2, 2, 2001)
+    density = box.density(places)
+    times = (np.arange(600) + 0.5) * 0.1 / math.sqrt(law.variance())
+    transform = np.ones_like(times)
+    for weight in weights:
+        transform *= np.trapezoid(density * np.cos(weight * times[:, None] * places), places)
+    for value in np.array([-1.5, -0.4, 0.0, 0.9, 2.2]) * math.sqrt(law.variance()):
+        step = times[1] - times[0]
+        assert float(law.cdf(value)) == pytest.approx(
+            0.5 + float(transform @ (np.sin(value * times) / times)) * step / math.pi, abs=2e-5
+        )
+        exact = float(transform @ np.cos(value * times)) * step / math.pi
+        assert float(law.density(value)) == pytest.approx(exact, abs=2e-5 / math.sqrt(law.variance()))
+    if len(weights) == 1:
+        assert law.fisher_information() == pytest.approx(box.fisher_information(), rel=5e-3)
 
 
 @pytest.mark.paper("000", "Cor 2.7", "core/noise.py")

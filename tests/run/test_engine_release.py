@@ -33,7 +33,7 @@ from sfumato.evidence import verify
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
 from sfumato.mechanisms.bits import Bits, StreamKey
-from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
+from sfumato.release import BoxRelease, Constraint, GaussianRelease, LaplaceRelease, WeakGuaranteeWarning
 from sfumato.run import partition_release
 from sfumato.run.engine import dask as engine_dask
 from sfumato.run.engine.dask import DaskEngine
@@ -140,13 +140,16 @@ def test_a_tailored_channel_repeats_under_a_key_and_only_then():
 # The same bytes.
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "laplace", "box", "clipped"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", "box", "tied", "clipped"])
 def test_partitions_do_not_show(mixed, one_key, kind):
-    with pytest.warns(WeakGuaranteeWarning) if kind == "box" else nullcontext():
+    with pytest.warns(WeakGuaranteeWarning) if kind in ("box", "tied") else nullcontext():
         prepared = {
             "gaussian": lambda: GaussianRelease(MIXED, epsilon=2.0, delta=1e-6).prepare(),
             "laplace": lambda: LaplaceRelease(MIXED, epsilon=2.0, label="ill", label_epsilon=1.0).prepare(),
             "box": lambda: BoxRelease(MIXED, half_width=40.0, category_epsilon=1.0).prepare(),
+            "tied": lambda: BoxRelease(
+                MIXED, 40.0, category_epsilon=1.0, constraints=[Constraint({"age": 1.0})]
+            ).prepare(),
             "clipped": lambda: GaussianRelease(MIXED, epsilon=2.0, delta=1e-6, label="ill", clip=True).prepare(),
         }[kind]()
     seen = [

@@ -55,6 +55,12 @@ def release(
         float | None, typer.Option(help="ε shared by categorical columns, without --epsilon.")
     ] = None,
     half_width: Annotated[float, typer.Option(help="For box noise: half the box, in column widths.")] = 20.0,
+    ordered: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For box noise: columns whose order published rows keep, as start,end. Say it once an order."
+        ),
+    ] = None,
     clip: Annotated[bool, typer.Option("--clip", help="Put published numbers back into their public range.")] = False,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", envvar="SFUMATO_LEDGER", help="The ledger file; default: beside IN.")
@@ -95,7 +101,7 @@ def release(
         warnings.simplefilter("always", WeakGuaranteeWarning)
         prepared = _prepare(
             method, declared, epsilon, delta, label, label_epsilon, adversary_error, trade_off, category_epsilon,
-            half_width, clip,
+            half_width, clip, ordered or [],
         )  # fmt: skip
     # Before anything is spent.
     _tell(console, (*(str(warning.message) for warning in caught), *wide_noise(prepared)), "yellow")
@@ -169,14 +175,26 @@ def _prepare(
     category_epsilon: float | None,
     half_width: float,
     clip: bool,
+    ordered: list[str],
 ) -> PreparedTable:
     from sfumato.release import BoxRelease, GaussianRelease, LaplaceRelease
 
     common = {"label": label, "label_epsilon": label_epsilon, "clip": clip}
     if method is _Method.BOX:
+        orders = [tuple(name.strip() for name in one.split(",")) for one in ordered]
         return BoxRelease(
-            schema, half_width=half_width, trade_off=trade_off or 0.0, category_epsilon=category_epsilon, **common
+            schema,
+            half_width=half_width,
+            trade_off=trade_off or 0.0,
+            category_epsilon=category_epsilon,
+            constraints=orders,
+            **common,
         ).prepare()
+    if ordered:
+        raise PrivacyParameterError(
+            "Only box noise keeps columns in order: say --method box, or leave --ordered out and sort what was "
+            "published, which costs nothing. Nothing was drawn or spent."
+        )
     if method is _Method.LAPLACE:
         if epsilon is None:
             raise PrivacyParameterError("Laplace noise needs --epsilon. Nothing was drawn or spent.")

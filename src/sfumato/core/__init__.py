@@ -27,7 +27,7 @@ from sfumato.core.fairness import Fairness, MeasuredGap
 from sfumato.core.fisher import AttackerError, attacker_error
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_scale
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP, RenyiDP
-from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
+from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise, SummedNoise
 from sfumato.core.pufferfish import Pufferfish, together
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 from sfumato.core.schema import Schema
@@ -80,6 +80,7 @@ __all__ = [
     "SelectionEvent",
     "SharedGaussianEvent",
     "SharedLaplaceEvent",
+    "SummedNoise",
     "TogetherEvent",
     "WorstOf",
     "attacker_error",

@@ -72,7 +72,10 @@ def transform_error(parts: tuple[Part, ...]) -> float:
 
 def _failure(parts: tuple[Part, ...]) -> float:
     """The chance that some act fails, where failing has a chance of its own."""
-    kept = math.fsum(part.count * math.log1p(-part.pair.failure(part)) for part in parts)
+    failures = [(part.pair.failure(part), part.count) for part in parts]
+    if any(failure >= 1 for failure, _ in failures):
+        return 1.0
+    kept = math.fsum(count * math.log1p(-failure) for failure, count in failures)
     return -math.expm1(kept)
 
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive
 from sfumato.core.special import ndtr
+from sfumato.errors import PrivacyParameterError
 
-__all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise"]
+__all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise", "SummedNoise"]
 
 
 @dataclass(frozen=True)
@@ -172,3 +173,60 @@ class BoxNoise(Noise):
         for key, total in spectrum.items():
             result = result + total * (np.sin(key * math.pi * place) / (key * math.pi))
         return np.clip(result, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class SummedNoise(Noise):
+    """Σ weight·b over independent b of one box law: what one column has where box noise is drawn on sums of columns.
+
+    Density and distribution are those of whole cells, 1/300 of a deviation wide: right to about 1e-5.
+
+    >>> law = SummedNoise(1.0, 0.0, (0.5, -0.5))
+    >>> round(law.variance() / BoxNoise(1.0).variance(), 6), round(float(law.cdf(0.0)), 6)
+    (0.5, 0.5)
+    """
+
+    half_width: float
+    stiffness: float
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.weights or not all(math.isfinite(weight) and weight for weight in self.weights):
+            raise PrivacyParameterError("A sum of noise needs weights that are numbers other than 0.")
+        self._one(self.weights[0])
+
+    def _one(self, weight: float) -> BoxNoise:
+        return BoxNoise(self.half_width * abs(weight), self.stiffness / weight**4)
+
+    def variance(self) -> float:
+        return self._one(1.0).variance() * math.fsum(weight**2 for weight in self.weights)
+
+    @cached_property
+    def _cells(self) -> tuple[float, np.ndarray]:
+        """The width of a cell, and the masses of the cells -m … m."""
+        deviation = math.sqrt(self.variance())
+        step, total = deviation / 300, np.ones(1)
+        for weight in self.weights:
+            part = self._one(weight)
+            reach = math.ceil(min(part.half_width, 14 * math.sqrt(part.variance())) / step)
+            edges = (np.arange(-reach, reach + 2) - 0.5) * step
+            masses = part.masses(np.clip(edges, -part.half_width, part.half_width))
+            total = np.convolve(total, masses / masses.sum())
+        return step, total
+
+    def fisher_information(self) -> float:
+        """Of the sum alone; who sees the other columns as well knows more."""
+        step, masses = self._cells
+        slopes, middles = np.diff(masses), (masses[1:] + masses[:-1]) / 2
+        seen = middles > 0
+        return float((slopes[seen] ** 2 / middles[seen]).sum()) / step**2
+
+    def density(self, values: Any) -> np.ndarray:
+        step, masses = self._cells
+        places = (np.arange(len(masses)) - len(masses) // 2) * step
+        return np.interp(np.asarray(values, dtype=float), places, masses / step, left=0.0, right=0.0)
+
+    def cdf(self, values: Any) -> np.ndarray:
+        step, masses = self._cells
+        edges = (np.arange(len(masses) + 1) - len(masses) // 2 - 0.5) * step
+        return np.interp(np.asarray(values, dtype=float), edges, np.append(0.0, np.minimum(np.cumsum(masses), 1.0)))

@@ -283,6 +283,14 @@ class BoxPair(WorstPair):
     def curve(self, part: Part, alpha: np.ndarray) -> np.ndarray:
         return np.full_like(alpha, math.inf)
 
+    def failure(self, part: Part) -> float:
+        """All but what lies within 2 - shift half widths of one wall: there alone its moved copy has anything.
+
+        For a box without stiffness; with it less lies there.
+        """
+        left = max(0.0, 2 - part.value)
+        return 1 - (left / 2 - math.sin(math.pi * left) / (2 * math.pi)) if left < 1 else 0.0
+
     def reach(self, part: Part) -> tuple[float, float]:
         return 40.0, 0.0  # near a wall box noise loses tens of ε
 

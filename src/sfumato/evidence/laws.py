@@ -217,6 +217,8 @@ def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
     """The law of the sum of independent losses, on so many cells where there are several."""
     if len(spectra) == 1 and len(spectra[0].losses) <= _GRID:
         return spectra[0]
+    if any(spectrum.infinite >= 1 for spectrum in spectra):  # nothing is left to be added up
+        return _Spectrum(np.zeros(1), np.ones(1), 1.0)
     cells = cells if len(spectra) > 1 else _GRID
     width = math.fsum(float(np.ptp(spectrum.losses)) for spectrum in spectra) / cells
     size = cells + 2 * len(spectra)
@@ -225,8 +227,7 @@ def _sum_of(spectra: list[_Spectrum], cells: int = _GRID) -> _Spectrum:
     for spectrum in spectra:
         transform *= np.fft.rfft(_on_grid(spectrum, width), length)
     lowest = math.fsum(float(spectrum.losses.min()) for spectrum in spectra)
-    certain = any(spectrum.infinite >= 1 for spectrum in spectra)
-    infinite = 1.0 if certain else -math.expm1(math.fsum(math.log1p(-spectrum.infinite) for spectrum in spectra))
+    infinite = -math.expm1(math.fsum(math.log1p(-spectrum.infinite) for spectrum in spectra))
     return _trimmed(lowest + width * np.arange(size), np.fft.irfft(transform, length)[:size], infinite)
 
 

@@ -14,10 +14,12 @@ from sfumato.release.owned import OwnedResult, OwnedTotal
 from sfumato.release.result import TableRelease
 from sfumato.release.svm import RegularisedSVM
 from sfumato.release.synthetic import SyntheticRelease, SyntheticTable
+from sfumato.release.tied import Constraint
 from sfumato.release.utility import MachineBound, machine_bound
 
 __all__ = [
     "BoxRelease",
+    "Constraint",
     "GaussianRelease",
     "LaplaceRelease",
     "MachineBound",

@@ -33,6 +33,7 @@ from sfumato.release.noise import ResponseNoise
 __all__ = [
     "AdditiveColumn",
     "ColumnAct",
+    "Columns",
     "GaussianBlock",
     "Respond",
     "category_values",
@@ -94,8 +95,16 @@ class ColumnAct(ABC):
     def responses(self, schema: Schema) -> dict[str, ResponseNoise]:
         return {}
 
-    def shifts(self) -> dict[str, float]:
+    def shifts(self, schema: Schema) -> dict[str, float]:
         """Means of additive noise, where they are not 0."""
+        return {}
+
+    def joint(self, schema: Schema) -> tuple[tuple[str, ...], np.ndarray] | None:
+        """Columns whose noise belongs together, and its covariance; None where `laws` say it all."""
+        return None
+
+    def unbiased(self, schema: Schema) -> dict[str, float]:
+        """Least squared errors of unbiased attackers, where they see more than a column's own noise."""
         return {}
 
 
@@ -163,6 +172,9 @@ class GaussianBlock(ColumnAct):
         scaled = np.diag([interval(schema, name).width for name in self.columns]) @ factor
         return scaled @ scaled.T
 
+    def joint(self, schema: Schema) -> tuple[tuple[str, ...], np.ndarray] | None:
+        return None if self.diagonal else (self.columns, self.covariance(schema))
+
     def laws(self, schema: Schema) -> dict[str, Noise]:
         variances = np.diag(self.covariance(schema))
         laws: dict[str, Noise] = {
@@ -191,7 +203,7 @@ class AdditiveColumn(ColumnAct):
         values = domain.place(table[self.column], self.column) - domain.low
         return {self.column: (domain.low + self.shift) + _by_record(self.mechanism, self.column, batch)(values)}
 
-    def shifts(self) -> dict[str, float]:
+    def shifts(self, schema: Schema) -> dict[str, float]:
         return {self.column: self.shift} if self.shift else {}
 
     def laws(self, schema: Schema) -> dict[str, Noise]:

@@ -2,19 +2,20 @@
 
 In:   a public schema, the box in units of the columns' widths, the trade-off λ.
 Out:  PreparedTable / TableRelease with a numeric δ(ε), which is often poor: a warning gives the Gaussian alternative.
-Not here: the law (core/noise.py), drawing it (mechanisms/box.py).
+Not here: the law (core/noise.py), drawing it (mechanisms/box.py), columns tied by constraints (release/tied.py).
 Proof: docs/proofs/box.md, docs/proofs/table_release.md
-Reference: Farokhi 2020, Thm 2.6 for boxes, Cor. 2.7 (lowest eigenpair; original coordinates).
+Reference: Farokhi 2020, Thm 2.6, Cor. 2.7 (lowest eigenpair; original coordinates).
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, positive
 from sfumato.core.compose import compose
 from sfumato.core.domain import Categories
@@ -24,7 +25,8 @@ from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms import Box, RandomizedResponse
 from sfumato.release.acts import AdditiveColumn, ColumnAct, Respond, events_of, interval
 from sfumato.release.label import with_label
-from sfumato.release.table import RECORD, PreparedTable, TableReleaser, feature_columns, protected
+from sfumato.release.table import PreparedTable, TableReleaser, feature_columns, protected
+from sfumato.release.tied import Constraint, TiedColumns, constraints_of, tied_columns
 
 __all__ = ["BoxRelease", "WeakGuaranteeWarning"]
 
@@ -42,6 +44,11 @@ class BoxRelease(TableReleaser):
     to one side; its mean (low + high)/2 is public (`noise.shifts`), and readers subtract it. `clip=True` puts published
     values back into the public range at no cost in privacy. The box bounds the noise, not the published value.
     Categorical columns are answered at random and share `category_epsilon` equally.
+
+    `constraints` are public facts that published rows keep: names in rising order, as ("start", "end"), or
+    `Constraint({"total": 1, "part": -1})` for total - part ≥ 0. Tied columns are drawn in other coordinates (middle and
+    gap, each within ±`half_width` of its own public range), so that the promise is that of as many free columns; their
+    noise is correlated and has a mean, which is public too (`noise.covariance`, `noise.shifts`).
 
     >>> from sfumato.core import Interval
     >>> import warnings
@@ -61,6 +68,7 @@ class BoxRelease(TableReleaser):
     clip: bool = False
     random_state: int | None = None
     boxes: Mapping[str, float | tuple[float, float]] | None = None
+    constraints: Sequence[Constraint | Sequence[str]] = ()
 
     def prepare(self) -> PreparedTable:
         numbers, categories = feature_columns(self.schema, self.label)
@@ -72,12 +80,15 @@ class BoxRelease(TableReleaser):
             )
         adjacency = protected(self.label, self.label_epsilon)
         self._check_boxes(numbers)
+        tied = self._tied(numbers, adjacency)
         acts: list[ColumnAct] = [
             AdditiveColumn(name, self._noise(name, adjacency), self._sides(name)[0] * interval(self.schema, name).width)
             for name in numbers
+            if not any(name in act.columns for act in tied)
         ]
+        acts += tied
         acts += [Respond(name, self._response(name, len(categories), adjacency)) for name in categories]
-        warning = self._warn(numbers, compose(events_of(acts)))
+        warning = self._warn(acts)
         return with_label(self, acts, "box", self._plan(), (warning,))
 
     def _noise(self, name: str, adjacency) -> Box:
@@ -96,6 +107,27 @@ class BoxRelease(TableReleaser):
         low, high = given if isinstance(given, tuple) else (-given, given)
         return (low + high) / 2, (high - low) / 2
 
+    def _tied(self, numbers: list[str], adjacency: Adjacency) -> list[TiedColumns]:
+        """The columns that constraints tie together; what cannot be kept for them is refused."""
+        constraints = constraints_of(self.constraints)
+        if not constraints:
+            return []
+        noise = Box(self.half_width, 1.0, adjacency, self.trade_off, self.random_state)
+        acts = tied_columns(constraints, self.schema, numbers, noise)
+        own = [name for act in acts for name in act.columns if name in {**(self.boxes or {}), **(self.weights or {})}]
+        if own:
+            raise PrivacyParameterError(
+                f"{', '.join(own)}: constraints tie these columns, so that their noise has no box or weight of their "
+                "own. Leave them out of boxes and weights and say half_width. Nothing was drawn or spent."
+            )
+        if self.clip and not all(one.kept_by_clipping(self.schema) for one in constraints):
+            raise PrivacyParameterError(
+                "clip=True moves single columns and would break a constraint. It keeps only orders a ≤ b where the "
+                "public range of a neither begins nor ends above that of b: say such ranges, or clip=False. "
+                "Nothing was drawn or spent."
+            )
+        return acts
+
     def _check_boxes(self, numbers: list[str]) -> None:
         for name, given in (self.boxes or {}).items():
             sides = given if isinstance(given, tuple) else (0.0, given)
@@ -107,8 +139,9 @@ class BoxRelease(TableReleaser):
 
     def _plan(self) -> dict[str, object]:
         boxes = {name: list(self._sides(name)) for name in self.boxes or {}}
+        kept = [{"terms": dict(one.terms), "least": one.least} for one in constraints_of(self.constraints)]
         plan: dict[str, object] = {"release": "box", "schema": self.schema.to_toml(), "half_width": self.half_width}
-        return plan | ({"boxes": boxes} if boxes else {})
+        return plan | ({"boxes": boxes} if boxes else {}) | ({"constraints": kept} if kept else {})
 
     def _response(self, name: str, count: int, adjacency) -> RandomizedResponse:
         domain = self.schema.columns[name]
@@ -118,11 +151,11 @@ class BoxRelease(TableReleaser):
             PureDP(share), 1.0, adjacency, categories=max(2, len(domain.values)), random_state=self.random_state
         )
 
-    def _warn(self, numbers: list[str], features) -> str:
+    def _warn(self, acts: Sequence[ColumnAct]) -> str:
         """Beside the box, Gaussian noise of the same variance column by column."""
-        squares = [
-            interval(self.schema, name).width ** 2 / self._noise(name, RECORD).noise.variance() for name in numbers
-        ]
+        features = compose(events_of(acts))
+        laws = {name: law for act in acts for name, law in act.laws(self.schema).items()}
+        squares = [interval(self.schema, name).width ** 2 / law.variance() for name, law in laws.items()]
         twin = GaussianDP(math.sqrt(sum(squares))) if squares else None
         least = features.delta(30.0)
         text = f"Box noise here: δ(1) = {features.delta(1.0):.3g} and never less than {least:.3g}, whatever ε."
@@ -131,5 +164,7 @@ class BoxRelease(TableReleaser):
                 f" Gaussian noise of the same variance: δ(1) = {twin.delta(1.0):.3g}, and at δ = 1e-6 "
                 f"ε = {twin.epsilon(1e-6):.3g}. GaussianRelease(…, clip=True) keeps values in range too."
             )
+        if self.constraints:
+            text += " Moving its published rows to the nearest ones that keep the constraints costs nothing either."
         warnings.warn(text, WeakGuaranteeWarning, stacklevel=4)
         return text

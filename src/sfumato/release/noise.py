@@ -14,13 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise
+from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise, Noise, SummedNoise
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 
 __all__ = ["ResponseNoise", "TableNoise"]
 
-_LAWS: dict[str, type[Noise]] = {"gaussian": GaussianNoise, "laplace": LaplaceNoise, "box": BoxNoise}
+_LAWS: dict[str, type[Noise]] = {
+    "gaussian": GaussianNoise,
+    "laplace": LaplaceNoise,
+    "box": BoxNoise,
+    "sum of boxes": SummedNoise,
+}
 
 
 @dataclass(frozen=True)
@@ -144,5 +149,5 @@ def _law_record(law: Noise) -> dict[str, Any]:
 
 
 def _law(record: dict[str, Any]) -> Noise:
-    fields = dict(record)
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
     return _LAWS[fields.pop("law")](**fields)

@@ -29,7 +29,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.bits import StreamKey
-from sfumato.release.acts import ColumnAct, GaussianBlock, category_values, events_of
+from sfumato.release.acts import ColumnAct, category_values, events_of
 from sfumato.release.noise import TableNoise
 from sfumato.release.result import TableRelease
 
@@ -154,17 +154,17 @@ class PreparedTable:
         laws = {name: law for act in self.acts for name, law in act.laws(self.schema).items()}
         responses = {name: noise for act in self.acts for name, noise in act.responses(self.schema).items()}
         rows = tuple(tuple(map(float, row)) for row in self._covariance(laws))
-        shifts = {name: shift for act in self.acts for name, shift in act.shifts().items()}
+        shifts = {name: shift for act in self.acts for name, shift in act.shifts(self.schema).items()}
         names, kinds = tuple(laws), tuple(laws.values())
         return TableNoise(self.schema, names, kinds, rows, responses, self.label, self.clip, shifts)
 
     def _covariance(self, laws: Mapping[str, Noise]) -> np.ndarray:
         covariance = np.diag([law.variance() for law in laws.values()])
         for act in self.acts:
-            if isinstance(act, GaussianBlock) and not act.diagonal:
-                size = len(act.columns)
-                start = list(laws).index(act.columns[0])
-                covariance[start : start + size, start : start + size] = act.covariance(self.schema)
+            if (joint := act.joint(self.schema)) is not None:
+                columns, block = joint
+                start = list(laws).index(columns[0])
+                covariance[start : start + len(columns), start : start + len(columns)] = block
         return covariance
 
     @cached_property
@@ -174,6 +174,9 @@ class PreparedTable:
         for name, law in zip(self.noise.columns, self.noise.laws, strict=True):
             domain = self.schema.columns.get(name)
             errors[name] = attacker_error(law, domain if isinstance(domain, Interval) else None)
+        for act in self.acts:
+            for name, least in act.unbiased(self.schema).items():
+                errors[name] = replace(errors[name], unbiased=least)
         return errors
 
     def certificate(self) -> Certificate:
