@@ -18,7 +18,6 @@ from sfumato.evidence import Certificate, verify
 from sfumato.mechanisms import Laplace, TailoredNoise
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.tailored.grid import PrivateQuantiles, PublicEdges
-from sfumato.mechanisms.tailored.relaxed import relaxed_channel
 from sfumato.mechanisms.tailored.repair import TOTAL, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import alias_table
 from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
@@ -92,10 +91,10 @@ def test_delta_is_exact_and_kept():
 
 
 def test_the_published_slack_rule_would_give_delta_away():
-    """δ/|X| for each of |Y| outputs adds up to more than δ: the exact slacks do not."""
+    """δ/|X| for each of |Y| outputs adds up to more than δ: a share δ of the time does not."""
     costs = np.vstack([np.arange(50) != 0, np.arange(50) != 49]).astype(float)
     costs += 0.01 * np.random.default_rng(1).random(costs.shape)
-    f = relaxed_channel(costs, 0.1, 0.1).probabilities
+    f = optimal_channel(costs, 0.1, delta=0.1).probabilities
     excess = np.maximum(f[0] - math.exp(0.1) * f[1], 0).sum()
     assert excess <= 0.1 + 1e-8
     per_output = 0.1 / 2
@@ -182,17 +181,77 @@ def test_the_optimum_is_cvxpys(seed):
     assert ours.bound >= best - 1e-6
 
 
-def test_the_exact_slack_optimum_is_cvxpys():
-    cvxpy = pytest.importorskip("cvxpy")
-    generator = np.random.default_rng(5)
-    costs, epsilon, delta = generator.random((4, 5)), 0.4, 0.05
-    f = cvxpy.Variable((4, 5), nonneg=True)
-    limits = [cvxpy.sum(f, axis=1) == 1]
+def _by_slacks(cvxpy, costs, epsilon, delta, moments=None):
+    """The least cost of all (ε, δ)-private channels: slacks for every pair of inputs, by cvxpy."""
+    f = cvxpy.Variable(costs.shape, nonneg=True)
+    value, limits = cvxpy.sum(cvxpy.multiply(costs, f)), [cvxpy.sum(f, axis=1) == 1]
     limits += [
-        cvxpy.sum(cvxpy.pos(f[a] - math.exp(epsilon) * f[b])) <= delta for a in range(4) for b in range(4) if a != b
+        cvxpy.sum(cvxpy.pos(f[a] - math.exp(epsilon) * f[b])) <= delta
+        for a, b in itertools.permutations(range(len(costs)), 2)
     ]
-    best = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(cvxpy.multiply(costs, f))), limits).solve(solver="CLARABEL")
-    assert relaxed_channel(costs, epsilon, delta).value == pytest.approx(best, abs=1e-6)
+    if moments is not None:
+        bias = f @ moments.values[0] - moments.wanted[0]
+        if np.isfinite(moments.penalty).all():
+            value += cvxpy.sum(cvxpy.multiply(moments.penalty[0] / 2, cvxpy.square(bias)))
+        else:
+            limits.append(bias == 0)
+    return cvxpy.Problem(cvxpy.Minimize(value), limits).solve(solver="CLARABEL")
+
+
+def _design_problem(kind, inputs, epsilon):
+    """Squared errors on even inputs, as they come, with a soft bias, or with none allowed and outputs beyond."""
+    places = (np.arange(inputs) + 0.5) / inputs
+    reach = max(2.0, 1.6 / math.tanh(epsilon / 2)) / 2
+    outputs = np.linspace(0.5 - reach, 0.5 + reach, 2 * inputs + 1) if kind == "unbiased" else places
+    costs = (places[:, None] - outputs) ** 2 / inputs / places.var()
+    if kind == "none":
+        return costs, None
+    penalty = np.full((1, inputs), 2 / inputs / places.var() if kind == "soft" else np.inf)
+    return costs, WantedMeans(outputs[None], places[None], penalty)
+
+
+@pytest.mark.parametrize(("delta", "most"), [(1e-3, 4e-4), (0.05, 0.0125), (0.3, 0.02)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
+@pytest.mark.parametrize("kind", ["none", "soft", "unbiased", "random"])
+def test_a_share_of_freedom_is_nearly_the_best_use_of_delta(kind, epsilon, delta, most):
+    """Against slacks for every pair: a few percent of δ for designs, and never outside the stated bound."""
+    cvxpy = pytest.importorskip("cvxpy")
+    generator = np.random.default_rng(int(10 * epsilon))
+    costs, moments = (generator.random((6, 7)), None) if kind == "random" else _design_problem(kind, 10, epsilon)
+    best, found = (
+        _by_slacks(cvxpy, costs, epsilon, delta, moments),
+        optimal_channel(costs, epsilon, moments, delta=delta),
+    )
+    slack = 1e-6 * best + 1e-8
+    assert found.bound - slack <= best <= found.value + slack
+    assert found.reached <= found.value + slack
+    assert found.value <= best * (1 + most * (2 if kind == "random" else 1)) + slack
+    pure = optimal_channel(costs, epsilon, moments)
+    assert found.value <= pure.value + slack
+    if moments is None:  # telling the truth a share δ of the time can be done by hand
+        assert found.value == pytest.approx((1 - delta) * pure.value + delta * costs.min(axis=1).sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["soft", "unbiased"])
+@pytest.mark.parametrize("delta", [1e-3, 0.2])
+def test_the_private_and_the_free_part_are_found_together(kind, delta):
+    """(1-δ)g + δh with g private: the same program by cvxpy, where the means tie the two."""
+    cvxpy = pytest.importorskip("cvxpy")
+    costs, moments = _design_problem(kind, 8, 1.0)
+    private, free, top = (cvxpy.Variable(shape, nonneg=True) for shape in (costs.shape, costs.shape, costs.shape[1]))
+    f = (1 - delta) * private + delta * free
+    bias = f @ moments.values[0] - moments.wanted[0]
+    limits = [cvxpy.sum(private, axis=1) == 1, cvxpy.sum(free, axis=1) == 1]
+    limits += [private <= top[None, :], private >= math.exp(-1.0) * top[None, :]]
+    value = cvxpy.sum(cvxpy.multiply(costs, f))
+    if kind == "soft":
+        value += cvxpy.sum(cvxpy.multiply(moments.penalty[0] / 2, cvxpy.square(bias)))
+    else:
+        limits.append(bias == 0)
+    best = cvxpy.Problem(cvxpy.Minimize(value), limits).solve(solver="CLARABEL")
+    found = optimal_channel(costs, 1.0, moments, delta=delta)
+    assert found.value == pytest.approx(best, rel=1e-6)
+    assert found.reached == pytest.approx(best, rel=1e-6)
 
 
 def test_randomised_response_is_rediscovered():
@@ -332,7 +391,7 @@ def test_a_use_that_breaks_inside_the_domain_is_refused_with_the_point(wish, poi
         {"bins": 100_000}, {"bins": 2.5}, {"uses": []}, {"uses": ["logg"]}, {"uses": ["log", "log"]}, {"uses": [3]},
         {"uses": [("log", -1)]}, {"uses": ["power:0"]}, {"uses": ["power:x"]}, {"bias": "some"}, {"binning": "mine"},
         {"binning": [0.01, 0.5, 1.0]}, {"binning": "quantile"}, {"prior": [1.0, 2.0]}, {"prior": [-1.0] * 20},
-        {"prior": lambda x: x - 2}, {"guard": 0.0}, {"delta": 0.01, "bins": 100}, {"domain": (0, 1)},
+        {"prior": lambda x: x - 2}, {"guard": 0.0}, {"domain": (0, 1)},
         {"bias": "unbiased", "outputs": np.linspace(0.3, 0.7, 30)}, {"bias": "unbiased", "uses": ["sqrt"]},
     ],
     ids=" ".join,
@@ -445,9 +504,55 @@ def test_interpolated_noise_has_its_density_and_its_promise(uses):
         assert (first <= math.exp(5.0) * second * (1 + 1e-9)).all()
 
 
-@pytest.mark.slow
-@pytest.mark.paper("002", "§5.3, δ", "mechanisms/tailored/relaxed.py", missing="48 bins at most; 41 take ten seconds")
-def test_delta_for_more_than_32_bins():
-    channel = TailoredNoise(Interval(0, 1), 1.0, 1e-3, bins=41, bias="none")
-    assert channel.event().delta <= 1e-3
-    assert channel.error() < TailoredNoise(Interval(0, 1), 1.0, bins=41, outputs=41, bias="none").error()
+@pytest.mark.paper("002", "§5.3, δ", "mechanisms/tailored/solver.py")
+@pytest.mark.parametrize(
+    ("bias", "epsilon", "delta"),
+    [
+        ("none", 2.0, 1e-3),
+        ("soft", 1.0, 1e-6),
+        ("soft", 2.0, 0.05),
+        pytest.param("unbiased", 1.0, 1e-4, marks=pytest.mark.slow),
+    ],
+)
+def test_delta_for_128_bins_in_seconds(bias, epsilon, delta):
+    """Certified by all pairs in whole numbers and by the verifier; no worse than ε alone; near the best there is."""
+    channel = TailoredNoise(Interval(0, 1), epsilon, delta, bins=128, bias=bias)
+    assert channel.table.seconds < 30  # half a second, five unbiased, on an idle core
+    factor = math.floor(exp_below(epsilon) * 2**100)  # a little below e^ε
+    ones, others = ([[w * by for w in row] for row in channel.weights.tolist()] for by in (1 << 100, factor))
+    worst = max(sum(a - b for a, b in zip(x, z, strict=True) if a > b) for x in ones for z in others)
+    assert Fraction(worst, TOTAL << 100) <= Fraction(delta)
+    assert verify(json.loads(channel.certificate().to_json())).ok
+    assert channel.table.gap <= max(1e-6, 0.5 * delta)
+    alone = TailoredNoise(Interval(0, 1), epsilon, bins=128, bias=bias)
+    assert channel.table.cost <= (1 - delta) * alone.table.cost * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_delta_of_weights_is_the_sum_over_outputs(seed):
+    """Against plain fractions, with zeros, ties and weights beyond 64 bits."""
+    generator = np.random.default_rng(seed)
+    size = [3, 2**20, 2**61, 2**100][seed % 4]
+    rows = [[int(share * size) if share > 0.3 else 0 for share in row] for row in generator.random((4, 5))]
+    total = max(map(sum, rows)) + 1
+    rows = [[*row, total - sum(row)] for row in rows]
+    epsilon = float(generator.choice([1e-9, 0.5, 3.0, 50.0]))
+    plain = max(
+        sum((max(Fraction(0), a - exp_below(epsilon) * b) for a, b in zip(x, z, strict=True)), Fraction(0))
+        for x in rows
+        for z in rows
+    )
+    assert delta_of_weights(rows, epsilon) == plain / total
+
+
+@pytest.mark.parametrize("delta", [1e-17, 1e-9, 1e-3, 0.5, 0.999])
+def test_any_perturbed_pair_of_channels_is_repaired(delta):
+    """The free channel may be anything and the private one wrong by 10⁻³: the weights are still (ε, δ)-private."""
+    generator = np.random.default_rng(7)
+    private = optimal_channel(generator.random((9, 11)), 1.0).probabilities
+    free = generator.dirichlet(np.full(11, 0.05), 9)
+    weights = private_weights(private + 1e-3 * generator.normal(size=private.shape), 1.0, delta, free)
+    assert set(weights.sum(axis=1)) == {TOTAL}
+    found = delta_of_weights(weights.tolist(), 1.0)
+    assert found <= Fraction(delta)
+    assert delta < 1e-3 or found > 0

@@ -201,7 +201,8 @@ def _channel_part(event: Record) -> Part:
     with localcontext() as context:
         context.prec = 90 + math.ceil(near)
         factor = math.floor(Fraction(Decimal(near).exp()) * 2**200)
-    excess = max(sum(max(0, (a << 200) - factor * b) for a, b in zip(x, z, strict=True)) for x in rows for z in rows)
+    ones, others = ([[weight * by for weight in row] for row in rows] for by in (1 << 200, factor))
+    excess = max(sum(over for over in map(sub, one, other) if over > 0) for one in ones for other in others)
     delta = Fraction(excess, sum(rows[0]) << 200)
     nearest = float(delta)
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)

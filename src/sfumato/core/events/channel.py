@@ -73,17 +73,23 @@ def delta_of_weights(weights: Sequence[Sequence[int]], epsilon: float) -> Fracti
     >>> float(delta_of_weights([[3, 1], [1, 3]], 0.0))
     0.5
     """
-    bound = exp_below(epsilon)
+    bound, total = exp_below(epsilon), sum(weights[0])
     top, bottom = bound.numerator, bound.denominator
+    rows = _array(weights, total)
     worst = 0
-    for other in weights:
-        floors = [top * weight for weight in other]
-        for row in weights:
-            excess = [
-                bottom * weight - floor for weight, floor in zip(row, floors, strict=True) if bottom * weight > floor
-            ]
-            worst = max(worst, sum(excess))
-    return Fraction(worst, bottom * sum(weights[0]))
+    for other in rows:
+        # w₁ > E·w₂ for whole w₁ says w₁ > ⌊E·w₂⌋, so the outputs that count, and the sums over them, are whole numbers.
+        floors = [min(total, top * weight // bottom) for weight in other.tolist()]
+        counts = rows > np.array(floors, dtype=rows.dtype)
+        ours, theirs = np.where(counts, rows, 0).sum(axis=1), np.where(counts, other, 0).sum(axis=1)
+        excess = (bottom * int(one) - top * int(two) for one, two in zip(ours, theirs, strict=True))
+        worst = max(worst, *excess)
+    return Fraction(worst, bottom * total)
+
+
+def _array(weights: Sequence[Sequence[int]], total: int) -> np.ndarray:
+    """Rows of this sum, in words where no difference and no sum overflows."""
+    return np.array(weights, dtype=np.int64 if total <= 1 << 62 else object)
 
 
 def float_above(value: Fraction) -> float:
@@ -168,7 +174,7 @@ def _answers(weights: Weights) -> float | None:
     if ratio is None or ratio == 1:
         return None
     total = sum(weights[0])
-    rows = np.array(weights, dtype=np.int64 if total <= 1 << 62 else object)  # no difference and no sum overflows
+    rows = _array(weights, total)
     apart = max(int(np.maximum(rows - row, 0).sum(axis=1).max()) for row in rows)
     return min(1.0, float_above(Fraction(apart, total) * (ratio + 1) / (ratio - 1)))
 

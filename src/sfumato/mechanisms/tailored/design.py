@@ -2,8 +2,8 @@
 
 In:   a public interval, ε, δ, uses, a prior, grids, how bias is treated.
 Out:  ChannelTable: bins, outputs, integer weights, and a report of how the design went.
-Not here: the mechanism itself (tailored.py), the solvers (tailored_solver.py, tailored_relaxed.py).
-Reference: Basu, §3.3.3 and Ch. 5; errata: two-sided bias, exact slacks, repair.
+Not here: the mechanism itself (tailored.py), the solver (tailored_solver.py).
+Reference: Basu, §3.3.3 and Ch. 5; errata: two-sided bias, no slack for each output, repair.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from sfumato.core.domain import Interval
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.tailored.grid import Binning, InputGrid, Prior, make_grid, make_knots, prior_of
-from sfumato.mechanisms.tailored.relaxed import MOST_INPUTS, relaxed_channel
 from sfumato.mechanisms.tailored.repair import LARGEST_EPSILON, TOTAL, TOTAL_BITS, merged, private_weights
 from sfumato.mechanisms.tailored.sampling import AliasTable, alias_table
-from sfumato.mechanisms.tailored.solver import Solution, WantedMeans, optimal_channel
+from sfumato.mechanisms.tailored.solver import WantedMeans, optimal_channel
 from sfumato.mechanisms.tailored.uses import Use, checked_uses
 
 __all__ = ["Bias", "ChannelTable", "DesignWish", "WeightsKey", "as_outputs", "design", "use_weights"]
@@ -34,9 +33,7 @@ Bias = Literal["soft", "none", "unbiased"]
 _SECONDS_AT_400 = 5.0
 _MOST_SECONDS = 300.0
 _FINE_OUTPUTS = 97
-#: With δ > 0 and more inputs than this, one output for each.
-_CHEAP_WITH_DELTA = 24
-#: A design that may be this much worse than the best, or this biased where no bias was allowed, is refused.
+#: A design that may be this much worse than its kind allows, or this biased where no bias was allowed, is refused.
 _LARGEST_GAP = 1e-3
 
 
@@ -58,7 +55,11 @@ class DesignWish:
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """A designed channel. `probabilities` are weights/2^62; `gap` bounds how far its cost is from the best possible."""
+    """A designed channel. `probabilities` are weights/2^62; `gap` bounds how far its cost is from the best possible.
+
+    With δ = 0 the gap is rounding. With δ > 0 it is a few hundredths of δ, more for unbiased channels: what a channel
+    with slacks for every pair of inputs could gain at most (docs/proofs/tailored_noise.md).
+    """
 
     wish: DesignWish
     grid: InputGrid = field(repr=False)
@@ -110,10 +111,10 @@ def design(wish: DesignWish) -> ChannelTable:
     if wish.bias == "unbiased" and len(wish.uses) > 1 and not isinstance(wish.outputs, tuple):
         return _several(wish, grid, prior, start)
     found = _Part.of(wish, grid, prior)
-    weights = private_weights(found.probabilities, wish.epsilon, wish.delta)
+    weights = private_weights(found.private, wish.epsilon, wish.delta, found.free)
     cost = _cost(found.costs, found.moments, found.kept, weights / float(TOTAL))
-    gap = max(0.0, cost - found.bound) / max(abs(cost), 1e-6 * float(np.abs(found.costs).max()))
-    _check_success(wish, found.moments, found.kept, weights / float(TOTAL), gap)
+    _check_success(wish, found, cost, weights / float(TOTAL))
+    gap = _gap(found.costs, cost, found.bound)
     return ChannelTable(wish, grid, prior, found.outputs, weights, cost, gap, time.perf_counter() - start)
 
 
@@ -121,21 +122,23 @@ def design(wish: DesignWish) -> ChannelTable:
 class _Part:
     """A solved channel before its weights are whole numbers."""
 
-    probabilities: np.ndarray
+    private: np.ndarray
+    free: np.ndarray
     outputs: np.ndarray
     costs: np.ndarray
     moments: WantedMeans | None
     kept: np.ndarray
     bound: float
+    reached: float
 
     @classmethod
     def of(cls, wish: DesignWish, grid: InputGrid, prior: np.ndarray) -> _Part:
         outputs = _outputs(wish, grid)
-        _affordable(len(grid.inputs), len(outputs), wish.delta)
+        _affordable(len(grid.inputs), len(outputs))
         costs, moments = _problem(wish, grid.inputs, prior, outputs)
-        solution = _solution(wish, costs, moments)
-        probabilities, kept = merged(solution.probabilities)
-        return cls(probabilities, outputs[kept], costs[:, kept], moments, kept, solution.bound)
+        found = optimal_channel(costs, min(wish.epsilon, LARGEST_EPSILON), moments, delta=wish.delta)
+        _, private, free, kept = merged(found.probabilities, found.private, found.free)
+        return cls(private, free, outputs[kept], costs[:, kept], moments, kept, found.bound, found.reached)
 
 
 def _several(wish: DesignWish, grid: InputGrid, prior: np.ndarray, start: float) -> ChannelTable:
@@ -146,18 +149,25 @@ def _several(wish: DesignWish, grid: InputGrid, prior: np.ndarray, start: float)
     parts = [_Part.of(replace(wish, uses=(use,)), grid, prior) for use in wish.uses]
     total = sum(use.weight for use in wish.uses)
     shares = [use.weight / total for use in wish.uses]
-    probabilities = np.hstack([share * part.probabilities for share, part in zip(shares, parts, strict=True)])
+    private, free = (
+        np.hstack([share * getattr(part, name) for share, part in zip(shares, parts, strict=True)])
+        for name in ("private", "free")
+    )
     outputs = np.concatenate([part.outputs for part in parts])
     order = np.argsort(outputs, kind="stable")
-    outputs, probabilities = _told_apart(outputs[order]), probabilities[:, order]
-    weights = private_weights(probabilities, wish.epsilon, wish.delta)
-    gaps = []
-    for use, share, part in zip(wish.uses, shares, parts, strict=True):
-        cost = _cost(part.costs, part.moments, part.kept, part.probabilities)
-        gaps.append((share, cost, max(0.0, cost - part.bound) / max(abs(cost), 1e-6 * float(np.abs(part.costs).max()))))
-        _check_success(replace(wish, uses=(use,)), part.moments, part.kept, part.probabilities, gaps[-1][2])
-    cost, gap = sum(share * cost for share, cost, _ in gaps), max(gap for _, _, gap in gaps)
-    return ChannelTable(wish, grid, prior, outputs, weights, cost, gap, time.perf_counter() - start)
+    weights = private_weights(private[:, order], wish.epsilon, wish.delta, free[:, order])
+    costs, gaps = [], []
+    for use, part in zip(wish.uses, parts, strict=True):
+        probabilities = (1 - wish.delta) * part.private + wish.delta * part.free
+        costs.append(_cost(part.costs, part.moments, part.kept, probabilities))
+        gaps.append(_gap(part.costs, costs[-1], part.bound))
+        _check_success(replace(wish, uses=(use,)), part, costs[-1], probabilities)
+    cost, outputs = float(np.dot(shares, costs)), _told_apart(outputs[order])
+    return ChannelTable(wish, grid, prior, outputs, weights, cost, max(gaps), time.perf_counter() - start)
+
+
+def _gap(costs: np.ndarray, cost: float, bound: float) -> float:
+    return max(0.0, cost - bound) / max(abs(cost), 1e-6 * float(np.abs(costs).max()))
 
 
 def _told_apart(outputs: np.ndarray) -> np.ndarray:
@@ -169,13 +179,11 @@ def _told_apart(outputs: np.ndarray) -> np.ndarray:
     return apart
 
 
-def _check_success(
-    wish: DesignWish, moments: WantedMeans | None, kept: np.ndarray, probabilities: np.ndarray, gap: float
-) -> None:
+def _check_success(wish: DesignWish, found: _Part, cost: float, probabilities: np.ndarray) -> None:
     """Private it is in any case; but a channel that is not what was wished for is not handed out in silence."""
-    missed = 0.0
+    missed, moments, gap = 0.0, found.moments, _gap(found.costs, cost, found.reached)
     if moments is not None and wish.bias == "unbiased":
-        biases = probabilities @ moments.values[:, kept].T - moments.wanted.T
+        biases = probabilities @ moments.values[:, found.kept].T - moments.wanted.T
         missed = float((np.abs(biases) / np.maximum(np.ptp(moments.wanted, axis=1), 1e-300)).max())
     if gap > _LARGEST_GAP or missed > _LARGEST_GAP:
         raise PrivacyParameterError(
@@ -209,13 +217,6 @@ def _problem(
     return costs, WantedMeans(after, before, soft if wish.bias == "soft" else np.full_like(soft, math.inf))
 
 
-def _solution(wish: DesignWish, costs: np.ndarray, moments: WantedMeans | None) -> Solution:
-    if wish.delta > 0:
-        # A little less than allowed, so that rounding to whole numbers stays inside.
-        return relaxed_channel(costs, wish.epsilon, wish.delta * (1 - 1e-6), moments)
-    return optimal_channel(costs, min(wish.epsilon, LARGEST_EPSILON), moments)
-
-
 def _cost(costs: np.ndarray, moments: WantedMeans | None, kept: np.ndarray, probabilities: np.ndarray) -> float:
     total = float((costs * probabilities).sum())
     if moments is None or not np.isfinite(moments.penalty).all():
@@ -232,7 +233,7 @@ def _outputs(wish: DesignWish, grid: InputGrid) -> np.ndarray:
     elif wish.bias == "unbiased":
         outputs = _wide_outputs(wish, inputs, given)
     else:
-        count = _fine(len(inputs), wish.delta) if given is None else given
+        count = _fine(len(inputs)) if given is None else given
         outputs = np.interp(np.linspace(0, len(inputs) - 1, count), np.arange(len(inputs)), inputs)
     for use in wish.uses:
         outputs = use.moved(outputs, wish.domain.low, wish.domain.high, wish.guard or 0.0)
@@ -242,10 +243,8 @@ def _outputs(wish: DesignWish, grid: InputGrid) -> np.ndarray:
     return outputs
 
 
-def _fine(inputs: int, delta: float) -> int:
+def _fine(inputs: int) -> int:
     """Several outputs between two inputs while that is cheap: at small ε the best outputs lie close together."""
-    if delta > 0 and inputs > _CHEAP_WITH_DELTA:
-        return inputs
     return max(1, (_FINE_OUTPUTS - 1) // max(1, inputs - 1)) * (inputs - 1) + 1
 
 
@@ -273,7 +272,7 @@ def _wide_outputs(wish: DesignWish, inputs: np.ndarray, count: int | None) -> np
     return np.asarray(outputs)
 
 
-def _affordable(inputs: int, outputs: int, delta: float) -> None:
+def _affordable(inputs: int, outputs: int) -> None:
     size = max(inputs, outputs)
     seconds, memory = _SECONDS_AT_400 * (size / 400) ** 3, 40 * 8 * inputs * outputs
     if seconds > _MOST_SECONDS or memory > 4e9:
@@ -281,11 +280,6 @@ def _affordable(inputs: int, outputs: int, delta: float) -> None:
             f"A channel of {inputs} inputs and {outputs} outputs would take about {seconds / 60:.0f} minutes and "
             f"{memory / 1e9:.1f} GB to design. Up to 1000 of each are practical, and the "
             "error hardly falls beyond 100. Nothing was run."
-        )
-    if delta > 0 and inputs > MOST_INPUTS:
-        raise PrivacyParameterError(
-            f"With δ > 0 a design of {inputs} inputs would take hours: {MOST_INPUTS} bins are the limit there. Ask for "
-            "δ = 0 or fewer bins. Nothing was run."
         )
 
 
