@@ -145,17 +145,12 @@ def _gaussian_distribution(pair: GaussianPair, part: Part, interval: float) -> A
 
 @_distribution.register
 def _laplace_distribution(pair: LaplacePair, part: Part, interval: float) -> Any:
-    from dp_accounting.pld import pld_pmf, privacy_loss_mechanism
+    from dp_accounting.pld import pld_pmf
 
-    scale = 1 / part.value
-    law = privacy_loss_mechanism.LaplacePrivacyLoss(scale)
-
-    def place(losses: np.ndarray) -> np.ndarray:
-        return _laplace_place(losses, scale)
-
+    lowest, deltas = _laplace_deltas(part.value, interval)
     if part.count <= MANY:
-        return _repeated(_connected(law, place, interval), part)
-    lowest, deltas = _deltas(law, place, interval)
+        dots = _dots(deltas, lowest, lowest + deltas.size - 1, interval)
+        return _repeated(_accounting().PrivacyLossDistribution(dots), part)
     found = added_up(_dense(deltas, interval), part.count)
     infinite = part.count * float(deltas[-1]) + found.outside
     first = part.count * lowest + found.lowest
@@ -200,10 +195,15 @@ def _objective_distribution(pair: ObjectivePair, part: Part, interval: float) ->
     return _repeated(_accounting().PrivacyLossDistribution(masses), part)
 
 
-def _laplace_place(losses: np.ndarray, scale: float) -> np.ndarray:
-    """Where a Laplace law and its copy moved by one lose so much: nowhere above 1/scale, everywhere below -1/scale."""
-    shares = losses * scale
-    return np.where(shares > 1, -np.inf, np.where(shares <= -1, np.inf, 0.5 * (-1 - shares)))
+def _laplace_deltas(epsilon: float, interval: float) -> tuple[int, np.ndarray]:
+    """The first step of the grid, and δ there and at every further one: 1 - e^((x-ε)/2) between -ε and ε.
+
+    Differences of chances near one half have lost the digits of small ε, and what is lost adds up over many acts.
+    """
+    lowest, highest = math.floor(-epsilon / interval), math.ceil(epsilon / interval)
+    losses = np.arange(lowest, highest + 1) * interval
+    inside = -np.expm1((np.clip(losses, -epsilon, epsilon) - epsilon) / 2)
+    return lowest, np.where(losses < -epsilon, -np.expm1(losses), inside)
 
 
 def _connected(law: Any, place: Callable[[np.ndarray], np.ndarray], interval: float) -> Any:
