@@ -7,6 +7,8 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -282,3 +284,29 @@ def test_days_and_times_come_out_of_a_study_as_such(tmp_path):
     days, hours = made["age"].to_pylist(), made["drug"].to_pylist()
     assert min(days).year == max(days).year == 2020
     assert np.mean([8 <= hour.hour < 13 for hour in hours]) > 0.9
+
+
+@pytest.mark.parametrize("rows_per_person", [1, 2])
+def test_whole_numbers_are_invented_where_somebody_states_them(tmp_path, rows_per_person):
+    """Arrow, Parquet, polars and pandas' Int64 state a type; plain pandas takes it from cells, so it tells nothing."""
+    generator = np.random.default_rng(5)
+    hours = np.where(generator.random(4000) < 0.5, 40, generator.integers(1, 100, 4000))
+    frame = pd.DataFrame({"who": np.arange(4000), "hours": hours, "ill": generator.choice(["no", "yes"], 4000)})
+    stated = pa.table({name: pa.array(frame[name]) for name in frame})
+    parquet.write_table(stated, tmp_path / "stated.parquet")
+    frame.to_parquet(tmp_path / "pandas.parquet")
+
+    def invented(data, **domain) -> pd.Series:
+        columns = {"hours": Interval(1, 100, **domain), "ill": ["no", "yes"]}
+        asked = Study("rows").table("t", data, person="who", rows_per_person=rows_per_person, columns=columns)
+        asked = asked.promise("p", epsilon=8, delta=1e-4).synthetic(["hours", "ill"], to="p", name="rows")
+        return asked.plan(size=4000).run(ledger=None)["rows"].to_pandas()["hours"]
+
+    for data in (stated, tmp_path / "stated.parquet", frame.astype({"hours": "Int64"}), pl.from_arrow(stated)):
+        made = invented(data)
+        assert made.dtype == "int64"
+        assert abs((made == 40).mean() - (hours == 40).mean()) < 0.05
+    for data in (frame, tmp_path / "pandas.parquet"):
+        assert invented(data).dtype == "float64"
+    assert invented(stated, null=40.5).dtype == "float64"  # the place of an absent cell lies between two numbers
+    assert invented(stated, null=40).dtype == "int64"

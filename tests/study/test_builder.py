@@ -542,3 +542,8 @@ def test_groups_that_nobody_knows_say_how_to_make_them_known(by, way):
     study = Study("wrong").table("t", None, person=None, columns=columns, missing="skip").promise("p", epsilon=1)
     with pytest.raises(StudyError, match=way):
         study.mean("days", by=by, to="p")
+
+
+def test_edges_of_a_domain_are_not_dropped_in_silence():
+    with pytest.raises(StudyError, match=r"\.histogram\('days', edges="):
+        Study("edges").table("t", None, person=None, columns={"days": Interval(1, 14, edges=[1, 7, 14])})

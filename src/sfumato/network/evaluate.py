@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.core.domain import Categories
+from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
@@ -60,13 +60,15 @@ class Values:
 
     `individuals` maps a dataset to a table with the column `id` and one column per node (for an unobserved categorical
     node one per level, `name=level`); a node that an individual's structure does not have is null. `rows` maps a
-    table with several rows per person to such a table by row. `shared` holds what belongs to nobody.
+    table with several rows per person to such a table by row. `shared` holds what belongs to nobody. `whole` are nodes
+    whose numbers are whole, by the type that their column has: that much is public.
     """
 
     individuals: Mapping[str, pa.Table] = field(repr=False)
     rows: Mapping[str, pa.Table] = field(repr=False)
     shared: Mapping[str, float | str] = field(repr=False)
     aggregates: Mapping[str, Sums] = field(repr=False)
+    whole: frozenset[str] = frozenset()
 
     def column(self, name: str) -> NDArray[Any]:
         """A node's value for every individual, in the order of the identifiers."""
@@ -111,7 +113,24 @@ def evaluate(
                 whole.fill(individuals, rows, parts)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         shared |= _late(network, room, shared, found)
-    return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found)
+        whole = _whole(network, room)
+    return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found, whole)
+
+
+def _whole(network: Network, room: TableRoom) -> frozenset[str]:
+    """Nodes that are a cell of a column of whole numbers, and stay whole wherever they are moved to."""
+    found = set()
+    for node in (node for group in network.groups for node in group.nodes):
+        source, domain = node.source, node.domain
+        if source is None or not isinstance(domain, Interval) or domain.calendar or source.table not in room.names:
+            continue
+        said = network.spec.missing_of(node.atom)
+        named = said is not None and said.rule != "never" and isinstance(node.missing, int | float)
+        places = [domain.low, domain.high, *([node.missing] if named else [])]
+        stated = source.name in room.whole(source.table) and not layout_of(network.spec, source.table).each_person
+        if stated and all(float(place).is_integer() for place in places):  # type: ignore[arg-type]  # numbers by now
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _early(network: Network, room: TableRoom, fed: Sequence[Dataset]) -> dict[str, Any]:

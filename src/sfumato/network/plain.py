@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from sfumato.core.cell import NO_TEXT, name_of
 from sfumato.core.cell import text_of as cell_text
+from sfumato.core.tables import told_by_cells
 from sfumato.errors import DataError
 from sfumato.network.agreed import agreed, first_other
 from sfumato.network.expression import sql_name
@@ -55,6 +56,8 @@ class Plain:
     only: str = ""
     #: Columns that say whose a row is, whoever reads it.
     naming: tuple[str, ...] = ()
+    #: Columns of whole numbers by somebody's word, and not because no cell happens to be absent or a decimal.
+    whole: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         ):  # an expression, so that no condition is tried on a file's own type
             shown[name] = f"([{plain.shown[name]}])[1]"
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
-        return replace(plain, shown={**plain.shown, **shown}, files=tuple(paths) if native else ())
+        whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
+        files = tuple(paths) if native else ()
+        return replace(plain, shown={**plain.shown, **shown}, files=files, whole=whole)
     if len(paths) == 1:
         what = f"{paths[0].name} is no Parquet file that can be read"
     else:
@@ -152,7 +157,12 @@ def _plain(source: Any, schema: pa.Schema, text: Iterable[str] = ()) -> Plain:
         )
     wide = [field.name for field in schema if pa.types.is_decimal256(_inner(field.type))]
     nested = frozenset(field.name for field in schema if _stored(field.type) is None)
-    return Plain(source, shown, frozenset((*text, *wide)), nested)
+    return Plain(source, shown, frozenset((*text, *wide)), nested, whole=_whole(schema))
+
+
+def _whole(schema: pa.Schema) -> frozenset[str]:
+    """Columns that a schema says hold whole numbers."""
+    return frozenset(field.name for field in schema if pa.types.is_integer(field.type)) - told_by_cells(schema)
 
 
 # ── types ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -269,7 +279,12 @@ def _from_columns(table: Any, name: str) -> Plain:
         columns[key] = typed
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"The columns of the table {name} differ in length. Nothing was spent.")
-    return _from_arrow(pa.table(columns), text)
+    # numpy, and pandas with it, choose a number's type by the cells they meet.
+    by_cells = {
+        key for key, values in zip(names, given, strict=True) if isinstance(getattr(values, "dtype", None), np.dtype)
+    }
+    plain = _from_arrow(pa.table(columns), text)
+    return replace(plain, whole=plain.whole - by_cells)
 
 
 def _typed(values: Any) -> pa.ChunkedArray | None:

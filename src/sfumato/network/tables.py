@@ -322,6 +322,10 @@ class TableRoom:
                 )
         return {column: TEXT if column in self.text[table] else found[column] for column in columns}
 
+    def whole(self, table: str) -> frozenset[str]:
+        """The columns that hold whole numbers by somebody's word: public, as types are that no cell decides."""
+        return self._plains[table].whole - self.text[table]
+
     def selected(self, table: str, condition: str) -> pa.Table | TextTable:
         """The rows of a table that satisfy a condition of ours, to be handed in again."""
         rows = self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}")

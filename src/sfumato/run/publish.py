@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.core import Categories, Interval, Schema, compose
 from sfumato.errors import InputError, UnprovedError
@@ -98,6 +99,10 @@ def _columns(act: Act, values: Values, parts: bool) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
+        if act.kind == "synthetic" and name in values.whole:
+            # Rows are invented in the type of their column; the middle of a range, for a cell that should be there, may
+            # lie between two of its numbers.
+            read[name] = pc.floor(read[name]).cast(pa.int64())
     whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
     return Columns(act, pa.table(read), whose.tolist())
 

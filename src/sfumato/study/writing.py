@@ -214,6 +214,11 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         raise InputError(
             f"{name}: a domain is Interval(low, high), Categories([…]), str or bool, not {type(given).__name__}"
         )
+    if isinstance(domain, Interval) and domain.edges is not None:
+        raise InputError(
+            f"{name}: a study takes edges with the question, .histogram({name!r}, edges=[…]) or by={{{name!r}: […]}}; "
+            "those of an Interval are for a schema, by which `sfumato synthesize` makes rows"
+        )
     if isinstance(domain, Categories) and domain.scalar == "bool":
         null, unknown = (None if one is None else _truth_word(one) for one in (domain.null, domain.unknown))
         return Categories(tuple(_truth_word(value) for value in domain.values), null=null, unknown=unknown)

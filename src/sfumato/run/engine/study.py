@@ -185,4 +185,5 @@ def _together(network: Network, parts: list[Values]) -> Values:
     sums = {
         node.name: node.question.total([part.aggregates[node.name] for part in parts]) for node in network.aggregates
     }
-    return Values(individuals, rows, parts[0].shared, sums)
+    whole = frozenset.intersection(*(part.whole for part in parts))
+    return Values(individuals, rows, parts[0].shared, sums, whole)
