@@ -100,6 +100,7 @@ PLANTS = {"redraw": redraw, "lose": lose, "": lambda: None}
 def obey(order: dict) -> int:
     PLANTS[order.get("plant", "")]()
     folder = Path(order["folder"])
+    os.environ["SFUMATO_STATE"] = str(folder.with_name(f"{folder.name}.state"))  # every bank has a user of its own
     steps = Steps(order.get("steps", 0), order.get("how", "kill"))
     steps.install()
     ledger, out = Ledger(folder / "ledger.db"), folder / order["out"]

@@ -191,7 +191,7 @@ def test_the_warning_names_the_line_that_mends_it(tmp_path):
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UndeclaredCellWarning)
-            study.plan(size=60).run(ledger=Ledger(tmp_path / f"{domain.fold}.db"), grant=True)
+            study.plan(size=60).run(ledger=Ledger(tmp_path / f"{domain.fold}.db", beside=()), grant=True)
         return [str(one.message) for one in caught if one.category is UndeclaredCellWarning]
 
     (told,) = run(Categories(["no", "yes"]))

@@ -53,7 +53,7 @@ def left_behind(out, plan):
 
 def history(folder, plans, chance, turns=3):
     """The ledger after some runs, one inside the other."""
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", beside=())
     ledger.grant("town", PureDP(100.0), adjacency=Adjacency("person", "replace-one"))
     number = itertools.count()
 
@@ -69,7 +69,7 @@ def history(folder, plans, chance, turns=3):
                     run(other)
 
         try:
-            run_plan(plans[step], TABLES, Ledger(ledger.path), out=out, stage=stage)
+            run_plan(plans[step], TABLES, Ledger(ledger.path, beside=()), out=out, stage=stage)
         except LedgerError:
             assert not out.exists()
         else:
