@@ -1,9 +1,12 @@
-"""Many classes: private models beside gradient descent with softmax on random features, tuned on the test rows.
+"""Many classes: PrivateClassifier as it comes beside gradient descent with softmax on random features, tuned on the
+test rows.
 
-Run: python benchmarks/learn_classes.py [--full]. δ = 1e-6, replace-one. Boxes are written by hand. The peer takes
-noisy full gradients of the softmax loss on random Fourier features (clipped sums of sensitivity 2√2, exact Gaussian
-composition), is tuned over its steps, rate, bandwidth and number of features on the test rows, and is then run again
-with fresh noise at the best choice. Ours are run as they come, with a bandwidth by a public rule.
+Run: python benchmarks/learn_classes.py [--full]. δ = 1e-6, replace-one. Boxes are written by
+hand. The peer takes noisy full gradients of the softmax loss on random Fourier features (clipped sums of sensitivity
+2√2, exact Gaussian composition), is tuned over its steps, rate, bandwidth and number of features on the test rows, and
+is then run again with fresh noise at the best choice. Ours has nothing to tune: its form, features and strength follow
+from public facts by a rule that was fixed on other tables (learn/classifier_rule.py). The bar: an error of at most the
+peer's + 0.005. --full gives the peer more features and prints the other estimators.
 """
 
 from __future__ import annotations
@@ -16,14 +19,16 @@ import numpy as np
 from learn_common import read
 
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.learn import KernelClassifier, PrivateLogisticRegression, PrivateSVC
+from sfumato.learn import KernelClassifier, PrivateClassifier, PrivateLogisticRegression, PrivateSVC
 
 DELTA = 1e-6
+#: By how much our error may exceed the peer's, and with how many draws of noise both are measured.
+ROOM, DRAWS = 0.005, 5
 #: Public box of every column, by the makers' descriptions.
 SHUTTLE_BOX = [(27, 126), (-50, 50), (60, 150), (-50, 50), (-50, 100), (-200, 200), (-50, 110), (0, 150), (-50, 150)]
 
 
-def tables(full: bool):
+def tables():
     rows = read("satimage.parquet").to_pandas()
     features = [f"x{place}" for place in range(1, 37)]
     train = rows["split"] == "train"
@@ -39,10 +44,9 @@ def tables(full: bool):
     train = np.zeros(len(rows), dtype=bool)
     train[order[:1540]] = True
     yield "segment", *_split(rows, features, box, train)
-    if full:
-        rows = read("shuttle.parquet").to_pandas()
-        train = rows["split"] == "train"
-        yield "shuttle", *_split(rows, [f"a{place}" for place in range(1, 10)], SHUTTLE_BOX, train)
+    rows = read("shuttle.parquet").to_pandas()
+    train = rows["split"] == "train"
+    yield "shuttle", *_split(rows, [f"a{place}" for place in range(1, 10)], SHUTTLE_BOX, train)
 
 
 def _split(rows, features, box, train):
@@ -79,7 +83,7 @@ def descend(rows, labels, classes, epsilon, steps, rate, generator):
 def peer(table, epsilon, full):
     """The best of a grid by test accuracy; then fresh noise at that choice."""
     train, labels, test, truth = table
-    classes = int(labels.max()) + 1
+    classes = int(max(labels.max(), truth.max())) + 1
     grid = itertools.product((0.05, 0.2, 0.6), (100, 300) if full else (100,), (10, 40), (4.0, 16.0, 64.0))
     best = (-1.0, None)
     for gamma, pairs, steps, rate in grid:
@@ -88,14 +92,23 @@ def peer(table, epsilon, full):
         best = max(best, (float(np.mean((held @ weights.T).argmax(axis=1) == truth)), (gamma, pairs, steps, rate)))
     gamma, pairs, steps, rate = best[1]
     scores = []
-    for seed in range(1, 6):
+    for seed in range(1, 1 + DRAWS):
         rows, held = fourier(train, gamma, pairs, seed), fourier(test, gamma, pairs, seed)
         weights = descend(rows, labels, classes, epsilon, steps, rate, np.random.default_rng(seed))
         scores.append(float(np.mean((held @ weights.T).argmax(axis=1) == truth)))
     return float(np.mean(scores))
 
 
-def ours(table, epsilon, seeds):
+def ours(table, epsilon, draws):
+    """Mean accuracy over draws of noise, and its standard error; the list of labels is public."""
+    train, labels, test, truth = table
+    classes = range(int(max(labels.max(), truth.max())) + 1)
+    models = [PrivateClassifier(epsilon, DELTA, classes=classes, random_state=seed) for seed in range(draws)]
+    scores = [model.fit(train, labels).score(test, truth) for model in models]
+    return float(np.mean(scores)), float(np.std(scores, ddof=1) / math.sqrt(draws)), models[0].plan_
+
+
+def others(table, epsilon, draws):
     train, labels, test, truth = table
     norm = math.sqrt(train.shape[1])
     kinds = {
@@ -105,24 +118,27 @@ def ours(table, epsilon, seeds):
         "kernel": lambda seed: KernelClassifier(epsilon, DELTA, random_state=seed),
     }
     return {
-        name: float(np.mean([make(seed).fit(train, labels).score(test, truth) for seed in range(seeds)]))
+        name: float(np.mean([make(seed).fit(train, labels).score(test, truth) for seed in range(draws)]))
         for name, make in kinds.items()
     }
 
 
 def main(*, full: bool) -> bool:
     met = True
-    for name, *table in tables(full):
+    for name, *table in tables():
         for epsilon in (1.0, 3.0):
-            found, other = ours(table, epsilon, 5 if full else 2), peer(table, epsilon, full)
-            best = max(found.values())
-            met &= best >= other - 0.005
-            words = ", ".join(f"{key} {score:.3f}" for key, score in found.items())
+            mine, doubt, plan = ours(table, epsilon, DRAWS)
+            theirs = peer(table, epsilon, full)
+            met &= mine >= theirs - ROOM
             print(
-                f"{'ok  ' if best >= other - 0.005 else 'MISS'} {name:9s} epsilon {epsilon:g}: {words} | gradient "
-                f"descent tuned on test {other:.3f}",
+                f"{'ok  ' if mine >= theirs - ROOM else 'MISS'} {name:9s} epsilon {epsilon:g}: error {1 - mine:.4f} ± "
+                f"{doubt:.4f} ({plan.form}, {plan.n_components} features) | gradient descent tuned on test "
+                f"{1 - theirs:.4f} | bar {1 - theirs + ROOM:.4f}",
                 flush=True,
             )
+            if full:
+                words = ", ".join(f"{key} {1 - score:.4f}" for key, score in others(table, epsilon, DRAWS).items())
+                print(f"     errors of others: {words}", flush=True)
     return met
 
 

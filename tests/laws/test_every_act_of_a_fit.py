@@ -29,6 +29,7 @@ from sfumato.learn import (
     KernelMomentClassifier,
     KernelRidgeClassifier,
     PrivateAdditiveRegressor,
+    PrivateClassifier,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateSearch,
@@ -95,6 +96,11 @@ FITS: dict[str, Make] = {
 }
 REPLACING: dict[str, Make] = {
     "spread": lambda delta, who: KernelClassifier(1.0, delta, gamma="spread", n_components=6, classes=[0, 1]),
+    "wide": lambda delta, who: KernelMomentClassifier(1.0, delta, gamma="wide", n_components=6, classes=[0, 1]),
+    "machine of features by a bought spread": lambda delta, who: PrivateSVC(
+        1.0, delta, kernel="rbf", gamma="spread", n_components=6, norm=1.0, classes=[0, 1]
+    ),
+    "by rule": lambda delta, who: PrivateClassifier(1.0, delta, classes=[0, 1]),
     "votes": lambda delta, who: EquilibriumClassifier(
         1.0, delta, support="all", n_components=6, cells=4, classes=[0, 1]
     ),

@@ -3,6 +3,8 @@
 from sfumato.learn.additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from sfumato.learn.base import NothingLearnedWarning
 from sfumato.learn.baselines import OutputSVC, SemiSVC, WeightSVC
+from sfumato.learn.classifier import PrivateClassifier
+from sfumato.learn.classifier_rule import plan_classifier
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.equilibrium import EquilibriumClassifier
@@ -37,6 +39,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateAdditiveClassifier",
     "PrivateAdditiveRegressor",
+    "PrivateClassifier",
     "PrivateEstimator",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
@@ -49,6 +52,7 @@ __all__ = [
     "WeightSVC",
     "load",
     "make_pipeline",
+    "plan_classifier",
     "plan_kernel",
     "sample_size",
     "uncovered",

@@ -95,6 +95,12 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     def _begin(self, records: int) -> None:
         """Called by every fit once the columns and classes are known; the kernel approximation makes its features."""
 
+    def _check_passes(self, passes: Passes) -> None:
+        """Refuse rows that lie where this fit cannot use them."""
+
+    def _buy(self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds) -> None:
+        """What a fit pays for beside the norm, before it is planned; without passes it is made from no row."""
+
     def _expanded(self, matrix: Any) -> Any:
         """Features that training sees."""
         return matrix
@@ -145,9 +151,11 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         epsilon, delta = self._checked_budget()
         self.classes_ = classes
         columns, seeds = self.n_features_in_, seed_from(self.random_state) if seeds is None else seeds
+        self._check_passes(passes)
         self._begin(self._size(passes.rows))  # refuses before a norm is bought
         self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
+        self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds)
         plan = self._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
         self._warn_if_hopeless(plan)
         budget = plan.budget
@@ -256,6 +264,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         self._begin(plan.budget.size)
+        self._buy(None, plan.budget.size, epsilon, seed_from(self.random_state))
         self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
         bounds = NormBound(float(self.norm or 1.0), "that bound is public")
         constant = self._constant(self.n_features_in_)
@@ -394,6 +403,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"second label, which was counted with noise of standard deviation {deviation:.3g}."
         )
 
+    def _bought_words(self) -> tuple[str, ...]:
+        """What was paid for beside the norm, in sentences."""
+        return ()
+
     def explain(self) -> str:
         """What was done, what it promises and what it cost in accuracy, in words."""
         check_is_fitted(self, "plan_")
@@ -411,6 +424,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
             self._intercept_words(),
+            *self._bought_words(),
             f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "
             "hidden by noise of its own and counted.",
         ]

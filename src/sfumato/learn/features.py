@@ -26,14 +26,14 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
 
-__all__ = ["FourierFeatures", "Kernel", "SketchFeatures", "check_kernel", "kernel_scale", "random_features"]
+__all__ = ["LONGEST", "FourierFeatures", "Kernel", "SketchFeatures", "check_kernel", "kernel_scale", "random_features"]
 
 Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
 #: Powers of the polynomial kernels ((1 + γ⟨x, x'⟩)/√((1 + γ‖x‖²)(1 + γ‖x'‖²)))^degree.
 _DEGREES: dict[str, int] = {"quadratic": 2, "cubic": 3}
 
 #: Rows without a public norm are shortened to this, so that their phases are finite.
-_LONGEST = 1e100
+LONGEST = 1e100
 
 
 def _matern(degrees: int) -> Callable[[np.random.Generator, float, tuple[int, int]], np.ndarray]:
@@ -113,7 +113,7 @@ class FourierFeatures:
             matrix, factor = rows.matrix, rows.factor * self._norm
         else:
             matrix = canonical(matrix)
-            matrix, _ = tamed(matrix, row_norms(matrix), _LONGEST)
+            matrix, _ = tamed(matrix, row_norms(matrix), LONGEST)
         phases = matrix @ self.frequencies
         phases = np.asarray(phases.todense() if sparse.issparse(phases) else phases) * np.reshape(factor, (-1, 1))
         features = np.empty((matrix.shape[0], 2 * self.pairs))
@@ -123,7 +123,7 @@ class FourierFeatures:
         return features
 
     def _on_device(self, matrix: Any) -> Any:
-        rows = DeviceRows(matrix, _LONGEST if self._norm is None else self._norm)
+        rows = DeviceRows(matrix, LONGEST if self._norm is None else self._norm)
         phases = rows.matrix @ to_device(self.frequencies, matrix)
         if self._norm is not None:
             phases = phases * (rows.factor * self._norm)[:, None]
@@ -158,7 +158,7 @@ class SketchFeatures:
             shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
             self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)
         matrix = canonical(matrix)
-        longest = _LONGEST if self._norm is None else self._norm
+        longest = LONGEST if self._norm is None else self._norm
         rows, norms = tamed(matrix, row_norms(matrix), longest)
         rows = np.asarray(rows.todense()) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
         rows = rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None]

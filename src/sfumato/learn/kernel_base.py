@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARITHMETIC",
+    "BOUGHT",
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
@@ -55,6 +56,9 @@ __all__ = [
 ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
+#: What gamma may say to buy how far rows lie apart; and what "wide" makes of the rule's γ (learn/classifier_rule.py).
+BOUGHT = ("spread", "wide")
+WIDER = 0.5
 
 
 class KernelInput(PrivateEstimator):
@@ -192,7 +196,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""
         self.plan_ = self._plan(shape, classes)
         check_kernel(self.kernel)
-        if self.gamma not in ("auto", "spread"):
+        if self.gamma not in ("auto", *BOUGHT):
             positive(self.gamma, "gamma")
         if self.n_components == "auto":
             self.n_components_ = components_for(self._kind(), float(self.delta))
@@ -204,18 +208,19 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
 
     def _pays(self) -> bool:
         """Whether a part of the budget goes to the spread of the rows."""
-        wanted = isinstance(self.gamma, str) and self.gamma == "spread"
+        wanted = isinstance(self.gamma, str) and self.gamma in BOUGHT
         if wanted and not self._replaces():
             raise PrivacyParameterError(
-                "gamma='spread' pairs rows by position, which adding or removing a record would shift. Pass a number, "
-                "or gamma='auto'. Nothing was spent."
+                f"gamma={self.gamma!r} pairs rows by position, which adding or removing a record would shift. Pass a "
+                "number, or gamma='auto'. Nothing was spent."
             )
         return wanted
 
     def _aim(self) -> None:
         """gamma_: as given, by the public rule, or from the released spread."""
         if self.spread_ is not None:
-            self.gamma_ = self.plan_.gamma_for(self.spread_.value)
+            wider = WIDER if isinstance(self.gamma, str) and self.gamma == "wide" else 1.0
+            self.gamma_ = wider * self.plan_.gamma_for(self.spread_.value)
         else:
             self.gamma_ = self._public_gamma() if self.gamma == "auto" else positive(self.gamma, "gamma")
 

@@ -46,7 +46,7 @@ class KernelClassifier(PrivateKernelClassifier):
         self,
         epsilon: float,
         delta: float = 0.0,
-        gamma: float | Literal["auto", "spread"] = "auto",
+        gamma: float | Literal["auto", "spread", "wide"] = "auto",
         n_components: int | Literal["auto"] = "auto",
         box: Any = (-1.0, 1.0),
         schema: Schema | None = None,

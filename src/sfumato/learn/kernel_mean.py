@@ -32,10 +32,10 @@ class KernelMeanClassifier(PrivateKernelClassifier):
     Values are clipped to the public `box` (low, high) and scaled to [-1, 1]; a `schema` may say the same of a table.
     `gamma` is that of k(x, x') = exp(-gamma·‖x - x'‖²) in the scaled box; "auto" settles it and `n_components` by
     `plan_kernel`, which looks at no value; "spread" spends 4 % of the budget on how far rows lie apart and fits gamma
-    to that. An odd number of features is rounded up to pairs. `priors="divided"` scores by densities instead: rare
-    classes weigh as much as common ones. `kernel` may be another one (learn/features.py): "laplacian", "cauchy",
-    "matern12", "matern32", "matern52", or the polynomials "quadratic" and "cubic". `classes` declares the labels.
-    `random_state` is for experiments only.
+    to that, "wide" to half of it. An odd number of features is rounded up to pairs. `priors="divided"` scores by
+    densities instead: rare classes weigh as much as common ones. `kernel` may be another one (learn/features.py):
+    "laplacian", "cauchy", "matern12", "matern32", "matern52", or the polynomials "quadratic" and "cubic". `classes`
+    declares the labels. `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-1, 1, (3000, 2))
@@ -51,7 +51,7 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         self,
         epsilon: float,
         delta: float = 0.0,
-        gamma: float | Literal["auto", "spread"] = "auto",
+        gamma: float | Literal["auto", "spread", "wide"] = "auto",
         n_components: int | Literal["auto"] = "auto",
         box: Any = (-1.0, 1.0),
         priors: Literal["included", "divided"] = "included",

@@ -30,7 +30,7 @@ class ProductsClassifier(PrivateKernelClassifier):
         self,
         epsilon: float,
         delta: float = 0.0,
-        gamma: float | Literal["auto", "spread"] = "auto",
+        gamma: float | Literal["auto", "spread", "wide"] = "auto",
         n_components: int | Literal["auto"] = "auto",
         box: Any = (-1.0, 1.0),
         regularization: float | Literal["auto"] = "auto",

@@ -1,7 +1,7 @@
 """How far rows lie from one another, for a small part of the budget: the scale of a bandwidth.
 
 In:   rows in the public box, a share of the promise.
-Out:  Spread: the noisy mean squared distance of paired rows, and the noise that paid for it.
+Out:  KernelSpread: the noisy mean squared distance of paired rows, and the noise that paid for it.
 Not here: how γ follows from it (learn/kernel_rule.py), the rest of the release (learn/kernel_base.py).
 Proof: docs/proofs/kernel_mean.md, "The spread"
 
@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.errors import PrivacyParameterError
+from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.features import LONGEST
 from sfumato.learn.kernel_rule import SPREAD_SHARE
-from sfumato.learn.rows import BLOCK
+from sfumato.learn.rows import BLOCK, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["KernelSpread", "pair_distances", "split_promise"]
+__all__ = ["KernelSpread", "PairSum", "pair_distances", "split_promise"]
 
 #: Rounding of the sum of distances, in units of the sensitivity.
 _ARITHMETIC = 1e-5
@@ -47,9 +51,13 @@ class KernelSpread:
         """Spends `promise` on the rows; under replacing a record the sum of distances moves by at most 1."""
         if seeds.is_shared:
             return cls._by_moments(rows, promise, seeds)
+        return cls.of_sum(float(pair_distances(rows).sum()), len(rows) // 2, promise, seeds)
+
+    @classmethod
+    def of_sum(cls, exact: float, pairs: int, promise: Guarantee, seeds: Seeds) -> KernelSpread:
+        """Spends `promise` on the sum over pairs of rows."""
         noise = _noise(promise)
-        pairs = len(rows) // 2
-        total = float(seeds.released(noise, np.array([pair_distances(rows).sum()]))[0])
+        total = float(seeds.released(noise, np.array([exact]))[0])
         deviation = seeds.deviation(noise)
         return cls(min(1.0, max(total, 2 * deviation, _LEAST * pairs) / max(pairs, 1)), noise)
 
@@ -87,6 +95,28 @@ def _noise(promise: Guarantee) -> Gaussian | Laplace:
     return kind.for_guarantee(promise, 1.0 + _ARITHMETIC, promise.adjacency, dimension=1)
 
 
+@dataclass(frozen=True)
+class PairSum:
+    """The sum of `pair_distances` and how many pairs there are, of rows in a ball: its radius `reach` is the length of
+    a corner of the box, and `norm` what longer rows are shortened to, where it is public.
+
+    >>> PairSum(1.0, 1.0)(np.array([[1e200], [-1e200]]), None)
+    [array([1.]), array([1])]
+    """
+
+    reach: float
+    norm: float | None
+
+    def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
+        matrix = canonical(to_host(matrix) if is_device_array(matrix) else matrix)
+        longest = LONGEST if self.norm is None else self.norm
+        rows, norms = tamed(matrix, row_norms(matrix), longest)
+        rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        scale = math.sqrt(rows.shape[1]) / self.reach
+        rows = rows * (scale * longest / np.maximum(norms, longest))[:, None]
+        return [np.array([pair_distances(rows).sum()]), np.array([len(rows) // 2])]
+
+
 def pair_distances(rows: np.ndarray) -> np.ndarray:
     """min(1, ‖x - x'‖²/columns) for pairs of rows; each row is in one pair, an odd one in none.
 
@@ -97,7 +127,8 @@ def pair_distances(rows: np.ndarray) -> np.ndarray:
     order = np.argsort(np.arange(len(rows)) * _GOLDEN % 1.0, kind="stable")
     half = len(rows) // 2
     apart = rows[order[:half]] - rows[order[half : 2 * half]]
-    return np.minimum(1.0, (apart**2).mean(axis=1))
+    with np.errstate(over="ignore"):  # farther than 1 either way
+        return np.minimum(1.0, (apart**2).mean(axis=1))
 
 
 def split_promise(promise: Guarantee) -> tuple[Guarantee, Guarantee]:

@@ -24,6 +24,7 @@ from sfumato.errors import CertificateError, UnprovedError
 from sfumato.learn.basins import Basins
 from sfumato.learn.bounds import NormBound
 from sfumato.learn.calibration import TrainingPlan
+from sfumato.learn.classifier_rule import ClassifierPlan
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.features import FourierFeatures, SketchFeatures, random_features
 from sfumato.learn.fitting import PrivateEstimator
@@ -37,7 +38,18 @@ from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
 __all__ = ["ValueReader", "as_plain"]
 
-_PLAIN = (Gaussian, HuberLoss, JointLoss, KernelPlan, Laplace, LogisticLoss, NormGamma, PermuteAndFlip, SmoothedHinge)
+_PLAIN = (
+    ClassifierPlan,
+    Gaussian,
+    HuberLoss,
+    JointLoss,
+    KernelPlan,
+    Laplace,
+    LogisticLoss,
+    NormGamma,
+    PermuteAndFlip,
+    SmoothedHinge,
+)
 #: Records that are rebuilt from their fields, by the words of saved files, which stay when a class gets another name.
 #: The seed of a mechanism is no part of what it is.
 _RECORDS: dict[str, type[Any]] = {

@@ -32,6 +32,7 @@ _LINEAR = frozenset(
         "intercept_",
         "plan_",
         "regularization_",
+        "spread_",
     }
 )
 _REGRESSION = frozenset(
@@ -59,6 +60,7 @@ _PUBLISHED: dict[str, frozenset[str]] = {
     "KernelMeanClassifier": _KERNEL,
     "KernelMomentClassifier": _KERNEL,
     "KernelRidgeClassifier": _KERNEL,
+    "PrivateClassifier": frozenset({"_model", "plan_"}),
     "PrivateLinearRegression": _REGRESSION,
     "PrivateLogisticRegression": _LINEAR,
     "PrivateSVC": _LINEAR,

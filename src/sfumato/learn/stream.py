@@ -19,7 +19,7 @@ from sfumato.learn.arrays import is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.features import random_features
 from sfumato.learn.fitting import LedgerLike, fitting
-from sfumato.learn.kernel_base import check_row_count, checked_box
+from sfumato.learn.kernel_base import BOUGHT, check_row_count, checked_box
 from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.passes import ArrayPasses, Passes, device_matrix, remember_columns
@@ -92,10 +92,10 @@ def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
     promise = estimator._budget()
     estimator._check()
     check_row_count(passes.rows)
-    if estimator.gamma == "spread":
+    if isinstance(estimator.gamma, str) and estimator.gamma in BOUGHT:
         raise InputError(
-            "gamma='spread' pairs rows by their position, which a table in parts does not have. Pass a number, or "
-            "gamma='auto'. Nothing was spent."
+            f"gamma={estimator.gamma!r} pairs rows by their position, which a table in parts does not have. Pass a "
+            "number, or gamma='auto'. Nothing was spent."
         )
     classes = streamed_classes(estimator)
     assert classes is not None
