@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import DataError, InputError
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.names import file_stems
@@ -413,7 +414,7 @@ def _write(found: Aggregate, agreed: StatisticRound, out: Path) -> None:
         "absent": dict(found.absent),
         "round": found.round.to_dict(),
     }
-    (out / "aggregate.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_whole_file(out / "aggregate.json", json.dumps(record, indent=2) + "\n")
     named = write_manifest(out, "manifest.json", hashes(out))
     certificates = {
         certificate.adjacency.unit if certificate.adjacency else "unit": certificate
