@@ -44,6 +44,8 @@ PUBLIC_RANDOMNESS = {
         "learn/sample_size.py",
         "release/aware_kernel.py",
         "release/aware_moments.py",
+        "release/aware_network.py",
+        "release/aware_truth.py",
     ),
     *(
         "release/synthetic/junction_tree.py",

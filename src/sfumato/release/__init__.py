@@ -4,6 +4,7 @@ from sfumato.release.aware_kernel import NoiseAwareKernelClassifier
 from sfumato.release.aware_linear import NoiseAwareLinearRegression, SwampedWarning
 from sfumato.release.aware_logistic import NoiseAwareLogisticRegression
 from sfumato.release.aware_moments import NoiseAwareMoments
+from sfumato.release.aware_network import NoiseAwareNetworkClassifier, NoiseAwareNetworkRegressor
 from sfumato.release.aware_svc import NoiseAwareSVC
 from sfumato.release.box import BoxRelease, WeakGuaranteeWarning
 from sfumato.release.gaussian import GaussianRelease
@@ -27,6 +28,8 @@ __all__ = [
     "NoiseAwareLinearRegression",
     "NoiseAwareLogisticRegression",
     "NoiseAwareMoments",
+    "NoiseAwareNetworkClassifier",
+    "NoiseAwareNetworkRegressor",
     "NoiseAwareSVC",
     "ObfuscatedRelease",
     "OwnedResult",

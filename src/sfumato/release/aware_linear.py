@@ -29,7 +29,7 @@ from sfumato.errors import DataError, InputError
 from sfumato.release.aware_common import RESOLVED, NoiseLike, NoisyGram, fit_features
 from sfumato.release.noise import TableNoise
 
-__all__ = ["NoiseAwareLinearRegression", "SwampedWarning", "choose_shrinkage"]
+__all__ = ["NoiseAwareLinearRegression", "SwampedWarning", "choose_shrinkage", "numeric_target", "shared_noise"]
 
 Matrix = NDArray[np.float64]
 # Gains below this many standard errors may be an accident; staying with plain least squares costs nothing then.
@@ -77,7 +77,7 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         if y is None:
             raise InputError("NoiseAwareLinearRegression requires y to be passed, but the target y is None.")
         self._features, published = fit_features(self, X, self.noise)
-        target = _numeric_target(y)
+        target = numeric_target(y)
         check_consistent_length(published, target)
         rows = len(published)
         centre = published.mean(axis=0) if self.fit_intercept else np.zeros(published.shape[1])
@@ -86,7 +86,7 @@ class NoiseAwareLinearRegression(RegressorMixin, BaseEstimator):
         noise = self._features.covariance(published)
         gram = NoisyGram.of(centred.T @ centred / rows, noise, rows)
         products = centred.T @ response / rows
-        corrected = products - _shared_noise(self.noise, self._features.encoded) / self._features.scale
+        corrected = products - shared_noise(self.noise, self._features.encoded) / self._features.scale
         resolved, distances = gram.resolved(centred)
         self.resolution_ = float(distances.min(initial=np.inf))
         self.shrinkage_ = self._shrinkage(gram, corrected, float(response @ response / rows), rows)
@@ -201,7 +201,8 @@ def choose_shrinkage(gram: NoisyGram, products: Matrix, power: float, rows: int)
     return float(candidates[best])
 
 
-def _numeric_target(y: Any) -> Matrix:
+def numeric_target(y: Any) -> Matrix:
+    """The numbers to predict, read from any container; a number that is none is refused without being quoted."""
     values = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
     try:
         numeric = values.astype(float)
@@ -212,7 +213,7 @@ def _numeric_target(y: Any) -> Matrix:
     return numeric
 
 
-def _shared_noise(noise: NoiseLike, encoded: tuple[str, ...]) -> Matrix:
+def shared_noise(noise: NoiseLike, encoded: tuple[str, ...]) -> Matrix:
     """Covariance of each column's noise with the noise of the label, where one release drew both."""
     if not isinstance(noise, TableNoise) or noise.label is None or noise.label not in noise.columns:
         return np.zeros(len(encoded))
