@@ -9,6 +9,7 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -25,6 +26,7 @@ from sfumato.learn.features import Kernel, check_kernel, kernel_scale, random_fe
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
+from sfumato.learn.penalties import Penalty
 from sfumato.learn.probabilities import PUBLIC_CURVE, chances, counts_noise, fitted_curve, score_counts
 from sfumato.learn.seeds import seed_from
 
@@ -72,6 +74,7 @@ class PrivateSVC(PrivateLinearClassifier):
         public_size: int | None = None,
         spend_on_bounds: float | None = None,
         calibration: float | Literal["public"] = "public",
+        penalty: Penalty | Sequence[Penalty] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -92,6 +95,7 @@ class PrivateSVC(PrivateLinearClassifier):
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
         self.calibration = calibration
+        self.penalty = penalty
 
     def _begin(self, records: int) -> None:
         check_kernel(self.kernel, ("linear", *get_args(Kernel)))
