@@ -76,7 +76,7 @@ def test_no_other_kernel_is_known():
             kind(1.0, 1e-5, kernel="sigmoid").fit(np.zeros((4, 2)), [0, 1, 0, 1])
 
 
-@pytest.mark.paper("003", "§3.1", "learn/convex_loss.py", missing="regularisers other than quadratic forms")
+@pytest.mark.paper("003", "§3.1", "learn/convex_loss.py")
 def test_a_loss_by_its_slopes_is_the_loss():
     """Value, slope and curvature fit together, and a logistic slope gives the logistic loss."""
     ours, named = ConvexLoss.from_slope(lambda z: -1 / (1 + np.exp(z)), -30, 30, 4000), LogisticLoss()

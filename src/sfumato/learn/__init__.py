@@ -18,6 +18,7 @@ from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.lineage import PrivacyLeakWarning
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
+from sfumato.learn.penalties import ConvexPenalty, HuberPenalty, LogCoshPenalty, Penalty, SquaredPenalty
 from sfumato.learn.pipeline import PrivatePipeline, make_pipeline
 from sfumato.learn.sample_size import sample_size
 from sfumato.learn.saving import load
@@ -28,14 +29,18 @@ from sfumato.learn.svdd import PrivateSVDD
 
 __all__ = [
     "ConvexLoss",
+    "ConvexPenalty",
     "EquilibriumClassifier",
     "FairClassifier",
+    "HuberPenalty",
     "KernelClassifier",
     "KernelMeanClassifier",
     "KernelMomentClassifier",
     "KernelRidgeClassifier",
+    "LogCoshPenalty",
     "NothingLearnedWarning",
     "OutputSVC",
+    "Penalty",
     "PrivacyLeakWarning",
     "PrivateAdditiveClassifier",
     "PrivateAdditiveRegressor",
@@ -49,6 +54,7 @@ __all__ = [
     "PrivateSearch",
     "SchemaEncoder",
     "SemiSVC",
+    "SquaredPenalty",
     "WeightSVC",
     "load",
     "make_pipeline",

@@ -34,6 +34,7 @@ from sfumato.learn.label_look import best_score, seen_share
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, Objective, SumsAsked, SumsGiven, minimise_together
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
+from sfumato.learn.penalties import PenaltyTerms
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, TargetSums, answers_from
@@ -70,6 +71,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     delta: float
     method: str
     regularization: Any
+    penalty: Any
     schema: Any
     norm: float | None
     adjacency: Adjacency
@@ -230,6 +232,8 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             epsilon, delta, self.adjacency, self._size(rows), width, models, self._nonzeros(), constant=looks
         )
         loss = self._joint_loss(classes, full=budget.noise.counts_entries) if joint else self._loss_under(budget)
+        terms = PenaltyTerms.of(self.penalty, self._columns(columns), width, loss.outputs)
+        budget = replace(budget, penalty=terms.rounding)
         return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:
@@ -311,8 +315,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             positive = tuple(positive_codes(budget.models))
             return answers_from(questions, passes.total(MarginSums(shape, loss, asked, positive, features, fine)))
 
+        columns = budget.width - (shape.constant > 0)
+        terms = PenaltyTerms.of(self.penalty, columns, budget.width, loss.outputs)
         objectives = [
-            Objective(loss, budget.width, passes.rows, budget.size, plan.regularization, tilt, plan.tolerance)
+            Objective(loss, budget.width, passes.rows, budget.size, plan.regularization, tilt, plan.tolerance, terms)
             for tilt in tilts
         ]
         found = minimise_together(objectives, ask)
@@ -392,6 +398,11 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             "cost more than half of epsilon, so it was raised to the least that is proved."
         )
 
+    def _penalty_words(self) -> str:
+        if not self.penalty:
+            return ""
+        return " A public penalty was added to the squared one; privacy rests on the squared one and grows no weaker."
+
     def _intercept_words(self) -> str:
         if not self._weights_constant:
             return "There is no intercept: none was asked for or the one-hot columns carry it."
@@ -420,7 +431,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"{type(self).__name__}: {self.guarantee_}.",
             f"{how}; the noise is {budget.noise.words} and its expected length in the coefficients is at most "
             f"{plan.noise_length:.3g} for rows of norm 1.",
-            f"Regularisation {plan.regularization:.3g} {self._strength_origin()}",
+            f"Regularisation {plan.regularization:.3g} {self._strength_origin()}" + self._penalty_words(),
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
             self._intercept_words(),

@@ -7,10 +7,10 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 
 Rows have norm at most 1 and slopes are at most 1. "Mean form" divides the objective by the public size N:
 
-    (1/N) Σ loss + ½·Λ·‖f‖² + ⟨b, f⟩/N
+    (1/N) Σ loss + Λ·(½‖f‖² + penalty) + ⟨b, f⟩/N
 
-so the strong convexity of the sum is N·Λ. Replacing one record moves the gradient of the sum by at most 2, adding or
-removing one by at most 1.
+so the strong convexity of the sum is N·Λ, whatever the public penalty is. Replacing one record moves the gradient of
+the sum by at most 2, adding or removing one by at most 1.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _RESIDUAL_EPSILON, _RESIDUAL_DELTA = 1 / 200, 1 / 100
 #: The standard deviation of the mask in every coefficient that `regularization="auto"` allows: it moves the margin of
 #: a row of norm 1 by as much and costs at most half its square times the curvature in loss.
 _WIDEST_MASK = 0.02
+#: Beyond it coefficients are nothing.
+_STRONGEST = 1e12
 #: Length of useful coefficients for rows of norm 1 is this times noise^(-1/3); see `automatic_strength`.
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
@@ -298,7 +300,7 @@ def _residual(
     longest = budget.longest_noise(scale) / budget.size
     if budget.constant and isinstance(loss, Loss):  # the centre is a linear term as well
         longest += strength * farthest_score(loss, budget.size) / budget.constant
-    tolerance = attainable_tolerance(loss, budget.width, strength, longest, budget.most_rows)
+    tolerance = attainable_tolerance(loss, budget.width, strength, longest, budget.most_rows, budget.penalty)
     # b on the grid, as a gradient.
     rounding = _tilt(budget, scale).grid / 2 * math.sqrt(budget.coefficients) / budget.size
     reach = farthest_solution(loss, strength, longest, budget.most_rows)
@@ -332,7 +334,8 @@ def _quiet_strength(budget: TrainingBudget, loss: Loss | JointLoss, strength: fl
         pure_share = _LARGER_PURE_SHARE
         shares = _shares(budget, loss, strength, pure_share)
     low = high = strength
-    while deviation(high, shares) > _WIDEST_MASK:
+    # A steep penalty may want a wider mask at every strength: then nothing is left to learn, which is warned about.
+    while deviation(high, shares) > _WIDEST_MASK and high < _STRONGEST:
         low, high = high, 2 * high
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
@@ -387,7 +390,7 @@ def _events(
 
 def _output(budget: TrainingBudget, loss: Loss | JointLoss, strength: float) -> TrainingPlan:
     budget = replace(budget, nonzeros=None)  # the solution moves in any direction
-    tolerance = attainable_tolerance(loss, budget.width, strength, 0.0, budget.most_rows)
+    tolerance = attainable_tolerance(loss, budget.width, strength, 0.0, budget.most_rows, budget.penalty)
     sensitivity = budget.moved / (budget.size * strength) + 2 * tolerance / strength
     cost = gaussian_mu(budget.epsilon, budget.delta) if budget.delta else budget.epsilon / budget.models * (1 - 1e-12)
     mask = _mask(budget, sensitivity, farthest_solution(loss, strength, 0.0, budget.most_rows), cost)

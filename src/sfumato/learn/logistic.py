@@ -8,6 +8,7 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.calibration import Method, logistic_margin
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import LogisticLoss, Loss
+from sfumato.learn.penalties import Penalty
 from sfumato.learn.training_budget import TrainingBudget
 
 __all__ = ["PrivateLogisticRegression"]
@@ -35,7 +37,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     which keeps the sign of linear scores and wastes no noise; "auto" does so when the schema made the rows, and they
     are not just a constant and fewer than four columns. Where noise is long against the
     data, regularization="auto" also gives the loss a margin (`logistic_margin`, a public rule); `predict_proba`
-    undoes it. `classes` declares the labels. `random_state` is for experiments only.
+    undoes it. `penalty` is a public penalty, or several, added to ½‖f‖² (learn/penalties.py): HuberPenalty(0.1) pulls
+    small coefficients to 0 as a lasso does. `classes` declares the labels. `random_state` is for experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-0.5, 0.5, (5000, 2))
@@ -62,6 +65,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         classes: Any = None,
         public_size: int | None = None,
         spend_on_bounds: float | None = None,
+        penalty: Penalty | Sequence[Penalty] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -76,6 +80,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self.classes = classes
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
+        self.penalty = penalty
 
     def _loss(self) -> Loss:
         return LogisticLoss()

@@ -32,12 +32,14 @@ from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import KernelPlan
 from sfumato.learn.kernel_spread import KernelSpread
 from sfumato.learn.losses import HuberLoss, LogisticLoss, SmoothedHinge
+from sfumato.learn.penalties import ConvexPenalty, HuberPenalty, LogCoshPenalty, SquaredPenalty
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma, PermuteAndFlip
 
 __all__ = ["ValueReader", "as_plain"]
 
+_PENALTIES = (ConvexPenalty, HuberPenalty, LogCoshPenalty, SquaredPenalty)
 _PLAIN = (
     ClassifierPlan,
     Gaussian,
@@ -56,7 +58,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Bounds": NormBound,
     "Budget": TrainingBudget,
     "Spread": KernelSpread,
-    **{kind.__name__: kind for kind in (*_PLAIN, ConvexLoss, TrainingPlan)},
+    **{kind.__name__: kind for kind in (*_PLAIN, *_PENALTIES, ConvexLoss, TrainingPlan)},
 }
 _WORDS = {kind: word for word, kind in _RECORDS.items()}
 _SEED = "random_state"

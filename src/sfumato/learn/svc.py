@@ -9,6 +9,7 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -28,6 +29,7 @@ from sfumato.learn.kernel_rule import SPREAD_SHARE, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, PairSum
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
 from sfumato.learn.passes import ArrayPasses, Passes
+from sfumato.learn.penalties import Penalty
 from sfumato.learn.probabilities import PUBLIC_CURVE, chances, counts_noise, fitted_curve, score_counts
 from sfumato.learn.seeds import Seeds, seed_from
 
@@ -80,6 +82,7 @@ class PrivateSVC(PrivateLinearClassifier):
         public_size: int | None = None,
         spend_on_bounds: float | None = None,
         calibration: float | Literal["public"] = "public",
+        penalty: Penalty | Sequence[Penalty] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -100,6 +103,7 @@ class PrivateSVC(PrivateLinearClassifier):
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
         self.calibration = calibration
+        self.penalty = penalty
 
     def _begin(self, records: int) -> None:
         check_kernel(self.kernel, ("linear", *get_args(Kernel)))

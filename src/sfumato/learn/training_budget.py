@@ -23,7 +23,7 @@ class TrainingBudget:
 
     `nonzeros` bounds the entries of a row that are not zero, where the schema says so. A model has `outputs`
     coefficients for each of `width` features. `constant` is the size of the feature whose coefficient starts from a
-    look at the labels, 0 for none.
+    look at the labels, 0 for none. `penalty` is what public penalties add to the rounding of gradients (PenaltyTerms).
     """
 
     epsilon: float
@@ -35,6 +35,7 @@ class TrainingBudget:
     nonzeros: int | None = None
     outputs: int = 1
     constant: float = 0.0
+    penalty: float = 0.0
 
     @property
     def law(self) -> TrainingNoiseName:
