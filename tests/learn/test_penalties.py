@@ -5,12 +5,14 @@ refused. That the promise holds with each of them: tests/learn/test_density.py.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
 
 from sfumato import evidence
+from sfumato.core import REPLACE_ONE
 from sfumato.errors import DataError, InputError
 from sfumato.learn import (
     ConvexPenalty,
@@ -21,9 +23,11 @@ from sfumato.learn import (
     SquaredPenalty,
     load,
 )
+from sfumato.learn.calibration import plan_training
 from sfumato.learn.losses import HuberLoss, LogisticLoss
 from sfumato.learn.newton import Objective, SumsGiven, attainable_tolerance, minimise_together
 from sfumato.learn.penalties import PenaltyTerms
+from sfumato.learn.training_budget import TrainingBudget
 
 #: Each with its slope and curvature in one coefficient, written down a second time.
 ONE = {
@@ -251,6 +255,17 @@ def test_a_smoothed_lasso_pulls_what_is_useless_to_zero(kind, method, tmp_path):
     assert again.penalty == penalty
 
 
+def test_a_steep_penalty_does_not_ask_for_endless_strength():
+    """Its rounding is as large at every strength, so no strength would make the mask narrow: the rule stops."""
+    budget = TrainingBudget(1.0, 0.0, REPLACE_ONE, 3_000, 300)
+    gentle, steep = (
+        plan_training(replace(budget, penalty=PenaltyTerms.of(one, 300, 300).rounding), LogisticLoss(), "objective")
+        for one in (HuberPenalty(0.1), HuberPenalty(1e-6, groups=[list(range(300))]))
+    )
+    assert gentle.regularization <= steep.regularization < 100 * gentle.regularization
+    assert steep.mask.error() > gentle.mask.error()
+
+
 def test_several_classes_share_the_groups_of_their_features():
     X, _ = table()
     y = np.where(X[:, 0] > 0.1, 0, np.where(X[:, 1] > 0, 1, 2))
@@ -269,6 +284,14 @@ def test_an_equal_penalty_is_more_of_the_square():
     ours = PrivateLogisticRegression(1e6, 1e-5, regularization=0.01, penalty=SquaredPenalty(weights=3.0), **wish)
     other = PrivateLogisticRegression(1e6, 1e-5, regularization=0.04, **wish)
     np.testing.assert_allclose(ours.fit(X, y).coef_, other.fit(X, y).coef_, atol=1e-3)
+
+
+def test_a_wrong_penalty_is_refused_before_a_norm_is_bought(monkeypatch):
+    """Nothing is drawn before: the message says that nothing was spent."""
+    monkeypatch.setattr("sfumato.learn.base.bounds_by_sums", lambda *_: pytest.fail("a norm was bought"))
+    model = PrivateSVC(1.0, 1e-5, norm=None, spend_on_bounds=0.1, penalty=HuberPenalty(0.1, groups=[[9]]))
+    with pytest.raises(InputError, match="Nothing was spent"):
+        model.fit(np.eye(4), [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(

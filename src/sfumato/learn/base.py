@@ -153,8 +153,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         epsilon, delta = self._checked_budget()
         self.classes_ = classes
         columns, seeds = self.n_features_in_, seed_from(self.random_state) if seeds is None else seeds
+        # What may be refused is refused before a norm is bought.
         self._check_passes(passes)
-        self._begin(self._size(passes.rows))  # refuses before a norm is bought
+        self._begin(self._size(passes.rows))
+        PenaltyTerms.of(self.penalty, self._columns(columns), self._columns(columns))
         self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds)

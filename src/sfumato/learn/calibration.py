@@ -51,8 +51,8 @@ _RESIDUAL_EPSILON, _RESIDUAL_DELTA = 1 / 200, 1 / 100
 #: The standard deviation of the mask in every coefficient that `regularization="auto"` allows: it moves the margin of
 #: a row of norm 1 by as much and costs at most half its square times the curvature in loss.
 _WIDEST_MASK = 0.02
-#: Beyond it coefficients are nothing.
-_STRONGEST = 1e12
+#: What twice the strength must leave of the mask at most, or no more strength is asked for.
+_HARDLY_LESS = 0.9
 #: Length of useful coefficients for rows of norm 1 is this times noise^(-1/3); see `automatic_strength`.
 _TYPICAL_LENGTH, _TYPICAL_FOR_OUTPUT = 5.0, 16.0
 #: `regularization="auto"` keeps the change of variables below this share of ε; a given strength may use half.
@@ -334,8 +334,9 @@ def _quiet_strength(budget: TrainingBudget, loss: Loss | JointLoss, strength: fl
         pure_share = _LARGER_PURE_SHARE
         shares = _shares(budget, loss, strength, pure_share)
     low = high = strength
-    # A steep penalty may want a wider mask at every strength: then nothing is left to learn, which is warned about.
-    while deviation(high, shares) > _WIDEST_MASK and high < _STRONGEST:
+    while (wide := deviation(high, shares)) > _WIDEST_MASK:
+        if deviation(2 * high, shares) > _HARDLY_LESS * wide:  # a steep penalty's rounding does not fall with strength
+            return high, pure_share
         low, high = high, 2 * high
     while high > 1.01 * low:
         middle = math.sqrt(low * high)

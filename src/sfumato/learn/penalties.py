@@ -247,7 +247,7 @@ class PenaltyTerms:
                 "them. Nothing was spent."
             )
         terms = cls(tuple(_Term.of(one, columns, width, outputs) for one in listed))
-        if terms.steepness > _STEEPEST:
+        if terms.steepness > _STEEPEST * (1 + 1e-9):
             raise InputError(
                 f"The gradient of the penalty turns by up to {terms.steepness:.2g} for each unit of a coefficient, and "
                 f"{_STEEPEST:g} is the most that can be solved to the accuracy privacy rests on. Round its corner over "
