@@ -110,3 +110,25 @@ def test_every_name_is_found_where_it_lives():
 def test_rooms_are_reached_through_the_package():
     done = "import sfumato\nassert sfumato.core.Interval is sfumato.Interval\nassert sfumato.mechanisms.Gaussian"
     assert "sfumato.core.domain" in modules_after(done)
+
+
+def test_a_centre_that_joins_brings_no_learning_and_no_transform():
+    found = modules_after("import sfumato.cli.app, sfumato.run.centre_part\nfrom sfumato.evidence import verify")
+    assert "sfumato.centres.network" in found
+    idle = ("centres.newton", "centres.series", "centres.design", "centres.processes", "centres.memory")
+    assert not found & {*HEAVY, "scipy.fft", *(f"sfumato.{name}" for name in idle)}
+
+
+def test_every_kind_of_round_is_known_to_who_imports_rounds_alone():
+    made = """
+from sfumato.centres import GradientSums, Requirement, new_centres, plan_round
+from sfumato.core import Adjacency, ApproxDP, Categories, Interval, Schema
+sums = GradientSums(Schema({"age": Interval(0, 9), "ill": Categories(["no", "yes"])}), "ill", "yes", (0.0, 0.0), 2.0)
+promise = Requirement(Adjacency("patient", "replace-one"), ApproxDP(1.0, 1e-6))
+agreed = plan_round("a round", new_centres(["east", "west"])[0], sums, [promise], most_patients=10)
+"""
+    code = f"{made}\nimport json\nprint(json.dumps(agreed.to_dict()))"
+    record = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=110
+    ).stdout
+    modules_after(f"import json\nfrom sfumato.centres.round import Round\nRound.from_dict(json.loads({record!r}))")

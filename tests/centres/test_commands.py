@@ -173,6 +173,7 @@ def test_a_centre_is_made_once_and_for_its_owner(tmp_path):
     own = Home.open(tmp_path / "own", "own")
     assert own.key_file.stat().st_mode & 0o077 == 0
     assert own.card().identity == own.key().public_key().public_bytes_raw().hex()
+    assert own.card().identity in done.output.replace(" ", "")
     assert not Ledger(own.ledger_file).datasets()
     with pytest.raises(InputError, match="never overwritten"):
         Home.make(tmp_path / "own", "own")

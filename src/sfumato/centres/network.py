@@ -67,13 +67,23 @@ class Coordination:
         self._complete = asyncio.Event()
         self._last_chance = 0.0
         self._visits: set[asyncio.Task[None]] = set()
+        self._left = False
         self._offer = Offer.of(agreed).to_bytes()
 
     def arrive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Welcomes in a task of our own: one of asyncio's that is still waiting at the end prints a traceback."""
+        if self._left:
+            writer.close()
+            return
         visit = asyncio.get_running_loop().create_task(self.welcome(reader, writer))
         self._visits.add(visit)
-        visit.add_done_callback(self._visits.discard)
+
+        def over(visit: asyncio.Task[None]) -> None:
+            self._visits.discard(visit)
+            if visit.cancelled():  # maybe before it was welcomed at all
+                writer.close()
+
+        visit.add_done_callback(over)
 
     async def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Someone connected: who signs a fresh challenge with a centre's key is offered the round, nobody else."""
@@ -180,6 +190,7 @@ class Coordination:
 
     async def leave(self) -> None:
         """Hangs up on everybody and waits for nobody."""
+        self._left = True
         self.close()
         visits = tuple(self._visits)
         for visit in visits:

@@ -67,7 +67,7 @@ class Outcome:
 
     revealed: bool
     reason: str = ""
-    values: tuple[float, ...] | None = None
+    values: tuple[float, ...] | None = field(default=None, repr=False)  # asyncio writes down what a task returns
     included: tuple[str, ...] = ()
     refusals: tuple[Message, ...] = ()
 
@@ -93,7 +93,7 @@ class Outcome:
             return cls(
                 record["revealed"] is not False,  # anything unclear counts as revealed
                 str(record["reason"]),
-                None if values is None else tuple(float(value) for value in values),
+                None if values is None else tuple(map(float, values)),
                 tuple(map(str, record["included"])),
                 tuple(Message.from_dict(item) for item in record["refusals"]),
             )

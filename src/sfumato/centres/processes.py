@@ -28,6 +28,16 @@ from sfumato.errors import CentreError
 __all__ = ["CentreTask", "aggregate_locally", "run_centre"]
 
 
+#: What every centre would otherwise import by itself, at its first message or key.
+_NEEDED = (
+    "sfumato.centres.statistic_round",
+    "sfumato.centres.study_round",
+    "sfumato.centres.gradients",
+    "cryptography.hazmat.backends.openssl.backend",
+    "concurrent.futures.thread",
+)
+
+
 @dataclass(frozen=True)
 class CentreTask:
     """What a centre's process is given; keys travel as bytes because key objects cannot."""
@@ -100,7 +110,7 @@ def _context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sfumato.centres.processes"])
+    context.set_forkserver_preload(["sfumato.centres.processes", *_NEEDED])
     return context
 
 

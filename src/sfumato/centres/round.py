@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -322,6 +323,9 @@ class Round(ABC):
 
         Every check of a round is made again: a record from elsewhere cannot promise more than its noise keeps.
         """
+        # Kinds of rounds are those below Round: they have to be there to be found.
+        for home in ("statistic_round", "study_round"):
+            import_module(f"sfumato.centres.{home}")
         try:
             fields = dict(record)
             kind = {one.kind: one for one in Round.__subclasses__()}[fields.pop("kind")]

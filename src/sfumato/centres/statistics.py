@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -449,6 +450,7 @@ class ClippedSums(Statistic):
 
 def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:
     """The statistic a record describes; the inverse of `to_dict`."""
+    import_module("sfumato.centres.gradients")  # which has one of them
     fields = dict(record)
     kind = _kinds(Statistic)[fields.pop("kind")]
     if "schema" in fields:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from sfumato.centres import Aggregate, StatisticRound
+    from sfumato.centres import Aggregate, Round, StatisticRound
     from sfumato.core import Schema
     from sfumato.core.certificate import Certificate
 
@@ -59,6 +59,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         for name in names:
             made = Home.make(home / name, name)
             console.print(f"{name}: send {made.card_file} to the coordinator; the rest of {made.folder} stays here.")
+            console.print(f"To read aloud, so that nobody exchanges it: identity {_aloud(made.card().identity)}")
             console.print(
                 f"When the folder of the round has come: sfumato centre join ROUND --as {shlex.quote(name)} --data "
                 "FOLDER (with --grant the data is granted exactly what the round needs, if it has no budget yet)"
@@ -125,8 +126,10 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
             own = Home.make(home, COORDINATOR, address=at, ledger=False)
         card = dataclasses.replace(own.card(), address=at)
         made = RoundFolder.make(study, shown, out, card, read_sizes(size), step)
-        ways = "masked sums with shares of the noise" if made.round.masked else "noise at each centre"
-        console.print(f"{out}: a round of {', '.join(made.round.places)} ({ways}). Send the folder to every centre.")
+        console.print(f"{out}: a round of {', '.join(made.round.places)} ({_way_of(made.round)}).")
+        for one in shown:
+            console.print(f"{one.name} has identity {_aloud(one.identity)}: compare it with {one.name} by telephone.")
+        console.print("Send the folder to every centre.")
         console.print(f"Next: sfumato run {shlex.quote(str(study))} --centres {out} --out published")
 
     @coordinate.command("sum")
@@ -201,6 +204,18 @@ _COORDINATOR_STOPPED = (
 )
 
 
+def _aloud(identity: str) -> str:
+    """In groups of four, as it is read."""
+    return " ".join(identity[start : start + 4] for start in range(0, len(identity), 4))
+
+
+def _way_of(agreed: Round) -> str:
+    if agreed.masked:
+        return "masked sums with shares of the noise"
+    everybody = any(block.often is not None for block in agreed.blocks)
+    return "noise at each individual" if everybody else "noise at each centre"
+
+
 def _console() -> Console:
     return Console(highlight=False, markup=False, soft_wrap=True)
 
@@ -226,7 +241,7 @@ def _join_study(
     own = Home.open(home, name)
     book = (ledger or own.ledger_file).resolve()
     shared = RoundFolder.read(folder)
-    with told_when_interrupted(_centre_stopped(shared.study, book)):
+    with told_when_interrupted(lambda: _centre_stopped(shared.study, book)):
         release = join_study(
             shared,
             own,

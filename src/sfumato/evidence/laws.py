@@ -19,7 +19,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import fft
 from scipy.special import gammaln, log_ndtr, ndtr
 
 from sfumato.core.noise import BoxNoise
@@ -210,6 +209,8 @@ def _objective(part: Part) -> _Spectrum:
 
 def _above(size: int) -> int:
     """A length of transforms that holds so many cells and is quick: a power of two could be nearly twice as long."""
+    from scipy import fft  # needed for sums of many parts only
+
     return fft.next_fast_len(size, real=True)  # pyright: ignore[reportReturnType]  (its stub knows None)
 
 

@@ -9,7 +9,7 @@ A reservation is given back only if the run had not begun to draw. Afterwards no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -97,7 +97,7 @@ def noting_interruption() -> Iterator[None]:
 
 
 @contextmanager
-def told_when_interrupted(otherwise: str = _NOTHING) -> Iterator[None]:
+def told_when_interrupted(otherwise: str | Callable[[], str] = _NOTHING) -> Iterator[None]:
     """At the command line: the words of an interruption as an error, because Ctrl-C alone prints nothing.
 
     `otherwise` is said where the work left no note of its own.
@@ -105,4 +105,5 @@ def told_when_interrupted(otherwise: str = _NOTHING) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interruption:
-        raise UnfinishedError(" ".join(getattr(interruption, "__notes__", None) or [otherwise])) from interruption
+        said = getattr(interruption, "__notes__", None) or [otherwise if isinstance(otherwise, str) else otherwise()]
+        raise UnfinishedError(" ".join(said)) from interruption
