@@ -13,6 +13,8 @@ scikit-learn's make_classification and make_blobs and by four generators of corr
 thresholds and cells around 40 centres: 350 to 30,000 rows, 6 to 64 columns, 4 to 11 classes, ε = 1 and 3. Satellite
 images, segments and the shuttle (benchmarks/learn_classes.py) were not looked at for it. What it stands on, how the
 strength of training grows with noise (learn/calibration.py), had been fixed on satellite images and the shuttle before.
+On the tables it was fixed on, 24 cases, no error exceeded that of tuned private gradient descent. The three others were
+then looked at once, and the rule was left as it was: two of six bars were missed (docs/howto/classifier.md).
 """
 
 from __future__ import annotations
