@@ -21,6 +21,7 @@ from sfumato.learn import (
     PrivateClassifier,
     PrivateSVC,
     classifier,
+    load,
     plan_classifier,
 )
 from sfumato.learn.kernel_spread import PairSum
@@ -49,7 +50,7 @@ def table(records, columns, classes, seed, kind="even"):
 def fitted(facts, kind="even", seed=0, **options):
     records, columns, classes, epsilon, delta = facts
     X, y = table(records, columns, classes, seed, kind)
-    return PrivateClassifier(epsilon, delta, random_state=seed, classes=range(classes), **options).fit(X, y)
+    return PrivateClassifier(epsilon, delta, random_state=seed, classes=[*range(classes)], **options).fit(X, y)
 
 
 def chosen_alike(one, other):
@@ -163,6 +164,18 @@ def test_nothing_learned_is_made_from_the_shape():
         learned = PrivateClassifier(epsilon, 1e-6, random_state=0, classes=range(3)).fit(X, y)
         assert nothing.certificate_.events == learned.certificate_.events
         assert nothing.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=str)
+def test_a_saved_model_answers_alike(facts, tmp_path):
+    """Both forms: the laws of saved models fit so few rows that training is never chosen."""
+    model = fitted(facts)
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    X, _ = table(*facts[:3], 5)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.explain() == model.explain()
+    assert verify(again.certificate_).ok
 
 
 def test_scikit_learn_conformance():
