@@ -7,6 +7,8 @@ its path or as an object. A plain record is kept of what came out, and compared 
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
 import threading
@@ -177,3 +179,34 @@ def test_a_copy_that_is_used_for_other_data_stops_nobody(tmp_path):
     Ledger(tmp_path / "two.db").grant("others", PureDP(1.0, adjacency=REPLACE_ONE), sources=("rows\0other\0",))
     Ledger(tmp_path / "two.db").reserve("others", 1.0, sources=("rows\0other\0",))
     run_plan(PLAN, first, tmp_path / "one.db")
+
+
+@pytest.mark.parametrize("unit", ["record", "hospital"])
+def test_copies_share_one_budget_where_nobody_says_which_data_is_read(unit, tmp_path):
+    """A plain `reserve`, a round's account, answers of OutputSVC: they name the account alone."""
+    who = Adjacency(unit, "replace-one")
+    Ledger(tmp_path / "one.db").grant("people", PureDP(1.0, adjacency=who))
+    shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
+    Ledger(tmp_path / "one.db").reserve("people", 1.0)
+    with pytest.raises(LedgerError, match="copies of one ledger"):
+        Ledger(tmp_path / "two.db").reserve("people", 1.0)
+    Ledger(tmp_path / "two.db").grant("people", PureDP(0.5, adjacency=who))  # the way out of two that differ
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENAMETOOLONG])
+def test_a_ledger_that_is_out_of_reach_stops_nobody(error, tmp_path, monkeypatch):
+    """A folder that may not be entered, a disk that is away: everything else this user has goes on."""
+    away = tmp_path / "away" / "ledger.db"
+    away.parent.mkdir()
+    Ledger(away).grant("others", 1.0, sources=("rows\0other\0",))
+    stat = os.stat
+
+    def out_of_reach(path, *given, **words):
+        if os.fspath(path) == str(away):
+            raise OSError(error, os.strerror(error), str(path))
+        return stat(path, *given, **words)
+
+    monkeypatch.setattr(os, "stat", out_of_reach)
+    book = Ledger(tmp_path / "ledger.db")
+    book.grant("people", 1.0, sources=("rows\0own\0",))
+    book.reserve("people", 1.0, sources=("rows\0own\0",))

@@ -284,8 +284,8 @@ def test_a_locked_ledger_says_so_and_changes_nothing(ledger, path):
 
 
 def test_a_faster_writer_makes_us_decide_again(ledger, path, monkeypatch):
-    """Between our decision and our writing another process spends: we must not overspend."""
-    other, append = Ledger(path), ledger._store.append
+    """Between our decision and our writing somebody with another list of ledgers spends: we must not overspend."""
+    other, append = Ledger(path, beside=()), ledger._store.append
 
     def late(seen, draft):
         monkeypatch.setattr(ledger._store, "append", append)

@@ -12,6 +12,7 @@ in its first entry, what it has charged in the hashes of its entries: no two are
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,12 +32,13 @@ Account = tuple[str, str]
 
 
 @contextmanager
-def alone(ledger: Ledger, sources: Sequence[str], account: Account) -> Iterator[None]:
+def alone(ledger: Ledger, sources: Sequence[str], account: Account, *, spends: bool) -> Iterator[None]:
     """A block that binds data or spends on it, in which nobody else of this user does.
 
     Between an earlier look and this one a person may have been asked, and another run may have opened the account.
+    Who spends without saying on which data is counted too; a grant that binds none decides about this ledger alone.
     """
-    if not sources:
+    if not sources and not spends:
         yield
         return
     if ledger.beside is None:
@@ -106,7 +108,8 @@ def _charged(ledger: Ledger, accounts: Sequence[Account]) -> set[tuple[str, str]
 def _others(ledger: Ledger, first: str | None = None) -> Iterator[tuple[Path, Ledger]]:
     """The other ledgers that are asked, all of them or those that begin with the same entry."""
     for path in known_ledgers() if ledger.beside is None else ledger.beside:
-        if not path.is_file() or path.resolve() == ledger.path.resolve():
+        # os.path, and not Path: a folder that may not be entered or a disk that is away is no reason to stop either.
+        if not os.path.isfile(path) or path.resolve() == ledger.path.resolve():
             continue
         try:
             other = type(ledger).opened_beside(path, first)

@@ -154,7 +154,7 @@ class Ledger:
                 body["charges"] = self._check_regrant(name, account, guarantee)
             return EntryDraft("grant", name, who.unit, None, body | self._marks(name, who.unit, sources))
 
-        with alone(self, sources, (name, who.unit)):
+        with alone(self, sources, (name, who.unit), spends=False):
             self._append(decide)
 
     def reserve(
@@ -202,8 +202,10 @@ class Ledger:
             }
             return EntryDraft("reserve", dataset, who.unit, identity, body | self._marks(dataset, who.unit, sources))
 
-        unit = (adjacency or compose(items).adjacency or REPLACE_ONE).unit
-        with alone(self, sources, (dataset, unit)):
+        with self._lock:
+            self._catch_up()
+            unit = self._paying_unit(dataset, items, adjacency)
+        with alone(self, sources, (dataset, unit), spends=True):
             self._append(decide)
         return found[0] if found else self._standing(identity).reservation
 
@@ -368,7 +370,7 @@ class Ledger:
         self, dataset: str, items: Sequence[Cost], adjacency: Adjacency | None
     ) -> tuple[Account, Adjacency]:
         stated = adjacency or compose(items).adjacency
-        account = self._account(dataset, stated.unit if stated else self._only_unit(dataset), items)
+        account = self._account(dataset, self._paying_unit(dataset, items, adjacency), items)
         granted = account.granted.adjacency or REPLACE_ONE
         if stated is not None and stated != granted:
             raise PrivacyParameterError(
@@ -376,6 +378,10 @@ class Ledger:
                 f"{granted}; the two do not add. Nothing was run and nothing was spent. State the cost under {granted}."
             )
         return account, granted
+
+    def _paying_unit(self, dataset: str, items: Sequence[Cost], adjacency: Adjacency | None) -> str:
+        stated = adjacency or compose(items).adjacency
+        return stated.unit if stated else self._only_unit(dataset)
 
     def _account(self, dataset: str, unit: str, items: Sequence[Cost] = ()) -> Account:
         account = self._books.accounts.get((dataset, unit))
