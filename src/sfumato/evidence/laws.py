@@ -134,8 +134,8 @@ def _near_its_mean(masses: np.ndarray, times: int, below: float, above: float) -
     size = min(times * (masses.size - 1), math.ceil(mean + above) + 1) - lowest + 1
     length = _above(size)
     folded = np.bincount(np.arange(masses.size) % length, masses / total, length)
-    sums = fft.irfft(np.asarray(fft.rfft(folded)) ** times, length)
-    here = np.roll(np.asarray(sums), -(lowest % length))[:size]
+    sums = np.fft.irfft(np.fft.rfft(folded) ** times, length)
+    here = np.roll(sums, -(lowest % length))[:size]
     lost = 2 * _OUTSIDE + 1e-16 * times + max(0.0, -math.expm1(times * math.log(total)))
     return _trimmed((lowest + np.arange(size)).astype(np.float64), here, lost)
 
