@@ -158,7 +158,7 @@ class Round(ABC):
     def _check_often(self) -> None:
         """How often noise is drawn is a public number of the same sum, and nothing masks share."""
         public = np.repeat([block.law is None for block in self.blocks], [block.length for block in self.blocks])
-        for often in {block.often for block in self.blocks} - {None}:
+        for often in {block.often for block in self.blocks if block.often is not None}:
             check_whole(often, "often", 0)
             if self.masked or often >= len(public) or not public[often]:
                 raise InputError("Noise for every individual needs their public number, and no masks. Nothing was run.")

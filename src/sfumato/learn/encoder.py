@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from sfumato.core.checks import number
+from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.errors import SchemaError
 from sfumato.learn.rows import UnitRows
@@ -77,9 +78,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         own = np.array(coefficients, dtype=np.float64)
         for name, part in self.schema.slices.items():
             domain = self.schema.columns[name]
-            if domain.kind == "interval":
-                own[part] *= 2.0 / (domain.high - domain.low)
-                begin = domain.low + self._origin(domain) * (domain.high - domain.low)
+            if isinstance(domain, Interval):
+                own[part] *= 2.0 / domain.width
+                begin = domain.low + self._origin(domain) * domain.width
                 intercept -= float(own[part].sum()) * begin
         return own, float(intercept)
 

@@ -61,13 +61,16 @@ class TrueRows:
         if ratio is None:
             draws, _ = mixture.draws(count, generator)
             return cls(centre + unit * draws, np.full(draws.shape[:2], 1 / count))
-        for step in range(_WEIGHTED_STEPS + 1):
+
+        def weighed() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             draws, parts = mixture.draws(count, generator)
             logs = ratio(published[:, None, :] - (centre + unit * draws))
             weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-            weights /= weights.sum(axis=1, keepdims=True)
-            if step < _WEIGHTED_STEPS:
-                mixture.fit_draws(draws, parts, weights)
+            return draws, parts, weights / weights.sum(axis=1, keepdims=True)
+
+        for _ in range(_WEIGHTED_STEPS):
+            mixture.fit_draws(*weighed())
+        draws, _, weights = weighed()
         return cls(centre + unit * draws, weights)
 
 

@@ -149,5 +149,5 @@ def _law_record(law: Noise) -> dict[str, Any]:
 
 
 def _law(record: dict[str, Any]) -> Noise:
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
+    fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in record.items()}
     return _LAWS[fields.pop("law")](**fields)

@@ -102,7 +102,7 @@ def _columns(act: Act, values: Values, parts: bool) -> Columns:
         if act.kind == "synthetic" and name in values.whole:
             # Rows are invented in the type of their column; the middle of a range, for a cell that should be there, may
             # lie between two of its numbers.
-            read[name] = pc.floor(read[name]).cast(pa.int64())
+            read[name] = pc.floor(read[name]).cast(pa.int64())  # pyright: ignore[reportAttributeAccessIssue]
     whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
     return Columns(act, pa.table(read), whose.tolist())
 

@@ -439,7 +439,7 @@ class Study(Shown):
         return lines
 
 
-def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+def _several(given: str | Sequence[str] | Mapping[str, Any]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 

@@ -231,7 +231,7 @@ class _Reading:
     def _example(self, node: ast.expr) -> str:
         """A comparison that could stand in the place of what is none."""
         name = self.quoted.get(node.id, node.id) if isinstance(node, ast.Name) else None
-        domain = self.columns[name].domain if name in self.columns else None
+        domain = self.columns[name].domain if name is not None and name in self.columns else None
         if isinstance(domain, Categories):
             return f"{_bare(str(name))} == {domain.values[-1]!r}"
         return f"{_bare(str(name))} > 7" if name in self.columns else "days > 7"

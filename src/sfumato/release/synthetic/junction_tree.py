@@ -121,7 +121,8 @@ class JunctionTree:
         return tuple(found) if found[0].any() else tuple(np.ones_like(cells) for cells in found)
 
     def _some(self, clique: int, cells: NDArray[np.bool_], scope: Scope) -> NDArray[np.bool_]:
-        return cells.any(axis=tuple(at for at, column in enumerate(self.cliques[clique]) if column not in scope))
+        others = tuple(at for at, column in enumerate(self.cliques[clique]) if column not in scope)
+        return np.asarray(cells.any(axis=others))
 
     def shape(self, scope: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.sizes[column] for column in scope)
