@@ -210,3 +210,15 @@ def test_a_ledger_that_is_out_of_reach_stops_nobody(error, tmp_path, monkeypatch
     book = Ledger(tmp_path / "ledger.db")
     book.grant("people", 1.0, sources=("rows\0own\0",))
     book.reserve("people", 1.0, sources=("rows\0own\0",))
+
+
+def test_a_run_that_was_stopped_is_resumed_in_one_copy_alone(tmp_path):
+    """Copied between its reservation and its noise: each copy would draw anew, and one charge pay for both."""
+    own = ("rows\0own\0",)
+    Ledger(tmp_path / "one.db").grant("people", 1.0, sources=own)
+    Ledger(tmp_path / "one.db").reserve("people", 1.0, key="run", sources=own)
+    shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
+    first = Ledger(tmp_path / "one.db")
+    first.commit(first.reserve("people", 1.0, key="run", sources=own))
+    with pytest.raises(LedgerError, match="copies of one ledger"):
+        Ledger(tmp_path / "two.db").reserve("people", 1.0, key="run", sources=own)

@@ -556,3 +556,22 @@ def test_any_perturbed_pair_of_channels_is_repaired(delta):
     found = delta_of_weights(weights.tolist(), 1.0)
     assert found <= Fraction(delta)
     assert delta < 1e-3 or found > 0
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-18, 1e-13, 1e-11, 1e-10, 1e-8, 1e-6, 1e-4])
+@pytest.mark.parametrize(("bias", "bins", "epsilon"), [("soft", 2, 0.1), ("none", 3, 0.01), ("soft", 8, 39.0)])
+def test_whatever_delta_is_allowed_nothing_is_lost_by_it(bias, bins, epsilon, delta):
+    """A δ of less than one unit, and channels that tell nearly nothing, whose rows are all alike but for rounding."""
+    alone = TailoredNoise(Interval(0, 1), epsilon, bins=bins, bias=bias)
+    channel = TailoredNoise(Interval(0, 1), epsilon, delta, bins=bins, bias=bias)
+    assert channel.table.cost <= alone.table.cost * (1 + 1e-6) + 1e-12
+    assert delta_of_weights(channel.weights.tolist(), epsilon) <= Fraction(delta)
+
+
+@pytest.mark.parametrize("at", [0.001, 0.01, 0.2, 0.3, 1.1, 3.0, 800.0])
+def test_a_channel_that_never_fails_at_its_stated_epsilon_verifies(at):
+    """0.01 as a float is above 0.01 as it is written: the last digit is no reason to turn it down."""
+    for weights in ([[3, 1], [3, 1]], [[10_000, 10_000], [10_001, 9_999]], [[3, 1], [1, 3]], [[4, 0], [2, 2]]):
+        event = ChannelEvent(weights, at=at, adjacency=REPLACE_ONE)
+        record = Certificate.issue(subject="x", events=[event], proofs=["tailored_noise"])
+        assert verify(record).ok, weights

@@ -196,16 +196,23 @@ def _channel_part(event: Record) -> Part:
     if at is None:
         worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
         return _sometimes(max(_log(worst), Decimal("1e-300")), _chance_of_answer(rows, worst))
-    # e^ε rounded down to a multiple of 2^-200, so that δ is rounded up; beyond e^700 no digit matters.
-    near = min(at, 700.0)
-    with localcontext() as context:
-        context.prec = 90 + math.ceil(near)
-        factor = math.floor(Fraction(Decimal(near).exp()) * 2**200)
-    ones, others = ([[weight * by for weight in row] for row in rows] for by in (1 << 200, factor))
-    excess = max(sum(over for over in map(sub, one, other) if over > 0) for one in ones for other in others)
-    delta = Fraction(excess, sum(rows[0]) << 200)
+    delta = _excess(rows, _exact(at))
+    # Weights that never fail keep the ε that is stated in decimal digits, which may be below the float beside it.
+    if not delta and not _excess(rows, min(_exact(at), written(at))):
+        return Part("two-point", written(at))
     nearest = float(delta)
     return Part("two-point", _exact(at), math.nextafter(nearest, 1.0) if Fraction(nearest) < delta else nearest)
+
+
+def _excess(rows: list[list[int]], at: Decimal) -> Fraction:
+    """δ at this ε: e^ε is rounded down to a multiple of 2^-200, so δ is rounded up; beyond e^700 nothing changes."""
+    near = min(at, Decimal(700))
+    with localcontext() as context:
+        context.prec = 90 + math.ceil(near)
+        factor = math.floor(Fraction(near.exp()) * 2**200)
+    ones, others = ([[weight * by for weight in row] for row in rows] for by in (1 << 200, factor))
+    excess = max(sum(over for over in map(sub, one, other) if over > 0) for one in ones for other in others)
+    return Fraction(excess, sum(rows[0]) << 200)
 
 
 def _chance_of_answer(rows: list[list[int]], worst: Fraction) -> Fraction | None:

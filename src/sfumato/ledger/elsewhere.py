@@ -94,13 +94,16 @@ def check_copies(ledger: Ledger, accounts: Sequence[Account]) -> None:
 
 
 def _charged(ledger: Ledger, accounts: Sequence[Account]) -> set[tuple[str, str]]:
-    """(dataset, hash) of what counts in these accounts: whatever was reserved and not given back."""
+    """(dataset, hash) of what counts in these accounts: whatever was reserved and not given back, and what was drawn.
+
+    A reservation that was open when the ledger was copied is in both: only one of them may go on to draw for it.
+    """
     records = ledger.history()
     given_back = {record.reservation for record in records if record.action == "release"}
     return {
         (record.dataset, record.hash)
         for record in records
-        if record.action == "reserve" and (record.dataset, record.unit) in accounts
+        if record.action in ("reserve", "commit") and (record.dataset, record.unit) in accounts
         if record.reservation not in given_back
     }
 

@@ -136,7 +136,9 @@ class _Part:
         outputs = _outputs(wish, grid)
         _affordable(len(grid.inputs), len(outputs))
         costs, moments = _problem(wish, grid.inputs, prior, outputs)
-        found = optimal_channel(costs, min(wish.epsilon, LARGEST_EPSILON), moments, delta=wish.delta)
+        # A δ of less than one unit buys no weight, and the solver would look for a channel that nothing depends on.
+        delta = wish.delta if wish.delta * TOTAL >= 1 else 0.0
+        found = optimal_channel(costs, min(wish.epsilon, LARGEST_EPSILON), moments, delta=delta)
         _, private, free, kept = merged(found.probabilities, found.private, found.free)
         return cls(private, free, outputs[kept], costs[:, kept], moments, kept, found.bound, found.reached)
 

@@ -100,7 +100,10 @@ def _certified(weights: np.ndarray, epsilon: float, delta: float) -> bool:
 
 def _within_ratio(probabilities: np.ndarray, ratio: Fraction, total: int) -> np.ndarray | None:
     """Every column in [L, M] with M ≤ ratio·L, every row of this sum; None where that needs more than rounding."""
-    highest = [math.ceil(top * total) for top in probabilities.max(axis=0).tolist()]
+    highest = [math.ceil(Fraction(top) * total) for top in probabilities.max(axis=0).tolist()]
+    # Rows that are all alike have the sum one but for rounding, and may be short of it.
+    short = max(0, total - sum(highest))
+    highest = [top - -short // len(highest) for top in highest]
     lowest = [max(1, -(-top * ratio.denominator // ratio.numerator)) for top in highest]
     highest = [min(total, max(top, low)) for top, low in zip(highest, lowest, strict=True)]
     if sum(lowest) > total or sum(highest) < total:
