@@ -50,7 +50,7 @@ class World:
         self.generator, self.often = np.random.default_rng(seed), often
         self.members, self.keys = new_centres(NAMES)
         self.first = study_round(self.plan, self.members, step_seconds=2.0)
-        self.books = {name: Ledger(folder / f"{name}.db") for name in NAMES}
+        self.books = {name: Ledger(folder / f"{name}.db", beside=()) for name in NAMES}
         self.leader = Course(self.plan, self.first)
         self.processes: Counter[str] = Counter()
         self.opening: list[tuple[str, int, str]] = []

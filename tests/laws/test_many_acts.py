@@ -186,12 +186,12 @@ def refused_runs(seeds: range) -> list[int]:
 
 def test_honest_certificates_of_many_trainings_verify():
     """From 65 runs on the verifier doubled its law on a coarse grid, and refused what core had stated rightly."""
-    assert refused_runs(range(10)) == []
+    assert refused_runs(range(2)) == []
 
 
 @pytest.mark.slow
 def test_many_honest_certificates_of_many_trainings_verify():
-    assert refused_runs(range(10, 120)) == []
+    assert refused_runs(range(2, 120)) == []
 
 
 @pytest.mark.parametrize(("mu", "count"), [(0.1, 70), (0.02, 700), (1e-3, 10**5)])
