@@ -273,3 +273,11 @@ def test_the_command_keeps_an_order(tmp_path):
     kept = parquet.read_table(tmp_path / "out" / "table.parquet")
     assert (kept["start"].to_numpy() <= kept["end"].to_numpy()).all()
     assert called("verify", "out", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("half_width", [1e300, 1e160, 1e-160])
+@pytest.mark.parametrize("constraints", [(), (("start", "end"),)])
+def test_a_box_whose_square_is_no_number_is_refused(half_width, constraints):
+    schema = Schema({"start": Interval(0, 1), "end": Interval(0, 1)})
+    with pytest.raises(PrivacyParameterError, match="Nothing was drawn"):
+        BoxRelease(schema, half_width=half_width, constraints=constraints).prepare()

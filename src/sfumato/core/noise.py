@@ -21,6 +21,9 @@ from sfumato.errors import PrivacyParameterError
 
 __all__ = ["BoxNoise", "GaussianNoise", "LaplaceNoise", "Noise", "SummedNoise"]
 
+#: Squares of wider boxes, and of their inverses, leave the floats.
+_WIDEST = 1e150
+
 
 @dataclass(frozen=True)
 class Noise(ABC):
@@ -109,6 +112,11 @@ class BoxNoise(Noise):
     def __post_init__(self) -> None:
         positive(self.half_width, "half_width")
         at_least_zero(self.stiffness, "stiffness")
+        if not 1 / _WIDEST <= self.half_width <= _WIDEST:
+            raise PrivacyParameterError(
+                f"A box of half width {self.half_width:g} has a variance that no number holds. Take one between "
+                f"{1 / _WIDEST:g} and {_WIDEST:g}, or measure the column in other units. Nothing was drawn or spent."
+            )
 
     @cached_property
     def _ground_state(self) -> tuple[np.ndarray, np.ndarray, float]:
