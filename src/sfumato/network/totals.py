@@ -100,7 +100,8 @@ class _Shared:
     read: set[str]
 
     def fits(self, axes: frozenset[Axis]) -> bool:
-        return _size(self.axes | axes) <= _CELLS
+        """Rows that are told apart in the same way anyway are gone through once, however many cells there are."""
+        return axes == self.axes or _size(self.axes | axes) <= _CELLS
 
     def suits(self, axes: frozenset[Axis], parents: Collection[str]) -> tuple[bool, int]:
         """How little an entry would add: no axis best of all, then the fewest columns."""
