@@ -9,6 +9,8 @@ from functools import cache
 import pytest
 import typer.testing
 
+from day import leave_to_the_night
+
 #: Typer makes all commands anew each time one is called in a test: a twentieth of a second.
 _MAKER = "_get_command"
 if hasattr(typer.testing, _MAKER):
@@ -35,8 +37,10 @@ def pytest_unconfigure():
     gc.unfreeze()  # libraries count at the end of a process what was not given back
 
 
+@pytest.hookimpl(tryfirst=True)  # before cases are left out by their marks
 def pytest_collection_modifyitems(config, items):
     """The processes of one run begin with what takes longest, so that none is left with it at the end."""
+    leave_to_the_night(items)
     if hasattr(config, "workerinput"):
         from sharing import by_length
 

@@ -90,6 +90,7 @@ def test_protecting_records_is_charged_to_features_too(people):
 
 
 @pytest.mark.parametrize(("columns", "epsilon"), [(30, 0.001), (5, 0.001), (10, 0.01)])
+@pytest.mark.by_day(1)
 def test_tiny_budgets_are_kept_or_refused(columns, epsilon):
     schema = Schema({f"c{i}": Categories(["a", "b", "c"]) for i in range(columns)} | {"x": Interval(0, 1)})
     for release, wanted in (
@@ -123,6 +124,7 @@ def test_tiny_deltas_do_not_vanish():
 
 
 @pytest.mark.parametrize(("half_width", "stiffness", "epsilon"), [(50, 1.0, 10.0), (20, 0.05, 5.0), (50, 0.01, 5.0)])
+@pytest.mark.by_day(1)
 def test_the_drawn_box_law_keeps_the_claimed_profile(half_width, stiffness, epsilon):
     """Hockey-stick divergence of the very whole-number weights that are drawn from."""
     box = Box(float(half_width), 1.0, REPLACE_ONE, stiffness)

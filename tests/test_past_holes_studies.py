@@ -260,6 +260,7 @@ def test_rows_are_kept_by_the_text_that_names_a_person():
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.by_day(3)
 def test_the_forgotten_are_those_the_evaluation_names(tmp_path, line, ids, named, left, suffix):
     separator = {".csv": ",", ".tsv": "\t"}[suffix]
     path = tmp_path / f"patients{suffix}"

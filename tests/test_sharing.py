@@ -55,7 +55,8 @@ def test_what_a_file_makes_is_made_in_one_process(tmp_path):
     for name in "abcd":
         (tmp_path / f"test_{name}.py").write_text(_ONCE.format(log=str(log)))
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
-    (tmp_path / "sharing.py").write_text((ROOT / "tests/sharing.py").read_text())
+    for name in ("sharing.py", "day.py"):
+        (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist.plugin", "-n", "2", "--dist", "loadfile"]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -145,6 +145,7 @@ def test_a_centre_agrees_to_any_weights_and_to_nothing_else():
     assert made.approves(after, louder).description() != louder.description()
 
 
+@pytest.mark.slow
 def test_over_sockets_each_round_is_paid_for_by_itself(tmp_path):
     """One centre runs out of budget after three rounds: it has paid for three, the others for all."""
     made, keys = series(absences=1, steps=4)

@@ -50,6 +50,7 @@ def lying(told):
 @given(told=TOLD)
 @example(told={"step": "keys", "revealed": True, "included": NAMES, "length": 3, "number": 0.0})
 @settings(max_examples=4, deadline=None)
+@pytest.mark.by_day(1)
 def test_no_centre_believes_a_sum_that_it_did_not_pay_for(tmp_path_factory, coordinator, told):
     here = tmp_path_factory.mktemp("ledgers")
     agreed, keys, cells = small_round(3, 3, absences=0, coordinator=coordinator)

@@ -93,6 +93,7 @@ def test_fifty_processes_sum_ten_thousand_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.by_day(1)
 def test_two_of_five_are_killed(step, tmp_path):
     agreed, keys, cells = small_round(5, 300)
     killed = list(cells)[:2]
@@ -129,6 +130,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: " and ".join(f"{fault} at {step}" for step, fault in pair))
+@pytest.mark.by_day(1)
 def test_two_of_five_misbehave(pair, tmp_path):
     slow = any(fault == "silent" for _, fault in pair)
     agreed, keys, cells = small_round(5, 300, step_seconds=5.0 if slow else 30.0)

@@ -39,6 +39,7 @@ def polya_sum(scale, parts, drawn, size, **options):
 
 
 @pytest.mark.parametrize(("scale", "parts"), [(0.3, 2), (3.7, 1), (3.7, 3), (50.0, 7), (1000.3, 2), (2.0**30 + 0.5, 4)])
+@pytest.mark.by_day(2)
 def test_polya_shares_sum_to_two_sided_geometric_noise(scale, parts):
     assert geometric_p_value(polya_sum(scale, parts, parts, 60_000), scale) > 1e-4
 
@@ -52,6 +53,7 @@ def test_the_test_sees_a_wrong_scale(factor):
     assert geometric_p_value(polya_sum(50.0 * factor, 3, 3, 60_000), 50.0) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_slow_tail_has_the_same_law():
     """With the border at a half scale most of the noise comes from the exact tail."""
     bits = Bits(seed=5)
@@ -59,6 +61,7 @@ def test_the_slow_tail_has_the_same_law():
     assert geometric_p_value(shares[0] + shares[1], 20.0) > 1e-4
 
 
+@pytest.mark.slow
 def test_the_exact_acceptance_has_the_same_law(monkeypatch):
     """With a guard that always speaks up every acceptance is decided by rational arithmetic."""
     monkeypatch.setattr(polya, "GUARD", 1e9)

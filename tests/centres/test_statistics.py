@@ -47,6 +47,7 @@ def patients(statistic, count: int, seed: int) -> list:
 @every_statistic
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.by_day(5)
 def test_no_patient_moves_the_sum_further_than_stated(statistic, relation, law):
     try:
         stated = statistic.sensitivity(Adjacency("patient", relation), law)

@@ -146,6 +146,7 @@ def test_who_was_refused_may_come_again_within_the_round(here, monkeypatch):
         ("budget", "its budget does not allow it"),
     ],
 )
+@pytest.mark.by_day(1)
 def test_the_coordinator_hears_the_right_reason(here, monkeypatch, spoilt, reason):
     def join_spoilt(shared, home, data, **options):
         if home.name == "west":
@@ -186,6 +187,7 @@ PATIENT = Adjacency("patient", "replace-one")
 STEPS = "step(1, publish(average)). step(2, publish(high)). step(2, publish(ages)).\n"
 
 
+@pytest.mark.slow
 def test_a_history_over_hospitals_is_one_account_at_each(here):
     """Step 1, step 2, and step 1 again, which every ledger refuses: its grant was for both, and nothing is left."""
     study = here / "study.pl"

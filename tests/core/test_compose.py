@@ -56,7 +56,7 @@ def test_order_grouping_and_counting_do_not_matter(acts, shuffler):
 
 @pytest.mark.paper("002", "§2.7", "core/compose.py")
 @given(st.lists(events, min_size=2, max_size=4))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 def test_renyi_is_never_below_the_loss_distribution(acts):
     total = compose(acts * 4)
     for delta in (1e-3, 1e-6):

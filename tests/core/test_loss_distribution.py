@@ -18,6 +18,7 @@ _THEIRS = {"gaussian": peer.from_gaussian_mechanism, "laplace": peer.from_laplac
 
 @pytest.mark.parametrize("kind", _THEIRS)
 @pytest.mark.parametrize(("value", "count"), [(1e-4, 1), (0.003, 7), (0.037, 2), (0.5, 3), (0.71, 1), (3.1, 1)])
+@pytest.mark.by_day(2)
 def test_the_losses_are_those_of_the_peer(kind, value, count):
     """δ at small, middle and impossible ε; ε at small and large δ: few dots (kept one by one) and many."""
     parts = (Part(kind, value, count=count),)
@@ -30,6 +31,7 @@ def test_the_losses_are_those_of_the_peer(kind, value, count):
 
 
 @pytest.mark.parametrize("half_width", [0.1, 0.4, 0.5, 0.5003, 0.502, 0.503, 0.51, 0.53, 0.6])
+@pytest.mark.by_day(2)
 def test_boxes_that_hide_nothing_are_priced_however_many(half_width):
     """Moved by as much as its whole box a law gives everything away, alone and beside others; both roads say so."""
     box, other = (

@@ -31,6 +31,7 @@ def test_density_cdf_variance_and_information_agree(law):
 
 @pytest.mark.parametrize("weights", [(1.0,), (0.5, -1.0), (1.0, 1e-3), (0.3, 0.5, -0.7)], ids=str)
 @pytest.mark.parametrize("stiffness", [0.0, 30.0, 1e5])
+@pytest.mark.by_day(2)
 def test_a_sum_of_boxes_is_what_draws_of_boxes_add_up_to(weights, stiffness):
     """Against a quadrature of characteristic functions (Gil-Pelaez), which shares nothing with cells."""
     law, box = SummedNoise(2.0, stiffness, weights), BoxNoise(2.0, stiffness)

@@ -312,6 +312,7 @@ OBJECTS = (
     [list, tuple, lambda cells: pd.Series(cells, dtype=object), "array"],
     ids=["list", "tuple", "series", "array"],
 )
+@pytest.mark.by_day(6)
 def test_every_object_has_a_place_of_its_own(domain: Domain, kind):
     """No cell makes a column fail or changes how another is read."""
 
@@ -632,6 +633,7 @@ def test_no_record_leaves_the_ball(parts: list[Domain], norm: float, numbers: li
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 10, 100, 1000])
+@pytest.mark.by_day(3)
 def test_the_farthest_record_stays_in_the_ball(count: int):
     """All intervals at their upper end is the largest norm there is; rounding must not push it over, nor waste it."""
     generator = np.random.default_rng(count)

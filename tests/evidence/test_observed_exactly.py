@@ -34,6 +34,7 @@ def texts(lines: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("word", ["observe", "reveal"])
 @pytest.mark.parametrize("who", ["doctor", "insurer"])
+@pytest.mark.by_day(3)
 def test_every_register_repeats_it(word, who):
     said = f"{who} learns age(P) exactly"
     for where, text in texts(f"{word}({who}, age(P)) :- patient(P).\n").items():

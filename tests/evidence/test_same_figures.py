@@ -101,6 +101,7 @@ def row_of(text: str, name: str, part: str) -> str:
 
 
 @pytest.mark.parametrize("metric", ["dp(4, 0.000001)", "dp(4)"])
+@pytest.mark.by_day(1)
 def test_every_text_tells_the_errors_of_the_results(tmp_path, metric):
     folder = tmp_path / "out"
     plan = released(study("public", metric=metric), folder)
@@ -140,6 +141,7 @@ def test_the_plan_says_the_same_beforehand(tmp_path):
 
 
 @pytest.mark.parametrize("observers", [("doctor",), ("public", "doctor")])
+@pytest.mark.by_day(1)
 def test_what_was_drawn_for_an_observer_is_told_to_nobody_else(tmp_path, observers):
     """The error of a filtered mean tells the noisy size of its group: a result of that observer, and of no page."""
     folder = tmp_path / "out"

@@ -117,6 +117,7 @@ def edits(value):
 
 
 @each_certificate
+@pytest.mark.by_day(8)
 def test_a_true_certificate_passes(certificate, tmp_path):
     path = tmp_path / "certificate.json"
     certificate.write(path)
@@ -129,6 +130,7 @@ def test_a_true_certificate_passes(certificate, tmp_path):
 
 
 @each_certificate
+@pytest.mark.by_day(2)
 def test_any_edit_breaks_the_digest(certificate):
     tree = tree_of(certificate)
     for path, value in leaves(tree):
@@ -156,6 +158,7 @@ def matters(tree, path) -> bool:
 
 
 @each_certificate
+@pytest.mark.by_day(2)
 def test_a_forger_who_edits_one_entry_is_found_and_the_entry_named(certificate):
     tree = tree_of(certificate)
     for path, value in leaves(tree):
@@ -240,7 +243,7 @@ acts = st.lists(events | st.builds(Repeated, events, st.integers(1, 40)), min_si
 
 
 @given(acts, st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_random_certificates_pass_and_lowered_claims_do_not(given_events, data):
     certificate = issue(*given_events)
     tree = tree_of(certificate)
@@ -283,6 +286,7 @@ def law(*given_events):
 
 
 @pytest.mark.parametrize("mu", [1e-5, 1e-3, 0.05, 0.0999, 0.1, 0.5, 1.0, 4.0, 20.0])
+@pytest.mark.by_day(3)
 def test_the_gaussian_profile_agrees_with_sixty_digits(mu):
     with mpmath.workdps(350):
         for z in (-20, -9.5, -8, -3, -0.5, 0, 0.5, 2, 4, 4.3, 6, 9, 15, 24, 36):
@@ -337,6 +341,7 @@ def test_the_laplace_law_is_worse_than_laplace_noise_by_a_hair():
     ],
     ids=len,
 )
+@pytest.mark.by_day(3)
 def test_both_roads_agree(given_events):
     core, own = compose(given_events), law(*given_events)
     for delta in (1e-1, 1e-3, 1e-5, 1e-8):

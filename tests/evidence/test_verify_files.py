@@ -91,12 +91,14 @@ def failures(folder):
     return [check for check in verify_folder(folder) if not check.ok]
 
 
+@pytest.mark.by_day(2)
 def test_a_folder_as_it_was_published_holds(published):
     assert failures(published) == []
     done = CliRunner().invoke(app, ["verify", str(published)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.by_day(1)
 def test_every_byte_of_every_file_counts(published, tmp_path):
     """One changed byte at a random place, a lost file, a file that was added: each is found."""
     generator = np.random.default_rng(0)

@@ -32,6 +32,7 @@ def test_a_good_study_says_what_is_promised():
 
 @pytest.mark.parametrize("name", ["oncology/study.pl", "oncology/printed.pl", "nothing/there.pl"])
 @pytest.mark.parametrize("words", [[], ["--json"]])
+@pytest.mark.by_day(1)
 def test_the_short_way_to_a_check_says_the_same(capsys, name, words):
     path = str(EXAMPLES / name)
     fine = plain_check(["check", *words, path])

@@ -109,6 +109,7 @@ def test_what_has_no_answer_is_said_and_the_program_lives_on(text, reason):
         "b(0). b(1). p(A-B-C-D-E-F-G-H-I-J-K-L) :- " + ", ".join(f"b({v})" for v in "ABCDEFGHIJKL") + ".",
     ],
 )
+@pytest.mark.by_day(1)
 def test_endless_programs_stop_at_a_stated_limit(text):
     with pytest.raises(LimitReached, match="100000 steps") as stopped:
         ask(text, "p", steps=100_000)
@@ -149,6 +150,7 @@ DOUBLED = "d(0, a). d(N, f(T, T)) :- N > 0, M is N - 1, d(M, T). "
         "d(0, X, X). d(N, X, T) :- N > 0, M is N - 1, d(M, f(X, X), T). p(x) :- d(60, Y, T), d(60, Z, S), T = S.",
     ],
 )
+@pytest.mark.by_day(1)
 def test_a_term_too_large_to_walk_is_refused_where_it_is_made(text):
     with pytest.raises(LimitReached, match=r"200000 parts|600000 steps") as stopped:
         ask(text, "p")

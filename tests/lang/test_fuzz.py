@@ -44,6 +44,7 @@ def test_20000_mutated_studies():
 
 
 @pytest.mark.parametrize("spite", SPITE, ids=range(len(SPITE)))
+@pytest.mark.by_day(18)
 def test_each_spiteful_piece_alone_and_inside(spite):
     for text in (spite, f"random(age(P)) :- {spite}.", f"depends(age(P), [], {spite}).", spite + STUDIES[4]):
         begun = time.process_time()

@@ -86,6 +86,7 @@ def test_a_longer_row_is_found(monkeypatch):
 
 
 @pytest.mark.parametrize("classes", [2, 3, None], ids=["two classes", "three classes", "regression"])
+@pytest.mark.by_day(1)
 def test_the_score_is_the_sum_of_what_is_shown(classes):
     for seed in range(6):
         rng = random.Random(seed)

@@ -64,6 +64,7 @@ def written(draw):
 
 
 @pytest.mark.parametrize("seed", [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 400))])
+@pytest.mark.by_day(5)
 def test_what_check_passes_is_run(seed, tmp_path):
     text = written(random.Random(seed))
     spec, problems = examine(text)
@@ -86,6 +87,7 @@ STEPS += "step(1, publish(early)). step(2, publish(late)).\n"
 
 
 @pytest.mark.parametrize("called", ["study.pl", "two\nlines.pl", "a\x85b.pl", ", step 9 ().pl", "plan 0 of x.pl"])
+@pytest.mark.by_day(1)
 def test_a_step_is_released_once_whatever_the_study_is_called(called, tmp_path):
     (tmp_path / called).write_text(STEPS)
     pa.parquet.write_table(TABLE["t"], tmp_path / "t.parquet")

@@ -154,6 +154,7 @@ def test_any_schedule_at_length():
     search(2000)
 
 
+@pytest.mark.slow
 def test_the_law_finds_a_conductor_that_counts_whoever_once_joined(monkeypatch):
     """Planted: absent centres stay in the list of those in the sum."""
     opened = Conductor._open
@@ -167,6 +168,7 @@ def test_the_law_finds_a_conductor_that_counts_whoever_once_joined(monkeypatch):
         search(400)
 
 
+@pytest.mark.slow
 def test_the_law_finds_a_conductor_that_does_not_look_whose_answer_it_is(monkeypatch):
     hear = Conductor._hear
 

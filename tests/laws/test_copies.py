@@ -109,6 +109,7 @@ publish(total, total, openness(public)).
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 120))])
+@pytest.mark.by_day(1)
 def test_the_same_rows_are_the_same_data_and_others_are_not(seed, tmp_path):
     table = random_table(seed)
     generator = np.random.default_rng(1000 + seed)
@@ -122,6 +123,7 @@ def test_the_same_rows_are_the_same_data_and_others_are_not(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
+@pytest.mark.by_day(1)
 def test_large_tables_are_known_by_their_columns(seed, tmp_path, monkeypatch):
     """The same law for what is looked at column by column, with the limit at no row; and what it must tell apart."""
     monkeypatch.setattr("sfumato.run.fingerprint._MANY", 0)
@@ -188,6 +190,7 @@ def test_one_changed_cell_is_another_table_and_needs_a_person(tmp_path):
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("fraction", ["", ".25", ".123456"])
+@pytest.mark.by_day(2)
 def test_a_moment_is_one_however_it_is_written(zone, fraction, tmp_path):
     """A CSV file writes +01:00 where Parquet knows an instant, and another number of digits of a second."""
     moments = pd.to_datetime([f"2020-0{month}-11 10:30:0{month}{fraction}" for month in range(1, 8)]).tz_localize(zone)

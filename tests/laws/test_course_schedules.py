@@ -194,6 +194,7 @@ def test_any_schedule_of_models_and_rows_is_paid_once(act, seed, tmp_path, monke
 
 
 @pytest.mark.parametrize("act", ACTS)
+@pytest.mark.by_day(1)
 def test_without_faults_everybody_finishes_and_pays_once(act, tmp_path, monkeypatch):
     world = lived(monkeypatch, tmp_path, act, 0, 0.0)
     world.check()

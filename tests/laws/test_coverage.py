@@ -352,6 +352,7 @@ def not_the_image(promise: str, sizes: tuple[int, ...], repeats: int) -> list[st
 
 
 @pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.by_day(1)
 def test_a_formula_of_one_number_has_its_interval(promise):
     assert not_the_image(promise, (30, 300), 10) == []
 
@@ -394,10 +395,8 @@ def _half_the_people(monkeypatch):
     monkeypatch.setattr(Mean, "ratios", guessed)
 
 
-_AT_NIGHT = [pytest.param(one, marks=pytest.mark.slow) for one in (_one_error_for_all_moments, _half_the_people)]
-
-
-@pytest.mark.parametrize("defect", [_halved, *_AT_NIGHT])
+@pytest.mark.slow
+@pytest.mark.parametrize("defect", [_halved, _one_error_for_all_moments, _half_the_people])
 def test_the_law_finds(defect, monkeypatch):
     assert _honest_failures() == []
     defect(monkeypatch)

@@ -84,6 +84,7 @@ def moved(plan, asked, draws) -> float:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.by_day(8)
 def test_nobody_moves_a_family_further_than_its_event_says(seed):
     text, asked = study(seed)
     plan = make_plan(text)
@@ -115,6 +116,7 @@ def _apart(draws) -> float:
 
 
 @pytest.mark.parametrize("seed", range(20, 40))
+@pytest.mark.by_day(11)
 def test_two_ways_find_the_same_sets(seed):
     network = network_of(study(seed)[0])
     nodes = {node.name: node for node in network.aggregates}

@@ -115,11 +115,13 @@ def accepted(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.by_day(5)
 def test_every_edit_of_each_kind_of_question_is_found(question):
     assert accepted(make_plan(HEAD + QUESTIONS[question])) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.by_day(2)
 def test_every_edit_of_a_random_study_is_found(seed):
     assert accepted(make_plan(make_case(seed, most_people=60, models=seed == 5).text)) == []
 
@@ -154,6 +156,7 @@ def _published(plan: Plan, forged: Plan, tables, folder):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.by_day(2)
 def test_a_plan_without_its_random_acts_is_neither_run_nor_verified(tmp_path, question):
     (tmp_path / "s.pl").write_text(HEAD + QUESTIONS[question], encoding="utf-8")
     plan = make_plan(tmp_path / "s.pl")
@@ -161,6 +164,7 @@ def test_a_plan_without_its_random_acts_is_neither_run_nor_verified(tmp_path, qu
 
 
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.by_day(1)
 def test_random_studies_without_a_draw_are_neither_run_nor_verified(tmp_path, seed):
     case = make_case(seed, most_people=60)
     (tmp_path / "s.pl").write_text(case.text, encoding="utf-8")

@@ -63,11 +63,13 @@ def misplaced(kind: str, cases: int, convert=exact_array) -> int:
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64", "list", "decimal", "fraction", "float"])
+@pytest.mark.by_day(4)
 def test_a_number_is_published_from_its_own_cell(kind):
     assert misplaced(kind, CASES) == 0
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64", "list", "decimal", "fraction"])
+@pytest.mark.by_day(3)
 def test_the_law_finds_a_conversion_to_floats(kind):
     assert misplaced(kind, CASES, lambda values: np.asarray(values, dtype=np.float64)) > 0
 

@@ -33,6 +33,7 @@ def events(rng: random.Random):
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(2)
 def test_extreme_events_end_soon_and_verify(seed):
     event = events(random.Random(seed))
     start = time.process_time()
@@ -58,6 +59,7 @@ def test_far_epsilons_find_the_delta_of_the_zeros():
 @pytest.mark.parametrize("chance", [0.3, 0.9, 1 - 1e-6])
 @pytest.mark.parametrize("count", [1, 10, 30, 60, 110, 1000])
 @pytest.mark.parametrize("other", [PureDP(0.3), GaussianDP(0.1), ApproxDP(2.0, 1e-6)])
+@pytest.mark.by_day(11)
 def test_acts_that_are_bound_to_fail_promise_nothing(chance, count, other):
     total = compose([ApproxDP(1.0, chance)] * count + [other])
     fails = -math.expm1(count * math.log1p(-chance))

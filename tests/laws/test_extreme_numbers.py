@@ -39,6 +39,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("kind", RELEASES)
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.by_day(12)
 def test_a_release_of_any_width_ends_in_words_or_numbers(kind, end):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -83,6 +84,7 @@ def test_a_box_of_any_width_is_verified(half_width):
 
 
 @pytest.mark.parametrize("outputs", [65_535, 65_537, 70_000])
+@pytest.mark.by_day(1)
 def test_a_channel_of_many_outputs_is_drawn_from(outputs):
     chances = np.full((2, outputs), 1e-9)
     chances[0, outputs - 1] = chances[1, 3] = 0.9

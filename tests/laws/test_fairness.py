@@ -286,6 +286,7 @@ ODD: tuple[Any, ...] = (None, float("nan"), "x", [1], {}, pd.NA, np.array([1, 2]
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("column", ["a", "c", "label", "who"])
+@pytest.mark.by_day(3)
 def test_no_cell_of_a_measured_person_ends_a_fit(column: str):
     """A word in a column of numbers, or a label that cannot be compared, ended it; the second after noise was drawn."""
     chance = np.random.default_rng(4)

@@ -55,6 +55,7 @@ def wrong(parts: tuple[Part, ...]) -> str | None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(2)
 def test_far_losses_are_counted(seed: int):
     """From a μ of 27 on the law of a run was no number: a stack trace, or a δ of 10⁻¹² for what tells everything."""
     assert wrong(far_parts(seed)) is None

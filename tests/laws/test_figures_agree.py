@@ -69,6 +69,7 @@ def check_figures(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [40, 41, 43, 327])
+@pytest.mark.by_day(1)
 def test_every_figure_agrees(seed, tmp_path):
     check_figures(seed, tmp_path / "out")
 

@@ -137,6 +137,7 @@ def strangers(seed: int, road: str, folder: Path) -> Counter:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("road", ROADS)
+@pytest.mark.by_day(1)
 def test_an_absent_cell_of_one_file_changes_that_cell_alone(road: str, tmp_path: Path):
     seeds = range(6)
     assert {seed: found for seed in seeds if (found := strangers(seed, road, tmp_path))} == {}
@@ -151,6 +152,7 @@ def test_an_absent_cell_of_one_file_changes_that_cell_alone_in_many_folders(road
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_numbers_read_as_decimals_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Identifiers beyond 2^53 of other files would be merged."""
 

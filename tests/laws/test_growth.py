@@ -78,6 +78,7 @@ def losses_of_growth(scores: np.ndarray) -> float:
         (PrivateSVC, 10**5),
     ],
 )
+@pytest.mark.by_day(1)
 def test_more_rows_and_more_budget_never_make_it_worse(kind, most):
     sizes = [10**power for power in (3, 4, 5, 6) if 10**power <= most]
     scores = accuracies(kind, sizes, (0.1, 1.0, 10.0), 6, seeds=1)
@@ -96,6 +97,7 @@ def wide_mask(budget: TrainingBudget, rows: float) -> float:
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.by_day(1)
 def test_the_laws_see_a_mask_that_grows_with_the_rows(monkeypatch, epsilon):
     """The old mask is wide at a million rows. Planted: the old mask of a hundred times as many rows."""
     budget = TrainingBudget(epsilon, 1e-6, REPLACE_ONE, 10**6, 120)
@@ -117,6 +119,7 @@ def test_the_laws_see_a_mask_that_grows_with_the_rows(monkeypatch, epsilon):
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.5), HuberLoss(20.0), SmoothedHinge(0.1)], ids=repr)
 @pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-6, 1e-2])
+@pytest.mark.by_day(6)
 def test_the_mask_stays_narrow_up_to_a_thousand_million_rows(loss, adjacency, delta):
     for epsilon, width in itertools.product((0.01, 0.1, 1.0, 10.0), (1, 120, 3000)):
         sizes = [10**power for power in range(1, 10)]

@@ -123,6 +123,7 @@ def check_networks(seeds: range) -> None:
 
 
 @pytest.mark.parametrize("seed", range(14))
+@pytest.mark.by_day(3)
 def test_expectations_equal_simulated_means(seed):
     check_network(seed, 20_000)
 
@@ -156,6 +157,7 @@ def test_the_simulation_finds_parents_taken_as_independent(monkeypatch):
         check_networks(range(14))
 
 
+@pytest.mark.slow
 def test_the_simulation_finds_levels_outside_their_range(monkeypatch):
     """A third: a declared range that leaves the levels of finite draws where they are."""
     monkeypatch.setattr("sfumato.network.nodes.clipped_levels", lambda law, low, high: law)
@@ -230,6 +232,7 @@ def by_quadrature(body: Expression, law, x: float) -> float:
 
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("name", LAWS)
+@pytest.mark.by_day(15)
 def test_closed_forms_equal_quadrature(name, body):
     law, true = LAWS[name]
     made = Inference({"o": law}, {}, dict(RANGES)).expected(BODIES[body])
@@ -243,6 +246,7 @@ def test_closed_forms_equal_quadrature(name, body):
 
 @pytest.mark.parametrize("body", SMOOTH)
 @pytest.mark.parametrize("name", LAWS)
+@pytest.mark.by_day(5)
 def test_points_equal_quadrature_up_to_the_stated_error(name, body):
     law, true = LAWS[name]
     made = Inference({"o": law}, {}, dict(RANGES)).expected(SMOOTH[body])

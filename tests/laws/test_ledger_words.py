@@ -250,6 +250,7 @@ ASKED: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", ASKED)
+@pytest.mark.by_day(9)
 def test_every_command_of_an_error_works_as_it_stands(name, tmp_path):
     """Each on a copy of the ledger as the error left it; the last one allows what was refused, where it should."""
     path = tmp_path / "the ledger.db"
@@ -280,6 +281,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(5)
 def test_a_refusal_offers_first_what_is_least_in_epsilon(seed, tmp_path):
     """Noise in μ is spent and an ε-DP act is asked for: the raise in μ, or an (ε, δ) for both, whichever is less."""
     draw = random.Random(seed)

@@ -106,7 +106,7 @@ def check(first: int, number: int) -> int:
 
 
 def test_work_is_counted():
-    assert check(0, 150) >= 10  # the generator does reach the limit
+    assert check(0, 60) >= 4  # the generator does reach the limit
 
 
 @pytest.mark.slow
@@ -118,6 +118,7 @@ DOUBLED = "d(0, a). d(N, f(T, T)) :- N > 0, M is N - 1, d(M, T). "
 COMPARED = DOUBLED + "p(x) :- d(15, T), d(15, S), T = S, T == S."
 
 
+@pytest.mark.slow
 def test_the_law_sees_a_walk_that_is_not_counted(monkeypatch):
     assert is_bounded(COMPARED)
     monkeypatch.setattr(weighed.Weighed, "with_args", weighed.logic.Term.with_args)

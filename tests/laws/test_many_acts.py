@@ -64,6 +64,7 @@ def _claimed(case: tuple[float, float, int, float]) -> float:
     return ComposedDP((Part("gaussian", mu), Part("laplace", each, 0.0, acts))).delta(epsilon)
 
 
+@pytest.mark.slow
 def test_no_delta_is_below_the_true_one():
     assert too_small(5) == []
 
@@ -103,6 +104,7 @@ def refused(count: int) -> list[tuple[float, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_honest_certificates_of_very_many_acts_verify():
     """Both grids were so coarse that one loss was lost between two steps: from 100,000 acts on some were refused."""
     assert refused(3) == []
@@ -133,6 +135,7 @@ def true_delta_of_runs(epsilon: float, mu: float, count: int):
 
 
 @pytest.mark.parametrize(("mu", "count"), [(0.1, 20), (0.02, 700), (1e-3, 10**5), (1e-4, 3 * 10**6)])
+@pytest.mark.by_day(1)
 def test_many_trainings_cost_what_they_cost(mu: float, count: int):
     """A hundred thousand runs wanted gigabytes."""
     guarantee = ObjectiveDP(mu, 0.0, count)
@@ -145,6 +148,7 @@ def test_many_trainings_cost_what_they_cost(mu: float, count: int):
 
 
 @pytest.mark.parametrize("case", cases(2))
+@pytest.mark.by_day(1)
 def test_nor_is_that_of_the_verifier(case: tuple[float, float, int, float]):
     epsilon, each, acts, mu = case
     law = law_of((Seen("gaussian", written(mu)), Seen("laplace", written(each), 0.0, acts)))
@@ -195,6 +199,7 @@ def test_many_honest_certificates_of_many_trainings_verify():
 
 
 @pytest.mark.parametrize(("mu", "count"), [(0.1, 70), (0.02, 700), (1e-3, 10**5)])
+@pytest.mark.by_day(1)
 def test_the_verifier_counts_many_trainings_in_full(mu: float, count: int):
     epsilon = ObjectiveDP(mu, 0.0, count).epsilon(1e-6)
     law = law_of((Seen("objective", written(mu), 0.0, count),))
@@ -219,6 +224,7 @@ def wrong_of_faint(seeds: range) -> list[tuple[float, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_faint_acts_are_counted_with_all_their_digits():
     """Differences of chances near one half lost them: that of a million acts of 10⁻⁷ was 1.7 times the true δ."""
     assert wrong_of_faint(range(6)) == []

@@ -67,6 +67,7 @@ def study_of(frame: pd.DataFrame, stands: tuple[float, str, int], kind: str) -> 
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.by_day(1)
 def test_absent_and_unlisted_cells_count_as_the_study_says(seed, tmp_path):
     """The model of the release, the file of the run, and a saved copy; each by both names of a column."""
     generator = np.random.default_rng(seed)
@@ -90,6 +91,7 @@ def test_absent_and_unlisted_cells_count_as_the_study_says(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.by_day(1)
 def test_a_list_that_ends_in_another_word_has_a_rule_of_its_own_for_absent_cells(seed, tmp_path):
     """In the language: unlisted towns are '?', absent ones what missing(…) says."""
     generator = np.random.default_rng(seed)

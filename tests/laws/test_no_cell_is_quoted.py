@@ -73,6 +73,7 @@ def is_quoted(error: BaseException) -> bool:
 
 
 @pytest.mark.parametrize("kind", every_estimator(), ids=lambda kind: kind.__name__)
+@pytest.mark.by_day(11)
 def test_no_fit_quotes_a_cell(kind):
     for name in KINDS:
         table, labels = with_secret(name)
@@ -119,6 +120,7 @@ def test_an_error_that_keeps_its_cause_is_found():
 
 
 @pytest.mark.parametrize("kind", every_estimator(), ids=lambda kind: kind.__name__)
+@pytest.mark.by_day(9)
 def test_whether_a_model_may_be_published_is_decided_at_the_draw(kind):
     draw = np.random.default_rng(0)
     table, labels = draw.uniform(-0.5, 0.5, (300, 2)), np.arange(300) % 2

@@ -141,6 +141,7 @@ publish(sum, s, openness(public)).
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("instead", [np.nan, None, "word", 2.5])
 @pytest.mark.parametrize("kind", [np.int64, np.float64, np.float32])
+@pytest.mark.by_day(3)
 def test_people_of_two_tables_stay_the_same_people(instead: Any, kind: type):
     """An absent identifier in one table: the other's 7 was nobody's 7.0, and the run was refused; a word among
     decimals made objects of them, and nobody met."""

@@ -118,18 +118,18 @@ def broken(made):
 
 def test_one_table_has_one_account_by_one_column(tmp_path):
     made = 0
-    for seed in (0, 1, 2, 3, 1014):  # the last joins two tables that one account has by different columns
+    for seed in (0, 1014):  # the last joins two tables that one account has by different columns
         folder = tmp_path / str(seed)
         folder.mkdir()
         found = history(folder, random.Random(seed), turns=9)
         assert broken(found) == set(), f"seed {seed}: {found}"
         made += len(found)
-    assert made > 4  # not everything was refused
+    assert made > 2  # not everything was refused
 
 
 @pytest.mark.slow
 def test_one_table_has_one_account_by_one_column_in_long_histories(tmp_path):
-    for seed in range(1000, 1100):
+    for seed in (*range(1, 4), *range(1000, 1100)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert broken(history(folder, random.Random(seed), turns=12)) == set(), f"seed {seed}"
@@ -147,6 +147,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.by_day(1)
 def test_a_check_that_is_taken_away_is_found(tmp_path, monkeypatch, planted):
     for owner, name, instead in PLANTED[planted]:
         monkeypatch.setattr(owner, name, instead)

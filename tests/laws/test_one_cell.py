@@ -226,6 +226,7 @@ def test_many_cells_move_the_sums_as_claimed_and_nothing_else(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.by_day(1)
 def test_a_release_looks_the_same_whatever_the_cells_hold(seed, tmp_path):
     """Same files, same columns, same number of rows."""
     source = random.Random(100 + seed)
@@ -278,6 +279,7 @@ def found_by(only: str, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("only", ["csv", "parquet", "arrow", "duckdb"])
+@pytest.mark.by_day(1)
 def test_nothing_is_found_where_nothing_was_planted(only, tmp_path):
     check_cases(0, 6, tmp_path, only=only)
 

@@ -173,6 +173,7 @@ def test_many_cells_move_their_own_records_alone(tmp_path):
 
 
 @pytest.mark.parametrize("kind", FILES)
+@pytest.mark.by_day(1)
 def test_a_released_folder_looks_the_same_whatever_a_cell_holds(kind, tmp_path):
     """Same files, same text, same charge; the curator alone is told, and only after the release is there."""
     source = random.Random(3)
@@ -205,6 +206,7 @@ def found_by(only: str, folder: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_law_finds_a_refusal_because_of_a_cell(monkeypatch, tmp_path):
     def refuse(name: str, *_: str) -> None:
         raise SfumatoError(name)

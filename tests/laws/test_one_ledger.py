@@ -116,12 +116,14 @@ WAYS = {"study": by_study, "release": by_release, "fit": by_fit}
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+@pytest.mark.by_day(4)
 def test_one_ledger_counts_all_that_was_published(seed, way, tmp_path):
     published, folders = history(seed, tmp_path, WAYS[way])
     assert max(map(counted, folders)) == published
 
 
 @pytest.mark.parametrize("planted", ["check_elsewhere", "check_copies"])
+@pytest.mark.by_day(1)
 def test_a_look_that_is_left_out_is_found(planted, tmp_path, monkeypatch):
     for room in ("ledger.elsewhere", "run.accounts"):
         monkeypatch.setattr(f"sfumato.{room}.{planted}", lambda *given: None, raising=False)

@@ -83,6 +83,7 @@ def check_many(seeds: range, place: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.by_day(2)
 def test_two_tables_of_one_size_give_the_same_pages(seed, tmp_path):
     check_pages(seed, tmp_path)
 

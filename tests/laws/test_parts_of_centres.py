@@ -61,6 +61,7 @@ def rows_of(network, table):
 
 
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 200))])
+@pytest.mark.by_day(2)
 def test_parts_are_read_as_files_of_a_folder(seed, tmp_path):
     draw = random.Random(seed)
     names, ending = ("north", "south", "west")[: draw.randint(2, 3)], draw.choice([".parquet", ".csv"])

@@ -58,6 +58,7 @@ def bounds(row: dict) -> tuple[float, float]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("body", [MEAN, SUM], ids=["mean", "sum"])
+@pytest.mark.by_day(4)
 def test_without_noise_it_is_what_numpy_clips(shape, body):
     data = table(shape, 3000)
     plan = make_plan(study(body, promise="dp(1000000)"), sizes={"d": 3000})
@@ -73,6 +74,7 @@ def test_without_noise_it_is_what_numpy_clips(shape, body):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["mean", "sum"])
+@pytest.mark.by_day(3)
 def test_groups_are_what_numpy_clips_to_one_pair_of_bounds(shape, kind):
     data = table(shape, 3000)
     body = f"{kind}(m, x(P), p(P), by([y(P): [0.2, 0.7]])). publish(a, m, o(pub)).\n"
@@ -94,6 +96,7 @@ GROUPS = Axis("g(P)", ("a", "b"))
 @pytest.mark.parametrize("kind", ["mean", "sum"])
 @pytest.mark.parametrize("everybody", [True, False])
 @pytest.mark.parametrize("groups", [(), (GROUPS,)], ids=["all", "groups"])
+@pytest.mark.by_day(3)
 def test_nobody_moves_what_is_drawn_further_whatever_the_bounds(kind, relation, everybody, groups):
     """By hand, over pairs of values and many bounds; 1 is reached, so less would be a breach."""
     question = Bought(
@@ -154,6 +157,7 @@ def test_nobody_moves_the_counts_of_powers_further_than_without_groups():
 
 
 @pytest.mark.parametrize("promise", ["dp(1)", "dp(1, 0.000001)"])
+@pytest.mark.by_day(1)
 def test_the_interval_covers_the_clipped_mean(promise):
     data = table("lognormal", 2000)
     columns, x, held, runs = act_of(MEAN, data, promise=promise), data["x"].to_numpy(), 0, 400

@@ -56,6 +56,7 @@ def unverified(asked: str, question: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(3)
 def test_what_is_planned_verifies(seed):
     generator = np.random.default_rng(seed)
     asked = promise(generator)
@@ -73,6 +74,7 @@ def test_what_is_planned_verifies_at_length():
 
 
 @pytest.mark.parametrize(("asked", "question"), ENDS)
+@pytest.mark.by_day(1)
 def test_the_ends_are_published_by_the_command(tmp_path, asked, question):
     """Check, run, report and verify: what is charged is also shown."""
     parquet.write_table(TABLE, tmp_path / "t.parquet")

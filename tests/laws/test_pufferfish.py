@@ -127,6 +127,7 @@ def test_noise_for_one_day_is_caught():
 
 
 @pytest.mark.parametrize("sides", [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.by_day(3)
 def test_the_border_tells_no_more_than_it_is_charged(sides):
     before, after = sides
     day, largest = 5, 0.0

@@ -93,6 +93,7 @@ def shares(way: str, repeats: int, sizes: tuple[int, ...] = (30, 1_000, 20_000))
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.by_day(1)
 def test_intervals_hold_the_quantiles(way):
     assert {shape: share for shape, share in shares(way, 3).items() if share < 0.92} == {}
 

@@ -79,6 +79,7 @@ def wrong_moves(question: Question, seeds: Iterable[int] = (0,)) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(190)
 def test_nobody_moves_it_further_than_claimed_and_somebody_as_far(case):
     assert wrong_moves(example(case)) == []
 
@@ -170,6 +171,7 @@ def crowd(question: Question, seed: int, size: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(76)
 def test_what_is_drawn_is_linear_in_the_sums(case):
     question = example(case)
     first, second = crowd(question, 1, 20), crowd(question, 2, 30)
@@ -182,6 +184,7 @@ def test_what_is_drawn_is_linear_in_the_sums(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(76)
 def test_without_noise_the_answer_is_the_truth(case):
     question = example(case)
     sums = sums_by_hand(question, crowd(question, 3, 60))
@@ -193,6 +196,7 @@ def test_without_noise_the_answer_is_the_truth(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(76)
 def test_intervals_and_predictions_are_one_for_each_number(case):
     question = example(case)
     sums = sums_by_hand(question, crowd(question, 4, 200))
@@ -211,6 +215,7 @@ def test_intervals_and_predictions_are_one_for_each_number(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(170)
 def test_files_lose_nothing(case):
     question = example(case)
     again = question_from_dict(json.loads(json.dumps(question.to_dict())))
@@ -219,6 +224,7 @@ def test_files_lose_nothing(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(248)
 def test_words_name_every_variable_and_labels_are_told_apart(case):
     question = example(case)
     assert all(name in question.words() for name in question.variables)

@@ -60,6 +60,7 @@ def worst_loss(name: str, rows: int, epsilons, seeds: int) -> float:
 
 
 @pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.by_day(2)
 def test_never_worse_than_a_private_mean(name):
     assert worst_loss(name, 3000, (0.1, 1.0, 3.0), seeds=16) <= 0.005
 

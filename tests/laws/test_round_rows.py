@@ -89,6 +89,7 @@ def largest_breach(statistic, cases, seed=0):
 
 
 @pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.by_day(1)
 def test_one_patient_moves_no_more_than_is_charged(rows):
     for statistic in statistics(rows):
         assert largest_breach(statistic, 25) <= 1

@@ -89,6 +89,7 @@ def missed(kind: str, everybody: bool, sizes: tuple[int, ...], draws: int, mu: f
 
 @pytest.mark.parametrize("everybody", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.by_day(1)
 def test_intervals_hold_the_truth(kind, everybody):
     assert missed(kind, everybody, (60, 1_000, 10_000), 120) == []
 

@@ -133,6 +133,7 @@ def farthest(seed: int, patch: pytest.MonkeyPatch) -> float:
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.by_day(6)
 def test_one_person_moves_every_act_by_no_more_than_is_charged(seed, monkeypatch):
     assert farthest(seed, monkeypatch) <= 1 + 1e-9
 

@@ -75,6 +75,7 @@ def told(folder, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("absent", [False, True], ids=["complete", "one cell absent"])
+@pytest.mark.by_day(1)
 def test_forgetting_is_no_undeclared_cell(absent, tmp_path):
     """Who is forgotten leaves absent cells behind, by the study's own word; a cell that is really absent is told of."""
     values = [None if absent and n == 7 else float(n) for n in range(40)]

@@ -76,6 +76,7 @@ def worst_ratio(epsilon, draws, uses=tuple(USES), estimate=decoded):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.by_day(1)
 def test_no_worse_than_laplace(epsilon):
     """Eight draws each: the largest of ten such means of squares stays below 1.4 if the true ratio is 0.85."""
     assert worst_ratio(epsilon, 8) < 1.4

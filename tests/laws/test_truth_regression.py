@@ -90,6 +90,7 @@ def test_the_example_of_the_readme():
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.by_day(2)
 def test_linear_coefficients(shape):
     found = linear_runs(shape)
     assert distance(found[:, 0], TRUTH[: shape[1]]) < 3  # the largest of several, each within two nineteen times in 20
@@ -158,6 +159,7 @@ def covered(rows, width, runs=80, error=lambda model: model.standard_error_):
 
 
 @pytest.mark.parametrize(("rows", "width"), SMALL)
+@pytest.mark.by_day(3)
 def test_standard_errors_cover_with_few_rows(rows, width):
     assert covered(rows, width) >= 0.90
 

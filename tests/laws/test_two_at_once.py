@@ -78,6 +78,7 @@ def _all_together(look, together):
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+@pytest.mark.by_day(1)
 def test_one_table_is_paid_for_by_one_of_them(seed, tmp_path, monkeypatch):
     found, sources = at_once(tmp_path, seed, monkeypatch)
     failed = [one for one in found.values() if isinstance(one, SfumatoError)]

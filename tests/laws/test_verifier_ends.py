@@ -72,6 +72,7 @@ def test_naming_weights_are_checked_one_by_one_and_once():
 
 
 @pytest.mark.parametrize("delta", [1e-8, 1e-6, 1e-5])
+@pytest.mark.by_day(1)
 def test_a_box_whose_walls_hold_about_a_claimed_delta_verifies(delta: float):
     """Issuer and verifier cut the walls into different cells: one says that no ε is enough, the other that one is."""
     shift = (12 * delta / math.pi**2) ** (1 / 3)  # the mass within a shift of a wall is about π²/12·shift³

@@ -27,6 +27,7 @@ def pairs_of(frame):
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+@pytest.mark.by_day(1)
 def test_everybody_is_handed_their_own_rows(seed, tmp_path):
     draw = random.Random(seed)
     most, ending = draw.randint(1, 4), draw.choice(["parquet", "csv"])

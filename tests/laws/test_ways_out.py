@@ -28,6 +28,7 @@ def study(rows: int, name: str = "stays") -> Study:
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("name", ["stays", "all stays"])
+@pytest.mark.by_day(3)
 def test_one_row_of_each_person_is_asked_for_in_full(act, name):
     with pytest.raises(PlanError) as told:
         ACTS[act](study(3, name)).plan(size=40)

@@ -60,6 +60,7 @@ TRIALS = (400, pytest.param(4000, marks=pytest.mark.slow))
 
 @pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize("delta", [0.0, 1e-2])
+@pytest.mark.by_day(1)
 def test_no_attacker_beats_the_claim(delta, trials):
     training = Training(3.0, delta, "objective")
     neighbours = (np.array([1.0, 0.0, 1]), np.array([1.0, 0.0, 0]))
@@ -67,6 +68,7 @@ def test_no_attacker_beats_the_claim(delta, trials):
     assert not audit(training, neighbours, trials=trials, confidence=0.9999).refuted
 
 
+@pytest.mark.slow
 def test_a_false_claim_falls():
     """Releases claimed at a tenth of their ε, by as many trials as above."""
     training = Training(6.0, 0.0, "objective")
@@ -74,6 +76,7 @@ def test_a_false_claim_falls():
     assert audit(training, neighbours, trials=400, confidence=0.99, claim=PureDP(0.6)).refuted
 
 
+@pytest.mark.slow
 def test_the_published_noise_has_the_planned_length():
     """In a direction without data the coefficients are b/λ: their spread is the plan's."""
     training = Training(3.0, 1e-2, "objective")

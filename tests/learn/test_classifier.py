@@ -61,6 +61,7 @@ def chosen_alike(one, other):
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=str)
+@pytest.mark.by_day(1)
 def test_tables_with_the_same_public_facts_choose_alike(facts):
     first = fitted(facts)
     assert chosen_alike(first, fitted(facts, "narrow", 1))
@@ -94,6 +95,7 @@ def test_the_forms_and_where_they_cross():
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=str)
+@pytest.mark.by_day(1)
 def test_one_estimator_spends_the_whole_budget_and_certifies(facts):
     epsilon, delta = facts[3:]
     model = fitted(facts)
@@ -117,6 +119,7 @@ def test_the_price_of_the_spread_and_of_training_add_up_to_epsilon():
     assert training.delta == 1e-6
 
 
+@pytest.mark.slow
 def test_it_learns_what_has_no_linear_border():
     generator = np.random.default_rng(3)
     X = generator.uniform(-1, 1, (4000, 2))
@@ -131,6 +134,7 @@ def test_it_learns_what_has_no_linear_border():
     assert few.score(test, truth) > 0.6
 
 
+@pytest.mark.slow
 def test_the_box_and_the_schema_bring_rows_to_scale():
     X, y = table(1500, 2, 3, 0)
     plain = PrivateClassifier(3.0, 1e-6, random_state=0).fit(X, y)
@@ -167,6 +171,7 @@ def test_nothing_learned_is_made_from_the_shape():
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=str)
+@pytest.mark.by_day(1)
 def test_a_saved_model_answers_alike(facts, tmp_path):
     """Both forms: the laws of saved models fit so few rows that training is never chosen."""
     model = fitted(facts)
@@ -178,6 +183,7 @@ def test_a_saved_model_answers_alike(facts, tmp_path):
     assert verify(again.certificate_).ok
 
 
+@pytest.mark.slow
 def test_scikit_learn_conformance():
     expected = {
         "check_parameters_default_constructible": "the default adjacency is an Adjacency, which says who is protected"

@@ -124,6 +124,7 @@ def event_of(loss, adjacency, epsilon, delta, size, regularization="auto"):
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-2), (0.5, 0.0), (3.0, 0.0)])
+@pytest.mark.by_day(8)
 def test_the_claim_is_never_exceeded(loss, adjacency, epsilon, delta):
     """Worst neighbouring pairs in one dimension, planned strengths and a weak given one."""
     for regularization in ("auto", 1e-3):
@@ -137,6 +138,7 @@ def test_the_claim_is_never_exceeded(loss, adjacency, epsilon, delta):
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-2), (0.5, 0.0), (3.0, 0.0)])
+@pytest.mark.by_day(6)
 def test_no_penalty_makes_the_claim_false(penalty, adjacency, epsilon, delta):
     """What is recorded knows of no penalty, and holds with each of them."""
     for loss, regularization in ((LogisticLoss(), "auto"), (HuberLoss(0.5), 1e-3)):
@@ -155,6 +157,7 @@ def test_a_penalty_that_is_not_convex_is_caught(delta):
 
 @pytest.mark.parametrize("norm", [0.1, 7.0])
 @pytest.mark.parametrize("constant", [0.0, 0.4])
+@pytest.mark.by_day(3)
 def test_other_norms_and_the_intercept(norm, constant):
     """Rows as training sees them: clipped to the norm; in the intercept's direction the feature is the constant."""
     loss = LogisticLoss()
@@ -184,6 +187,7 @@ def planted(noise="gaussian", **changes):
 
 @pytest.mark.parametrize("noise", ["gaussian", "norm-gamma"])
 @pytest.mark.parametrize("mistake", ["no determinant", "one record", "two thirds of the noise"])
+@pytest.mark.by_day(3)
 def test_mistakes_are_caught(noise, mistake):
     """Each false claim is refuted by some neighbouring pair; the true one is not."""
     loss = HuberLoss(0.5)
@@ -215,6 +219,7 @@ def test_an_unpenalised_intercept_is_caught():
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.by_day(4)
 def test_output_perturbation_covers_the_exact_sensitivity(loss, adjacency, delta):
     """The noise's sensitivity is at least the largest distance of exact minimisers, and at most 2.2 times it.
 

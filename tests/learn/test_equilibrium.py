@@ -30,6 +30,7 @@ def data(rows=1500, seed=0):
 @pytest.mark.parametrize("publish", ["support", "points"])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("support", ["classes", "all"])
+@pytest.mark.by_day(3)
 def test_it_learns_and_certifies(publish, delta, support):
     X, y = data()
     epsilon, components = (2.0, 200) if delta else (60.0, 40)
@@ -262,6 +263,7 @@ def test_slopes_are_those_of_the_values(order):
         np.testing.assert_allclose(scores.slopes(places, label)[:, column], differences, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_points_of_classes_follow_from_the_release_alone():
     """The same weights and frequencies give the same points whatever the records are; each is a hill of its class."""
     X, y = data(900)
@@ -294,6 +296,7 @@ def test_supports_of_classes_cover_adding_and_removing():
     assert model.guarantee_.adjacency == ADD_REMOVE
 
 
+@pytest.mark.slow
 def test_many_classes_on_few_records_are_told_apart():
     """Eleven classes of 90 records in ten columns: the votes of one support function are lost there."""
     generator = np.random.default_rng(3)

@@ -54,6 +54,7 @@ def data(rows=2000, columns=3, classes=2, seed=0):
     ],
     ids=["logistic", "output", "huber", "rbf", "ridge"],
 )
+@pytest.mark.by_day(1)
 def test_scikit_learn_finds_nothing_to_complain_about(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

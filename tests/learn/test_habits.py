@@ -233,6 +233,7 @@ def test_a_pipeline_is_a_pipeline():
 
 @pytest.mark.parametrize("scheme", ["split", "random_stopping"])
 @pytest.mark.parametrize("make", [plain_pipeline, make_pipeline], ids=["scikit-learn's", "ours"])
+@pytest.mark.by_day(1)
 def test_a_pipeline_is_searched_within_one_budget(scheme, make):
     pipeline = make(PUBLIC, PolynomialFeatures(2), logistic(norm=3.0))
     grid = {"privatelogisticregression__regularization": [0.01], "polynomialfeatures__degree": [1, 2]}

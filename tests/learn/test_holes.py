@@ -35,6 +35,7 @@ def buying(spend: float, epsilon: float = 3.0) -> PrivateSearch:
     return PrivateSearch(PrivateLogisticRegression(1.0), grid, epsilon, 1e-6, "random_stopping", expected_runs=10)
 
 
+@pytest.mark.slow
 def test_a_search_pays_for_the_norm_that_its_runs_buy():
     """The theorem with the events that the kept run really drew stays within the promise."""
     orders = 1 + np.geomspace(2, 100, 40)

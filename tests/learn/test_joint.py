@@ -115,6 +115,7 @@ def excess(loss, made, claim, relation) -> float:
 
 @pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("loss", LOSSES, ids=["softmax", "hinge"])
+@pytest.mark.by_day(1)
 def test_the_exact_density_stays_below_the_claim(loss, relation):
     made = event(loss, relation=relation)
     assert excess(loss, made, made.profile, relation) <= 1e-4
@@ -171,6 +172,7 @@ def blobs(classes=4, rows=3000, width=3):
 @pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateSVC])
+@pytest.mark.by_day(4)
 def test_models_of_several_classes_learn_and_verify(kind, delta, relation):
     X, y = blobs()
     size = None if relation is REPLACE_ONE else 3000

@@ -43,6 +43,7 @@ def statistics(model, pairs, labels, components):
 
 
 @pytest.mark.parametrize("model", RELEASES, ids=repr)
+@pytest.mark.by_day(2)
 def test_no_neighbours_are_farther_apart_than_the_sensitivity(model):
     """Phases are free (frequencies and records are arbitrary): random ones, then hill climbing on the worst."""
     generator = np.random.default_rng(0)
@@ -69,6 +70,7 @@ def test_no_neighbours_are_farther_apart_than_the_sensitivity(model):
 
 
 @pytest.mark.parametrize("kind", ALL)
+@pytest.mark.by_day(2)
 def test_it_learns_and_certifies(kind):
     X, y = data()
     model = kind(20.0, 1e-6, random_state=0).fit(X, y)
@@ -191,6 +193,7 @@ def test_bad_input_is_refused(kind, action, error, word):
 
 
 @pytest.mark.parametrize("kind", ALL)
+@pytest.mark.by_day(1)
 def test_scikit_learn_conformance(kind):
     expected = {
         "check_parameters_default_constructible": "the default adjacency is an Adjacency, which says who is protected"

@@ -22,6 +22,7 @@ def data(rows=3000):
 @pytest.mark.parametrize("kind", [KernelMeanClassifier, KernelClassifier])
 @pytest.mark.parametrize("scheme", ["split", "random_stopping"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.by_day(4)
 def test_a_useful_bandwidth_is_found_within_the_total(kind, scheme, delta):
     X, y = data()
     epsilon = 8.0 if delta else 400.0

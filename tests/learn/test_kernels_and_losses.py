@@ -58,6 +58,7 @@ def test_inner_products_are_the_kernel_and_no_row_is_longer_than_one(name):
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("kind", [KernelMeanClassifier, KernelMomentClassifier, PrivateSVC])
+@pytest.mark.by_day(5)
 def test_every_kernel_learns_and_survives_its_file(name, kind, tmp_path):
     generator = np.random.default_rng(0)
     X = generator.uniform(-0.7, 0.7, (3000, 2))

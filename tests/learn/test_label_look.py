@@ -47,6 +47,7 @@ def lost(kind, columns, rate, sign, shape, epsilon, **options):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.by_day(4)
 def test_a_rare_label_is_ordered_the_right_way_round(kind, columns, sign):
     for rate in (0.05, 0.3):
         for shape in ("even", "heaped"):
@@ -85,6 +86,7 @@ def test_no_share_that_is_seen_leaves_its_bounds():
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 12.0])
+@pytest.mark.by_day(4)
 def test_the_look_is_part_of_the_promise(adjacency, delta, epsilon):
     """The verifier, by its own road, finds that look, tilt and mask together cost what was promised."""
     X = np.random.default_rng(1).uniform(-0.5, 0.5, (400, 2))

@@ -45,6 +45,7 @@ def by_quadrature(mu, shift, mask, epsilon, cells=4001):
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
+@pytest.mark.by_day(2)
 def test_the_planned_noise_keeps_the_promise_by_quadrature(epsilon, delta, adjacency):
     mu, shift, mask, plan = planned(epsilon, delta, adjacency)
     reached = by_quadrature(mu, shift, mask, epsilon)

@@ -143,6 +143,7 @@ def _solved(rows, objective):
 
 @pytest.mark.parametrize("strength", [1e-6, 1e-2, 1.0])
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.1)], ids=repr)
+@pytest.mark.by_day(3)
 def test_the_solver_finds_the_minimum_by_cvxpy(strength, loss):
     """With groups that overlap; strengths from hardly any to much."""
     cvxpy = pytest.importorskip("cvxpy")
@@ -215,6 +216,7 @@ def _hard_problem(seed):
 
 
 @pytest.mark.parametrize("seed", [*range(90), 137, 458, 506, 652, 655])
+@pytest.mark.by_day(19)
 def test_the_solver_arrives_whatever_the_penalty(seed):
     """Far from the 500 steps at which training would end without a model, which would be an output that tells."""
     assert _solved(*_hard_problem(seed)).steps < 150
@@ -238,6 +240,7 @@ def table(rows=4_000):
 
 @pytest.mark.parametrize("method", ["objective", "output"])
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateSVC])
+@pytest.mark.by_day(2)
 def test_a_smoothed_lasso_pulls_what_is_useless_to_zero(kind, method, tmp_path):
     X, y = table()
     wish = {"method": method, "regularization": 0.01, "classes": [0, 1], "random_state": 1}

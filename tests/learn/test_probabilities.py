@@ -37,6 +37,7 @@ def test_the_public_curve_costs_nothing_and_keeps_the_order():
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.by_day(2)
 def test_a_paid_curve_is_nearer_to_the_truth_and_is_certified(delta, classes):
     X, y = data(classes=classes)
     public = PrivateSVC(3.0, delta, random_state=0).fit(X, y)

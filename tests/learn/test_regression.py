@@ -41,6 +41,7 @@ def test_the_second_moment_is_free_and_no_heavier_one_is():
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-6), (0.3, 1e-6), (3.0, 1e-6), (0.01, 0.0), (3.0, 0.0)])
+@pytest.mark.by_day(4)
 def test_every_way_of_dividing_costs_the_same(adjacency, epsilon, delta):
     """Whatever the first look said, the events add up to the promise and nearly all of it; and they verify."""
     for seed in range(6):
@@ -74,6 +75,7 @@ def test_two_looks_are_as_good_as_one_with_the_budget_of_both():
     assert (exact.mean, exact.variance) == (pytest.approx(0.1), pytest.approx(0.29))
 
 
+@pytest.mark.slow
 def test_the_estimated_gain_is_the_true_one_on_average():
     """Stein's identity, at one strength: means agree within four standard errors; without the last term they do not."""
     generator = np.random.default_rng(1)

@@ -13,6 +13,7 @@ from sfumato.learn.sample_size import random_features_needed
 @pytest.mark.paper("003", "Thm 3, 4", "learn/sample_size.py")
 @pytest.mark.parametrize("loss", ["logistic", "huber", "smoothed_hinge"])
 @pytest.mark.parametrize("method", ["objective", "output"])
+@pytest.mark.by_day(3)
 def test_every_loss_and_method_has_an_answer_at_every_width(loss, method):
     """And it grows with the width, with less budget, with less excess."""
     wide = [sample_size(0.05, 1.0, 1e-6, features=width, loss=loss, method=method) for width in (20, 105, 3000)]

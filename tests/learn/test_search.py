@@ -23,6 +23,7 @@ def data(rows=3000):
 
 @pytest.mark.parametrize("scheme", ["split", "random_stopping"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.by_day(1)
 def test_the_total_is_what_was_asked(scheme, delta):
     X, y = data()
     search = PrivateSearch(PrivateLogisticRegression(1.0), GRID, 6.0, delta, scheme, expected_runs=5, random_state=1)
@@ -44,6 +45,7 @@ def test_each_part_of_a_split_spends_the_whole_budget_on_its_own_rows():
     assert plan.budget.size == 600  # 3000 rows, four candidates and a scoring part
 
 
+@pytest.mark.slow
 def test_one_run_of_random_stopping_is_cheaper_than_the_total():
     X, y = data()
     prices = []

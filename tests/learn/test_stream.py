@@ -101,6 +101,7 @@ def by_quasi_newton(rows, signs, loss, strength, tilt):
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.1), SmoothedHinge(0.5)], ids=str)
 @pytest.mark.parametrize("strength", [2e-5, 1e-2])
+@pytest.mark.by_day(3)
 def test_newton_by_sums_finds_the_minimiser(loss, strength):
     rows, size = UnitRows(X, 1.0, 0.2), len(X)
     tilts = [np.random.default_rng(seed).normal(size=rows.width) * 1e-3 for seed in (0, 1)]
@@ -187,6 +188,7 @@ def test_a_step_too_long_is_halved():
     ],
     ids=["logistic", "output", "svc", "rbf", "bought norm"],
 )
+@pytest.mark.by_day(2)
 def test_classifiers_on_tensors(make, device):
     labels = CODES + (X[:, 0] > 0.4)
     memory = make().fit(X, labels)

@@ -83,6 +83,7 @@ def search(count, width, cap, pairs, climbers, rounds):
 
 @pytest.mark.paper("004", "Alg 1", "learn/svdd.py")
 @pytest.mark.parametrize(("count", "width", "cap"), SHAPES)
+@pytest.mark.by_day(1)
 def test_no_neighbours_move_the_centre_farther_than_claimed(count, width, cap):
     """10⁴ pairs over the four shapes: random ones, then hill climbing from the worst."""
     seen, worst = search(count, width, cap, pairs=1500, climbers=100, rounds=10)

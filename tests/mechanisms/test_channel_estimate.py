@@ -31,6 +31,7 @@ def people(count: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("use", "function"), [("identity", lambda x: x), ("square", np.square), ("log", np.log)])
 @pytest.mark.parametrize("method", ["unbiased", "likelihood"])
+@pytest.mark.by_day(2)
 def test_intervals_cover(use, function, method):
     """Thirty samples of a law that is not the prior: the 99 % interval misses at most twice."""
     misses = 0

@@ -58,6 +58,7 @@ def surprise(paths: JointPaths, law: dict[tuple, float], trials: int, seed: int)
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.by_day(5)
 def test_the_draw_has_the_law(seed):
     case = some_case(seed)
     law, paths = law_of(*case), paths_of(*case)
@@ -77,6 +78,7 @@ def test_the_law_finds_a_draw_that_forgets_tuples_within_a_stretch(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.by_day(2)
 def test_wrong_sums_cost_redraws_and_not_the_law(seed, monkeypatch):
     """The sums only propose: with a fifth off, and the margin to match, what is kept has the same law."""
     honest = joint_paths._after
@@ -126,6 +128,7 @@ def are_neighbours(one: Counter, other: Counter, relation: str, rows: int) -> bo
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.1,), (0.25, 0.75), (0.2, 0.5, 0.9)])
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.by_day(12)
 def test_no_neighbour_tells_more(quantiles, relation, rows):
     scale = 2.0
     epsilon = QuantilesEvent(quantiles, rows, scale, adjacency=Adjacency("person", relation)).eps
@@ -154,6 +157,7 @@ def worst_move(quantiles: tuple[float, ...], relation: str, total: int, most: in
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.2,), (0.25, 0.5, 0.75)])
+@pytest.mark.by_day(5)
 def test_the_sensitivity_is_attained(quantiles, relation):
     claimed = float(quantiles_sensitivity(quantiles, 1, relation))
     assert 0.8 * claimed <= worst_move(quantiles, relation, 4, 5) <= claimed + 1e-12

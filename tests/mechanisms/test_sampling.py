@@ -27,6 +27,7 @@ SCALES = [64.0, 1000.3, 2.0**21, 3e9, 2.0**40 + 12345, 2.0**48]
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.by_day(6)
 def test_the_table_covers_the_density_exactly(law, scale):
     """In rational arithmetic: no bin is lower than the density, no sure acceptance is a wrong one, the tail fits."""
     table = table_for(law, scale)
@@ -51,6 +52,7 @@ def cell_chances(law, scale, edges):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [64.0, 2.0**21, 2.0**45])
+@pytest.mark.by_day(2)
 def test_draws_have_the_law(law, scale):
     """Chi-square over 120 groups of cells, and the same test refuses a scale that is 1 % off."""
     draws = draw(law, scale, 2_000_000, Bits())

@@ -33,6 +33,7 @@ EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 16.0, 64.0)
 @pytest.mark.paper("002", "§5.3", "mechanisms/tailored/repair.py")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("bias", ["soft", "none", "unbiased"])
+@pytest.mark.by_day(12)
 def test_the_shipped_channel_has_at_most_the_epsilon_asked_for(epsilon, bias):
     """In rational arithmetic, on the very integers that are drawn from; and no less than 99.99 % of it up to ε = 16."""
     channel = TailoredNoise(UNIT, epsilon, uses=["log"], bias=bias)
@@ -58,6 +59,7 @@ def test_the_solvers_own_answer_would_not_pass():
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.by_day(27)
 def test_any_perturbed_channel_is_repaired_or_refused(seed):
     """Random channels with errors of 1e-12 to 1e-2 in every entry: what is returned always has its certificate."""
     generator = np.random.default_rng(seed)
@@ -213,6 +215,7 @@ def _design_problem(kind, inputs, epsilon):
 @pytest.mark.parametrize(("delta", "most"), [(1e-3, 4e-4), (0.05, 0.0125), (0.3, 0.02)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
 @pytest.mark.parametrize("kind", ["none", "soft", "unbiased", "random"])
+@pytest.mark.by_day(10)
 def test_a_share_of_freedom_is_nearly_the_best_use_of_delta(kind, epsilon, delta, most):
     """Against slacks for every pair: a few percent of δ for designs, and never outside the stated bound."""
     cvxpy = pytest.importorskip("cvxpy")
@@ -278,6 +281,7 @@ def test_soft_bias_is_two_sided():
 
 @pytest.mark.parametrize("use", ["identity", "log", "inverse", "tan"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.by_day(8)
 def test_less_error_than_clipped_laplace(use, epsilon):
     """For the use it was made for, at every ε: the noise is clipped to the domain, as charitably as can be."""
     channel = TailoredNoise(UNIT, epsilon, uses=use, bias="none", bins=40)
@@ -514,6 +518,7 @@ def test_interpolated_noise_has_its_density_and_its_promise(uses):
         pytest.param("unbiased", 1.0, 1e-4, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.by_day(1)
 def test_delta_for_128_bins_in_seconds(bias, epsilon, delta):
     """Certified by all pairs in whole numbers and by the verifier; no worse than ε alone; near the best there is."""
     channel = TailoredNoise(Interval(0, 1), epsilon, delta, bins=128, bias=bias)
@@ -560,6 +565,7 @@ def test_any_perturbed_pair_of_channels_is_repaired(delta):
 
 @pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-18, 1e-13, 1e-11, 1e-10, 1e-8, 1e-6, 1e-4])
 @pytest.mark.parametrize(("bias", "bins", "epsilon"), [("soft", 2, 0.1), ("none", 3, 0.01), ("soft", 8, 39.0)])
+@pytest.mark.by_day(15)
 def test_whatever_delta_is_allowed_nothing_is_lost_by_it(bias, bins, epsilon, delta):
     """A δ of less than one unit, and channels that tell nearly nothing, whose rows are all alike but for rounding."""
     alone = TailoredNoise(Interval(0, 1), epsilon, bins=bins, bias=bias)

@@ -34,6 +34,7 @@ TABLE = pa.table({"id": [1, 2], "x": [1.3, 0.7]})
         ("random(y). depends(y, [s, k], s + k). depends(z, [y], y * y).", 5.0),
     ],
 )
+@pytest.mark.by_day(4)
 def test_it_is_the_formula_of_the_expectation(formula, expected):
     values = Network.from_spec(load(HEAD + formula)).evaluate({"t": TABLE})
     assert values.shared["z"] == pytest.approx(expected, abs=1e-6)

@@ -28,6 +28,7 @@ def frame(rows: int = 500, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.by_day(2)
 def test_every_row_counts_once_whatever_its_kind_and_order(seed, tmp_path):
     table = frame(seed=seed)
     table.to_csv(tmp_path / "t.csv", index=False)

@@ -99,6 +99,7 @@ def wrong(seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.by_day(6)
 def test_sums_are_those_of_plain_python(seed):
     assert wrong(seed) == []
 

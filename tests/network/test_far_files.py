@@ -38,6 +38,7 @@ def place(request, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", FAR)
+@pytest.mark.by_day(2)
 def test_files_at_an_address_give_the_sums_of_files(place, kind, monkeypatch):
     near = exact_values(SOURCES["parquet"], place)
     if "folder" in kind:

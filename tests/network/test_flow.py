@@ -47,6 +47,7 @@ def same(here, there) -> bool:
 
 
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 400))])
+@pytest.mark.by_day(2)
 def test_sums_that_flow_are_the_sums_of_what_is_held(seed, tmp_path):
     network, table = Network.from_spec(load(STUDY)), random_rows(seed)
     parquet.write_table(table, tmp_path / "stays.parquet")
@@ -59,6 +60,7 @@ def test_sums_that_flow_are_the_sums_of_what_is_held(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(8)
 def test_a_crowd_is_who_has_several_rows(seed):
     table, spec = random_rows(100 + seed), load(STUDY)
     counts = table.to_pandas()["id"].value_counts()

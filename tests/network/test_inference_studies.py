@@ -62,6 +62,7 @@ def released(what: str, name: str = "out") -> np.ndarray:
         ("mean(m, x(I), (item(I), q(I) >= 4)).", (X * MANY).sum() / MANY.sum()),
     ],
 )
+@pytest.mark.by_day(3)
 def test_published_numbers_are_expectations(declared, truth):
     assert released(f"{declared} publish(out, m, p(obs)).") == pytest.approx([truth], rel=1e-4, abs=2e-3)
 
@@ -113,6 +114,7 @@ AGGREGATES = {
 
 @pytest.mark.parametrize("kind", AGGREGATES)
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+@pytest.mark.by_day(2)
 def test_neighbours_differ_by_no_more_than_the_sensitivity(kind, adjacency):
     relation = "adjacency(ds, add_remove).\n" if adjacency is ADD_REMOVE else ""
     network = Network.from_spec(load(HEAD + relation + AGGREGATES[kind] + "\npublish(out, m, p(obs)).\n"))

@@ -24,6 +24,7 @@ def listening():
 
 
 @pytest.mark.parametrize("ask", [TableRoom.run, TableRoom.arrow, lambda room, query: list(room.batches(query))])
+@pytest.mark.by_day(1)
 def test_an_interrupted_query_is_an_interruption(ask, listening):
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
 

@@ -69,6 +69,7 @@ def test_a_thing_that_is_no_number_is_absent():
         ("(diagnosed(P, D), chronic(D) ; age(P) > 65)", 5),
     ],
 )
+@pytest.mark.by_day(2)
 def test_what_the_study_lists_is_all_there_is(goal, number):
     chronic = "chronic('E11').\n" if "chronic" in goal else ""
     assert counted(f"{STUDY}{LISTED}{chronic}count(c, (person(P), {goal})).\n") == number

@@ -53,6 +53,7 @@ def mean(network: Network, table: pa.Table, key: bytes | None = None) -> float:
 
 
 @pytest.mark.parametrize("rule", ["rows_per_person(t, 1).", "rows_per_person(t, 1, sample).", "rows_per_person(t, 2)."])
+@pytest.mark.by_day(1)
 def test_the_kept_rows_are_a_fair_sample(rule):
     """The smallest values were kept: 2.0 for a true mean of 5.0."""
     network, table = network_of(rule), visits(160, 5)

@@ -98,6 +98,7 @@ def exact_values(source: str, folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.by_day(1)
 def test_the_same_rows_give_the_same_sums_wherever_they_lie(tmp_path, seed):
     table = random_table(seed)
     store(table, tmp_path)
@@ -110,6 +111,7 @@ def test_the_same_rows_give_the_same_sums_wherever_they_lie(tmp_path, seed):
 
 
 @pytest.mark.parametrize("name", ["duckdb", "sqlite", "parquet folder"])
+@pytest.mark.by_day(1)
 def test_a_run_charges_the_account_of_the_data_it_read(tmp_path, name):
     store(random_table(1), tmp_path)
     plan = make_plan(load(SOURCES[name] + REST))
@@ -442,6 +444,7 @@ def _backends(address: str) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv folder", "duckdb", "sqlite"])
+@pytest.mark.by_day(1)
 def test_rows_that_are_put_aside_give_the_same_sums_and_leave_nothing(tmp_path, monkeypatch, kind):
     store(random_table(4), tmp_path)
     held = exact_values(SOURCES[kind], tmp_path)

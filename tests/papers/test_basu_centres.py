@@ -21,6 +21,7 @@ def test_it_is_in_the_catalogue():
     assert STUDIES["basu-centres"] is CENTRES
 
 
+@pytest.mark.slow
 def test_masks_gain_the_root_of_the_centres(trial):
     assert trial.measured_together / trial.measured_apart == pytest.approx(1 / 2, rel=0.12)
     assert trial.measured_together == pytest.approx(trial.together.deviation, rel=0.12)

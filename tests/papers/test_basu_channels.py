@@ -28,6 +28,7 @@ def test_all_studies_are_listed():
 
 @pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("data", ["ds1b", "ds2a", "ds3b"])
+@pytest.mark.by_day(11)
 def test_every_method_gives_features_that_become_true_at_large_epsilon(name, data):
     """At ε = 64 a model from published features is near the one without privacy; at 0.5 it is not better."""
     dataset, generator = DATASETS[data], np.random.default_rng(3)

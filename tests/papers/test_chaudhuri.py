@@ -93,6 +93,7 @@ def invented() -> tuple[Records, dict[str, np.ndarray]]:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("method", ["output", "objective"])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
+@pytest.mark.by_day(4)
 def test_a_recipe_is_the_estimator_at_a_given_strength(invented, loss, method, epsilon):
     """Same seed, same coefficients, to what the solver leaves: for all Λ, whether or not Alg. 2 has to raise it."""
     records, _ = invented

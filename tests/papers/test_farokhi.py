@@ -63,6 +63,7 @@ def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path, console):
 
 
 @pytest.mark.paper("000", "Figs 1–2", "papers/farokhi_regions.py")
+@pytest.mark.slow
 def test_regions_are_judged_by_the_exact_profile(tmp_path, console):
     """The printed region is met and not all; its rule fails far out; the error grows like ln and not like ln²."""
     for study, wanted in zip(REGIONS, ([True, False, True], [True, False, False]), strict=True):
@@ -91,6 +92,7 @@ def test_the_toy_says_what_the_paper_says_and_what_it_does_not(toy):
     assert all(error < bound for error, bound in zip(numbers["shrinking_attacker_errors"], (200, 20, 2), strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_repeats_itself_and_a_seed_changes_it(toy):
     again, other = (STUDIES["farokhi-toy"].run(StudySettings(seed=seed, quick=True)) for seed in (0, 1))
     assert again.rows == toy.rows

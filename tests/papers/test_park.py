@@ -56,6 +56,7 @@ def needs_data(*names: str) -> None:
 @pytest.mark.parametrize(
     ("study", "holds"), [("park-fig1.1", [True, True]), ("park-fig5.2", [True]), ("park-table7.1", [False])]
 )
+@pytest.mark.by_day(1)
 def test_drawings_and_settings_are_judged(study, holds, tmp_path):
     """Support vectors betray, others do not; points alone do in two columns; two rows of Table 7.1 are swapped."""
     reproduce(study, tmp_path, quick=True, console=Console(file=io.StringIO()))

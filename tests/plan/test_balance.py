@@ -74,6 +74,7 @@ MODELS = {
 
 @pytest.mark.parametrize("models", [("rows",), ("line",), ("rows", "line")])
 @pytest.mark.parametrize("names", [("small",), ("average", "small"), ("average", "small", "large")])
+@pytest.mark.by_day(2)
 def test_nor_for_models_and_invented_rows(models, names):
     """Beside invented rows a table of counts once had a twentieth of the budget."""
     more = "\n".join(MODELS[name] for name in models)
@@ -101,6 +102,7 @@ def family(seed: int) -> tuple[float, float, list[str], list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(2)
 def test_nor_for_quantiles(seed):
     """Drawn or read off sums: the better way for all, and none beyond 1.2 times its even split."""
     epsilon, delta, names, located = family(seed)
@@ -115,6 +117,7 @@ def test_nor_for_quantiles(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.by_day(2)
 def test_both_ways_are_compared_and_told(seed):
     """What is taken has no larger loss than what the study's own words would bind it to, or the other is unfair."""
     epsilon, delta, names, located = family(seed)

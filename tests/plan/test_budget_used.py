@@ -62,6 +62,7 @@ def cost_by_the_second_road(plan: Plan, promise: Promise) -> float:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(2)
 def test_nearly_all_of_a_promise_is_used_and_never_more(seed):
     plan = make_plan(family(seed), sizes={"d": 1000})
     used = []

@@ -112,6 +112,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS)
+@pytest.mark.by_day(1)
 def test_every_law_can_be_sampled(law):
     """At an ε that needs no noise beyond their own the answers are the law's, up to the rounding of the answers."""
     text = study("dp(60)", "sample(answer(P))").replace("bernoulli(0.3 + 0.4 * smoker(P))", law)

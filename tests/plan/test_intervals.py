@@ -22,6 +22,7 @@ def test_one_laplace_variable_and_one_gaussian():
 
 
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 0.3), (2.0, 1.0, 0.5), (1.0, 1e-3)])
+@pytest.mark.by_day(1)
 def test_sums_of_laplace_variables(scales):
     """The tail of a sum of Laplace variables by mpmath's quadrature of the inversion integral."""
     found = NoiseLaw(laplace=scales).half_width

@@ -69,6 +69,7 @@ def corners_of(placed, matrix, width, owners) -> float:
 
 @pytest.mark.paper("002", "§3.3.2", "plan/linear/")
 @pytest.mark.parametrize("seed", range(100))
+@pytest.mark.by_day(20)
 def test_never_worse_than_local_or_central(seed):
     """Hybrid ≤ local and central, correlated ≤ hybrid, every gap below 1e-4, and the requirement is kept."""
     generator = np.random.default_rng(seed)
@@ -87,6 +88,7 @@ def test_never_worse_than_local_or_central(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(2)
 def test_constraint_holds_for_the_published_covariance(seed):
     """The covariance itself, by brute force over all people and corners, keeps μ and is not wasteful."""
     generator = np.random.default_rng(seed)
@@ -434,6 +436,7 @@ def test_owners_may_be_a_mapping_and_the_record_is_plain():
 
 @pytest.mark.paper("002", "§3.3.2, budgets", "plan/linear/budgets.py")
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.by_day(3)
 def test_every_coordinate_keeps_its_own_budget(seed):
     """By the published covariance alone: w² aᵀ Σ⁻¹ a ≤ μ² for each column; and no worse than the strictest for all."""
     chance = np.random.default_rng(seed)

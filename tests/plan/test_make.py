@@ -25,6 +25,7 @@ METRICS = [
 
 
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.by_day(3)
 def test_every_kind_of_requirement_is_kept(metric):
     plan = make_plan(one(metric, MEAN + EACH), sizes={"people": 500})
     for promise in plan.promises:

@@ -57,6 +57,7 @@ def drawn(question, rows, pure):
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.by_day(5)
 def test_no_neighbour_moves_the_numbers_farther_than_claimed(seed):
     """People of up to `rows` rows, or of exactly one, replaced, added or removed, in random company."""
     question, chance = some_marginals(seed, largest=40)
@@ -104,6 +105,7 @@ def test_without_noise_every_number_is_the_count(seed, pure):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.by_day(3)
 def test_intervals_cover_and_errors_are_those_predicted(seed, pure):
     question, chance = some_marginals(seed, largest=60)
     moves = question.moves()

@@ -42,6 +42,7 @@ def largest_move(strategy: ResidualStrategy) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.by_day(17)
 def test_no_neighbour_moves_the_numbers_farther_than_claimed_and_one_comes_close(seed):
     strategy, _ = some_strategy(seed)
     truth = largest_move(strategy)
@@ -91,6 +92,7 @@ def decoding_matrix(strategy: ResidualStrategy) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.by_day(8)
 def test_variances_and_covariances_are_those_of_the_decoded_noise(seed):
     strategy, _ = some_strategy(seed)
     workload = strategy.workload

@@ -199,6 +199,7 @@ def _splits(inputs: np.ndarray, target: np.ndarray, count: int):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.by_day(3)
 def test_linear_regression_is_never_worse(level, law):
     """Mean over 20 draws on 265 rows, within one hundredth of the loss: the least that such a table can resolve."""
     plain, aware = [], []
@@ -216,6 +217,7 @@ def test_linear_regression_is_never_worse(level, law):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("keep", [1.0, 0.75])
+@pytest.mark.by_day(2)
 def test_classifiers_are_never_worse(level, keep):
     """Log-loss strictly, errors within one half per cent of the test rows."""
     losses, errors, margins = [], [], []
@@ -325,6 +327,7 @@ def test_moments_find_the_truth():
 
 @pytest.mark.parametrize("law", [GaussianNoise(20.0), LaplaceNoise(15.0), BoxNoise(60.0)], ids=repr)
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+@pytest.mark.by_day(2)
 def test_quantiles_by_deconvolution(law, q):
     """Within 2.5 years of the truth, where the noisy quantile is up to 20 years off."""
     generator = np.random.default_rng(12)

@@ -44,6 +44,7 @@ def test_means_of_products_are_those_of_the_true_rows():
 
 @pytest.mark.paper("000", "§2.4, kernels", "release/aware_kernel.py")
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.by_day(1)
 def test_a_ring_is_learned_through_noise(law):
     """Better on clean rows than a kernel machine that takes noisy rows as they are."""
     truth, labels = ring(6000)

@@ -62,6 +62,7 @@ def better(gains):
         pytest.param("box", 16, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_ring_is_learned_through_noise(kind, draws):
     """On clean rows, against the same network that takes noisy rows as they are; on eight tables.
 
@@ -102,6 +103,7 @@ def test_a_wave_is_learned_through_noise():
 
 
 @pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.by_day(1)
 def test_draws_of_true_rows_have_the_law_of_true_rows_given_the_published(kind):
     """A true law of two hills, and posterior means by quadrature; shrinking by variances alone is far from them."""
     law, drawn = LAWS[kind]
@@ -149,6 +151,7 @@ def test_gradients_are_those_of_the_loss():
         assert off < 1e-5 * np.linalg.norm(cost(start.flat())[1])
 
 
+@pytest.mark.slow
 def test_randomised_labels_and_several_classes():
     """Chances are those of the true labels: told ones are right in 70 of 100 cases."""
     generator = np.random.default_rng(2)
@@ -173,6 +176,7 @@ def test_columns_without_noise_stay_as_they_are():
     assert np.median(found.draws[:, :, 1].std(axis=1)) > 0.1
 
 
+@pytest.mark.slow
 def test_a_released_table_is_learned_from():
     """From GaussianRelease to predictions for clean rows by name; the same seed gives the same network."""
     generator = np.random.default_rng(5)
@@ -190,6 +194,7 @@ def test_a_released_table_is_learned_from():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [NoiseAwareNetworkClassifier, NoiseAwareNetworkRegressor])
+@pytest.mark.by_day(1)
 def test_scikit_learn_conformance(kind):
     check_estimator(kind(max_iter=100), on_skip=None)
 

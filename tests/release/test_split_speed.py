@@ -17,6 +17,7 @@ MIXED = {"a": Interval(0, 1), "c": Categories(["x", "y"])}
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0, 20.0])
 @pytest.mark.parametrize("answers", [1, 3])
+@pytest.mark.by_day(2)
 def test_few_compositions_and_nearly_all_of_the_budget(epsilon, answers, monkeypatch):
     composed = []
     monkeypatch.setattr(module, "compose", lambda events: composed.append(1) or compose(events))
@@ -29,6 +30,7 @@ def test_few_compositions_and_nearly_all_of_the_budget(epsilon, answers, monkeyp
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.by_day(3)
 def test_the_estimate_is_near_the_composition(seed):
     rng = np.random.default_rng(seed)
     shares = {f"c{k}": float(rng.uniform(0.05, 2.0)) for k in range(rng.integers(1, 5))} | {

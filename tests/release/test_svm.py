@@ -74,6 +74,7 @@ CASES = {name: (values, labels) for name, values, labels in degenerate()}
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.by_day(5)
 def test_degenerate_data_is_solved_at_every_scale(name):
     """The optimality conditions hold to 1e-10 for every ρ and θ in twelve decades."""
     for rho, theta in SCALES:

@@ -98,6 +98,7 @@ SCHEMA = Schema(
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("label", ["ill", None])
+@pytest.mark.by_day(7)
 def test_every_history_stays_within_the_promise_and_verifies(epsilon, adjacency, label):
     table = small_table(np.random.default_rng(5), 800)
     out = SyntheticRelease(SCHEMA, epsilon, 1e-6, label=label, adjacency=adjacency).release(table)
@@ -480,6 +481,7 @@ def test_forecasts_fall_with_rows_and_epsilon_and_say_when_nothing_is_known():
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
+@pytest.mark.by_day(1)
 def test_intervals_of_measured_counts_hold_the_truth(epsilon):
     table = small_table(np.random.default_rng(3), 3000)
     real = pd.DataFrame(table)

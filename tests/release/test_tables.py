@@ -145,6 +145,7 @@ def test_mixed_tables_keep_the_budget_and_use_it(categorical):
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+@pytest.mark.by_day(1)
 def test_same_columns_and_container(make):
     table = make(people(50))
     out = GaussianRelease(MIXED, epsilon=2.0, delta=1e-6, label="ill", label_epsilon=1.0).release(table)
@@ -200,6 +201,7 @@ def test_noise_is_what_the_law_says():
         assert measured == pytest.approx(out.noise.covariance / np.outer(spread, spread), abs=0.05)
 
 
+@pytest.mark.slow
 def test_laplace_equalisations():
     pure = LaplaceRelease(NUMBERS, epsilon=1.0).prepare()
     assert pure.guarantee.implies(PureDP(1.0)) is True
@@ -405,6 +407,7 @@ def interrupted(folder, place):
     return run.wait(timeout=60)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_the_charge_and_leaves_nothing(folder):
     """Stop the command in the middle: no output folder, the reservation stays counted."""
     big = pa.table({name: np.random.default_rng(0).random(3_000_000) for name in NUMBERS.columns})

@@ -58,6 +58,7 @@ TIES = {
 
 @pytest.mark.parametrize("tie", TIES)
 @pytest.mark.parametrize("half_width", [0.4, 20.0])
+@pytest.mark.by_day(5)
 def test_no_published_row_breaks_a_constraint(tie, half_width):
     """Whatever the records were: those that break a constraint count as ones that just keep it."""
     schema, constraints = TIES[tie]
@@ -133,6 +134,7 @@ def _slopes(number, state, step):
     return 4 * gradient @ gradient.T * step**2
 
 
+@pytest.mark.slow
 def test_the_promise_is_that_of_as_many_free_columns_and_covers_every_pair_of_corners():
     """δ(ε) between records at the corners of start ≤ end, by summing the joint density over the plane."""
     half = 6.0

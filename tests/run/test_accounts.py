@@ -221,6 +221,7 @@ WAYS = {"id": _by_column("id"), "mail": _by_column("mail"), "whole": _whole}
 @pytest.mark.parametrize("first", WAYS)
 @pytest.mark.parametrize("second", WAYS)
 @pytest.mark.parametrize("same", ["itself", "copy", "link"])
+@pytest.mark.by_day(5)
 def test_no_second_way_to_count_the_rows_opens_a_second_account(tmp_path, first, second, same):
     place, other = tmp_path / "patients.parquet", tmp_path / "other.parquet"
     parquet.write_table(table().append_column("mail", pa.array(range(40))), place)

@@ -29,6 +29,7 @@ def planned(aims: str, promise: str = "dp(0.5, 0.000001)"):
 
 @pytest.mark.parametrize("promise", ["dp(0.5, 0.000001)", "dp(0.5)", "gdp(0.2)", "zcdp(0.02)"])
 @pytest.mark.parametrize("factor", [0.4, 0.9, 1.7])
+@pytest.mark.by_day(2)
 def test_what_is_named_meets_the_aim_and_a_little_less_does_not(promise, factor):
     now = half_width_of(planned("", promise).publication("average"))
     plan = planned(f"within(average, {factor * now!r}).", promise)

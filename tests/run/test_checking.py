@@ -79,6 +79,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.by_day(2)
 def test_what_cannot_be_planned_does_not_pass(name):
     more, piece = REFUSED[name]
     with pytest.raises(SfumatoError):

@@ -84,6 +84,7 @@ ALL = [pytest.param(name, marks=SLOW) if name == "equilibrium" else name for nam
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.by_day(1)
 def test_the_parts_add_up_to_what_one_place_would_draw(name):
     """Number by number, in every round, before noise."""
     plan = planned(name)
@@ -106,6 +107,7 @@ def test_the_parts_add_up_to_what_one_place_would_draw(name):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=SLOW) if name in ("kernel", "equilibrium") else name for name in SUMMED]
 )
+@pytest.mark.by_day(1)
 def test_the_noise_is_that_of_one_place(name):
     """All rounds together cost μ² as all draws of one party do, within 1e-6: no noise is wasted on being apart."""
     plan, play = planned(name), Play(planned(name))

@@ -76,12 +76,14 @@ def checked(release, days: np.ndarray, seconds: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dates", "moments", "zoned", "texts", "long texts"])
+@pytest.mark.by_day(2)
 def test_every_kind_of_column_gives_the_same_days(kind, truth):
     plan = make_plan(STUDY.format(file="t.parquet"), sizes={"d": SIZE})
     checked(run_plan(plan, {"t": pa.table(columns(kind, *truth))}, None, random_state=1), *truth)
 
 
 @pytest.mark.parametrize("file", ["t.parquet", "t.csv", "t.duckdb", "t.sqlite"])
+@pytest.mark.by_day(1)
 def test_every_kind_of_file_gives_the_same_days(file, truth, tmp_path):
     table = pa.table(columns("dates" if file in ("t.parquet", "t.duckdb") else "texts", *truth))
     where = file

@@ -40,6 +40,7 @@ def estimator(kind: type) -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", every_estimator(), ids=lambda kind: kind.__name__)
+@pytest.mark.by_day(6)
 def test_every_estimator_is_the_one_of_memory(folder, engine, kind):
     memory, there = estimator(kind), estimator(kind)
     memory.fit(pd.DataFrame(X, columns=COLUMNS), LABELS)

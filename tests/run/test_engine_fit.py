@@ -113,6 +113,7 @@ def parameters(model) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.by_day(2)
 def test_the_fit_is_that_of_memory_for_every_cut(folder, kind):
     """Same seed, same noise: what is left is the solver's residual, which both certify."""
     label, y, make = ESTIMATORS[kind]
@@ -197,6 +198,7 @@ def test_engines_give_the_same_model(folder, cluster):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.by_day(1)
 def test_a_dask_dataframe_with_an_empty_partition(folder, engine):
     dask = pytest.importorskip("dask.dataframe")
     frame = dask.read_parquet(str(folder))

@@ -141,6 +141,7 @@ def test_a_tailored_channel_repeats_under_a_key_and_only_then():
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "box", "tied", "clipped"])
+@pytest.mark.by_day(1)
 def test_partitions_do_not_show(mixed, one_key, kind):
     with pytest.warns(WeakGuaranteeWarning) if kind in ("box", "tied") else nullcontext():
         prepared = {
@@ -369,6 +370,7 @@ def test_a_crash_at_the_end_loses_nothing_and_costs_nothing_more(folder, monkeyp
     assert not list((folder / "ledger.db.keys").iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed_by_the_same_command(folder):
     """SIGKILL between two parts, from outside."""
     SCHEMA.write(folder / "people.toml")
@@ -430,6 +432,7 @@ def test_a_file_that_differs_is_refused_by_name(folder, difference):
     assert not left_over(folder)
 
 
+@pytest.mark.by_day(1)
 def test_values_without_a_place_get_one_on_every_engine_and_the_curator_is_told(folder, engine):
     strict = Schema({**SCHEMA.columns, "age": Interval(0, 100)})
     table = people(400, 3)
@@ -615,6 +618,7 @@ def test_a_task_longer_than_the_patience_is_waited_for(looks):
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
+@pytest.mark.by_day(1)
 def test_tasks_that_got_lost_are_handed_out_once_more(lost):
     """The scheduler never hears of the first attempt, as if its message had been lost."""
     client = _Scripted(lost=lost)

@@ -47,14 +47,17 @@ def same(here, there) -> bool:
 
 
 @pytest.mark.parametrize("shares", [1, 2, 7])
+@pytest.mark.by_day(1)
 def test_shares_do_not_show(plan, tables, shares):
     assert same(plan.network.evaluate(tables), evaluate_on("local", plan.network, tables, shares))
 
 
+@pytest.mark.by_day(1)
 def test_engines_agree(plan, tables, engine):
     assert same(plan.network.evaluate(tables), evaluate_on(engine, plan.network, tables, 3))
 
 
+@pytest.mark.by_day(1)
 def test_a_plan_runs_on_an_engine_and_says_how_far_it_is(plan, tables, engine, tmp_path):
     told: list[str] = []
     book, out = tmp_path / "ledger.db", tmp_path / "out"
@@ -73,6 +76,7 @@ def test_a_forgotten_person_is_in_no_share(tables):
     assert len(rows) == 650
 
 
+@pytest.mark.by_day(1)
 def test_the_study_is_read_once_and_travels_as_it_was_read(plan, tables, engine, monkeypatch):
     """No task reads it, whatever the number of shares; a network that was looked at from all sides travels too."""
     for module in ("sfumato.lang.load", "sfumato.network.build.build"):
@@ -85,6 +89,7 @@ def test_the_study_is_read_once_and_travels_as_it_was_read(plan, tables, engine,
 
 
 @pytest.mark.parametrize("study", sorted(EXAMPLES.glob("*/study.pl")), ids=lambda path: path.parent.name)
+@pytest.mark.by_day(6)
 def test_the_network_of_every_example_travels(study):
     try:
         network = Network.from_spec(load(study.read_text(encoding="utf-8")))
@@ -105,6 +110,7 @@ def test_the_network_of_every_example_travels(study):
         ("out of order", 3),
     ],
 )
+@pytest.mark.by_day(1)
 def test_a_folder_is_dealt_out_whatever_is_in_its_files(plan, tmp_path, kind, shares, monkeypatch):
     """Whole files where every identifier occurs once; by person where somebody may be in two of them."""
     ids = np.arange(300)
@@ -140,6 +146,7 @@ def test_a_person_column_that_is_not_there_is_refused_by_name(plan, tmp_path):
         evaluate_on("local", plan.network, {"patients": tmp_path / "t.parquet"}, 2)
 
 
+@pytest.mark.by_day(1)
 def test_sums_alone_are_the_same_on_every_engine(plan, tables, engine):
     found = evaluate_on(engine, plan.network, tables, 3, sums_only=True)
     here = plan.network.evaluate(tables)

@@ -144,6 +144,7 @@ def test_settling_asks_first_and_frees_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["dp(0.5)", "dp(0.5, 0.000001)", "gdp(0.5)", "zcdp(0.1)"])
+@pytest.mark.by_day(1)
 def test_a_refusal_names_the_command_that_works(folder, metric):
     (folder / "study.pl").write_text(STUDY.replace("dp(0.5)", metric) + PUBLISH, encoding="utf-8")
     assert command(*run_words(folder, "--grant"))[0].exit_code == 0

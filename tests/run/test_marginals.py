@@ -71,6 +71,7 @@ def cross_tables(frame: pd.DataFrame) -> list[float]:
 
 @pytest.mark.parametrize("promise", ["dp(1000000, 0.000001)", "dp(1000000)", "gdp(1000000)"])
 @pytest.mark.parametrize("adjacency", ["", "adjacency(population, add_remove)."])
+@pytest.mark.by_day(2)
 def test_at_a_generous_promise_the_tables_are_those_of_pandas(promise, adjacency):
     frame = people()
     plan = make_plan(study(PAIRS, promise, adjacency))

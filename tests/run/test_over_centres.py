@@ -50,6 +50,7 @@ def test_the_parts_add_up_to_what_one_place_would_draw(planned):
     assert np.abs(whole).max() > 1000 * agreed.grids.max()
 
 
+@pytest.mark.by_day(1)
 def test_every_question_is_answered_in_the_release_of_one_place(planned):
     """The same tables with the same columns, each interval around the truth but for one in twenty."""
     tables = dealt()
@@ -118,6 +119,7 @@ def test_readme_and_report_say_who_took_part_and_state_the_error_of_the_file(tmp
 
 
 @pytest.mark.parametrize(("metric", "noise"), [("gdp(1)", "gaussian"), ("dp(8)", "laplace")])
+@pytest.mark.by_day(1)
 def test_noise_at_each_individual_is_drawn_once_for_each_of_them(tmp_path, metric, noise):
     """What leaves a centre has as many independent noises as it has people; nobody is promised by fewer than one."""
     (tmp_path / "study.pl").write_text(study(FEW + "prefer(average, local).\n", metric))

@@ -27,6 +27,7 @@ def _study(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.by_day(1)
 def test_numbers_are_told_apart_by_columns(name, tmp_path):
     study = (
         _study(name)

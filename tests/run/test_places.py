@@ -56,6 +56,7 @@ def test_another_spelling_of_a_far_place_finds_its_account_though_rows_were_adde
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.by_day(1)
 def test_a_folder_is_known_by_its_rows_and_each_file_by_its_bytes(seed, tmp_path):
     """As the table of another number of files, as one file, and by a single part of it."""
     generator = np.random.default_rng(seed)

@@ -101,6 +101,7 @@ def measured_ratio(name: str, guarantee, repeats: int) -> float:
 
 @pytest.mark.parametrize("name", ["objective", "svm"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (6.0, 1e-6), (2.0, 0.0)])
+@pytest.mark.by_day(2)
 def test_linear_classifiers_within_a_factor_of_six(name, epsilon, delta):
     guarantee = promise(epsilon, delta)
     target = wanted("classifier", "y", Categories(["no", "yes"]))
@@ -110,6 +111,7 @@ def test_linear_classifiers_within_a_factor_of_six(name, epsilon, delta):
 
 @pytest.mark.parametrize("name", ["logistic_steps", "hinge_steps"])
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
+@pytest.mark.by_day(3)
 def test_classifiers_by_steps_within_a_factor_of_six(name, epsilon):
     """Their formula was fixed on other tables, with other columns."""
     guarantee = promise(epsilon, 1e-6)
@@ -120,6 +122,7 @@ def test_classifiers_by_steps_within_a_factor_of_six(name, epsilon):
 
 @pytest.mark.parametrize("name", ["objective", "svm"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (4.0, 0.0)])
+@pytest.mark.by_day(2)
 def test_linear_classifiers_on_a_table_that_no_formula_has_seen(name, epsilon, delta):
     """Two numbers, two categories, three labels, 3,000 people: the formulas were fixed before this table was made."""
     generator = np.random.default_rng(11)

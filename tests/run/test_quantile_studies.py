@@ -67,6 +67,7 @@ def strategies(plan: Plan) -> dict[str, str]:
         ("dp(1)", ("quantile(q, a(P), person(P), [0.5], by([g(P)])).", QUARTS[1]), "central noise (laplace)"),
     ],
 )
+@pytest.mark.by_day(6)
 def test_the_way_follows_from_public_facts(metric, lines, strategy):
     plan = make_plan(study(metric, *lines), sizes={"people": 3000})
     assert strategies(plan)["quarts"] == strategy
@@ -81,6 +82,7 @@ def test_many_quantiles_with_a_delta_are_read_off_sums():
 
 @pytest.mark.parametrize("metric", ["dp(1)", "dp(1, 0.000001)", "gdp(0.5)"])
 @pytest.mark.parametrize("relation", ["", "adjacency(people, add_remove)."])
+@pytest.mark.by_day(2)
 def test_a_release_verifies_and_its_numbers_are_near(metric, relation):
     given = table()
     plan = make_plan(study(metric, *QUARTS, *MIDDLE, relation), sizes={"people": 3000})

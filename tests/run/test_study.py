@@ -88,6 +88,7 @@ def test_observers_of_a_shared_draw_see_the_same_noise(folder):
     assert release["m", "doctor"].equals(release["m", "public"])
 
 
+@pytest.mark.slow
 def test_predicted_error_is_met_by_real_runs(folder):
     plan = make_plan(one("dp(1, 0.000001)", MEAN), sizes={"people": PEOPLE})
     truth = people()["age"].to_numpy().mean()

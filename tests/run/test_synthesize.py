@@ -51,6 +51,7 @@ def command(folder, name, out, *more):
 
 
 @pytest.mark.parametrize("name", ["people.parquet", "people.csv"])
+@pytest.mark.by_day(1)
 def test_from_file_to_file(people, name):
     refused = command(people, name, "made")
     assert refused.exit_code == 1

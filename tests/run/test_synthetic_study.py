@@ -70,6 +70,7 @@ def planned(text: str, size: float = 4000) -> Plan:
         "synthetic([age(P), drug(P), ill(P)], for(regression(age(P))))",
     ],
 )
+@pytest.mark.by_day(2)
 def test_rows_come_out_of_a_study_and_keep_what_the_table_says(tmp_path, what):
     frame = patients()
     plan = planned(study(what))
@@ -287,6 +288,7 @@ def test_days_and_times_come_out_of_a_study_as_such(tmp_path):
 
 
 @pytest.mark.parametrize("rows_per_person", [1, 2])
+@pytest.mark.by_day(1)
 def test_whole_numbers_are_invented_where_somebody_states_them(tmp_path, rows_per_person):
     """Arrow, Parquet, polars and pandas' Int64 state a type; plain pandas takes it from cells, so it tells nothing."""
     generator = np.random.default_rng(5)

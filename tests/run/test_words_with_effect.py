@@ -44,6 +44,7 @@ def test_one_variable_can_be_forgotten_alone():
         *((word, 7.0) for word in ("yes", "y", "t", "no", "n", "f", "on", "off", "")),
     ],
 )
+@pytest.mark.by_day(6)
 def test_of_words_only_true_and_false_are_numbers(tmp_path, cell, value):
     (tmp_path / "t.csv").write_text(f"id,x\na,{cell}\n", encoding="utf-8")
     network = Network.from_spec(load(HEAD + "publish(a, s, o(pub))."))
@@ -71,6 +72,7 @@ IDENTIFIERS = [pa.int64(), pa.int32(), pa.float64(), pa.float32(), pa.string()]
 
 @pytest.mark.parametrize("first", IDENTIFIERS)
 @pytest.mark.parametrize("second", IDENTIFIERS)
+@pytest.mark.by_day(5)
 def test_one_number_is_one_identifier_whatever_its_column_is_stored_as(first, second):
     """One absent cell makes a column of whole numbers one of floats: nobody else gets another name by it."""
     kinds = first, second

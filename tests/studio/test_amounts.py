@@ -46,6 +46,7 @@ def raised(ledger, dataset, unit, granted):
 
 
 @pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.by_day(1)
 def test_what_is_told_is_what_is_granted_and_charged(name, tmp_path):
     desk = desk_of(name, tmp_path)
     (first,) = published(desk, True)

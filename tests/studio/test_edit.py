@@ -59,6 +59,7 @@ def test_what_is_not_there_is_said(name):
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.by_day(12)
 def test_random_changes_touch_one_clause(seed):
     """Whatever is changed, all clauses but those that are named read as before."""
     source = random.Random(seed)

@@ -155,6 +155,7 @@ def test_a_study_never_changes():
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "duckdb", "dict", "reader"])
+@pytest.mark.by_day(2)
 def test_any_kind_of_frame_stands_for_a_file(kind, tmp_path):
     frame, connection = stays(400), duckdb.connect()
     made = {

@@ -12,6 +12,7 @@ ODD = ["Größe (cm)", "day's end", "2nd", "a`less", "and", "x > 3", "Straße", 
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if "`" not in name])
+@pytest.mark.by_day(3)
 def test_a_condition_names_any_column(name):
     """Against plain pandas, which has the same rule for odd names."""
     generator = np.random.default_rng(len(name))
@@ -50,6 +51,7 @@ def test_what_is_wrong_with_a_condition_is_told_in_its_own_names():
 
 
 @pytest.mark.parametrize("method", ["classifier", "regression", "outliers"])
+@pytest.mark.by_day(1)
 def test_a_published_model_is_saved_and_read_back(method, tmp_path):
     generator = np.random.default_rng(3)
     frame = pd.DataFrame({"age": generator.integers(18, 90, 3000), "weight": generator.normal(75, 10, 3000).round(1)})

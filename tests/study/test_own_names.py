@@ -30,6 +30,7 @@ def _asked(name, domain, **more):
         lambda name: _asked(name, (0, 9), rows_per_person=2).regression("other column", [name], to="p"),
     ],
 )
+@pytest.mark.by_day(12)
 def test_an_error_names_a_column_as_its_author_does(name, wrong):
     with pytest.raises((StudyError, PlanError)) as told:
         wrong(name).plan(size=1000)

@@ -13,6 +13,7 @@ PEOPLE = 400
 
 @pytest.mark.parametrize("most", [1, 4, 9])
 @pytest.mark.parametrize("each", ["one", "most"])
+@pytest.mark.by_day(2)
 def test_planned_errors_are_within_the_root_of_the_rows(most, each):
     rows = 1 if each == "one" else most
     generator = np.random.default_rng(most)

@@ -49,6 +49,7 @@ def share(count: int, rows: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.by_day(1)
 def test_the_curator_is_told_how_many_cells_were_replaced_and_no_file_is(seed, tmp_path):
     frame, counted = people(seed)
     heard: set[str] = set()
