@@ -124,7 +124,7 @@ def test_tiny_deltas_do_not_vanish():
 
 
 @pytest.mark.parametrize(("half_width", "stiffness", "epsilon"), [(50, 1.0, 10.0), (20, 0.05, 5.0), (50, 0.01, 5.0)])
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_the_drawn_box_law_keeps_the_claimed_profile(half_width, stiffness, epsilon):
     """Hockey-stick divergence of the very whole-number weights that are drawn from."""
     box = Box(float(half_width), 1.0, REPLACE_ONE, stiffness)

@@ -52,6 +52,7 @@ def test_fifty_centres_over_two_hundred_rounds():
         assert not is_planned_noise(errors, deviation * wrong)
 
 
+@pytest.mark.slow
 def test_pure_promises_get_geometric_noise():
     agreed, keys, cells = small_round(4, 60, Requirement(PATIENT, PureDP(1.0)), absences=1, colluders=1)
     assert agreed.law == "laplace"

@@ -117,6 +117,7 @@ def test_who_refuses_is_told_with_the_reason_and_the_others_go_on(here):
     assert last_action(here, "north") == "commit"
 
 
+@pytest.mark.slow
 def test_who_was_refused_may_come_again_within_the_round(here, monkeypatch):
     """The first time without a grant: all others wait for it, and it is in the sum of the same round."""
     monkeypatch.setattr(network.Coordination, "second_chance", 60.0)
@@ -210,6 +211,7 @@ def test_a_history_over_hospitals_is_one_account_at_each(here):
         RoundFolder.make(study, cards, here / "other", leader, {})
 
 
+@pytest.mark.slow
 def test_too_many_refusals_end_the_round_at_once(here):
     start = time.monotonic()
     found, _ = play(here, join_seconds=600.0, west={"grant": False}, south={"grant": False})

@@ -133,6 +133,7 @@ def near(epsilon: float, units: int, parts: int, chance: np.random.Generator) ->
     return ChannelEvent(rows, adjacency=REPLACE_ONE)
 
 
+@pytest.mark.slow
 def test_channels_that_differ_in_the_last_digits_verify():
     """Floats order them by their chances, all digits by their ratios: an honest certificate was refused."""
     chance, refused = np.random.default_rng(3), []

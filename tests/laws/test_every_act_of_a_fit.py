@@ -203,6 +203,7 @@ CASES = [(name, who) for name in FITS for who in (REPLACE_ONE, ADD_REMOVE)] + [
 
 
 @pytest.mark.parametrize(("name", "who"), CASES, ids=lambda one: one if isinstance(one, str) else one.relation)
+@pytest.mark.by_day(22)
 def test_no_act_is_given_more_than_it_charges(name, who):
     masks = "objective" in name or "features" in name
     make = (FITS | REPLACING)[name]

@@ -81,6 +81,7 @@ def test_an_attacker_beats_a_broken_twin(row):
 
 
 @pytest.mark.parametrize("factor", [2 / 3, 1.0, 3 / 2])
+@pytest.mark.by_day(20)
 def test_error_is_what_it_says(row, factor):
     """The measured error agrees with `error()`, and would not at the wrong scale."""
     mechanism = row.scaled(factor) if factor != 1 else row.mechanism

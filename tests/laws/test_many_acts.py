@@ -188,6 +188,7 @@ def refused_runs(seeds: range) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_honest_certificates_of_many_trainings_verify():
     """From 65 runs on the verifier doubled its law on a coarse grid, and refused what core had stated rightly."""
     assert refused_runs(range(2)) == []

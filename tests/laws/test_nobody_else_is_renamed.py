@@ -214,6 +214,7 @@ def test_groups_have_the_same_names_in_many_tables():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_groups_named_by_the_text_of_their_type_would_be_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cells, "_group_name", lambda raw, kind: f"{raw}::VARCHAR")
     assert any(renamed_groups(seed) for seed in range(24))

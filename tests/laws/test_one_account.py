@@ -147,7 +147,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_a_check_that_is_taken_away_is_found(tmp_path, monkeypatch, planted):
     for owner, name, instead in PLANTED[planted]:
         monkeypatch.setattr(owner, name, instead)

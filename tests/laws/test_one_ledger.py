@@ -123,7 +123,7 @@ def test_one_ledger_counts_all_that_was_published(seed, way, tmp_path):
 
 
 @pytest.mark.parametrize("planted", ["check_elsewhere", "check_copies"])
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_a_look_that_is_left_out_is_found(planted, tmp_path, monkeypatch):
     for room in ("ledger.elsewhere", "run.accounts"):
         monkeypatch.setattr(f"sfumato.{room}.{planted}", lambda *given: None, raising=False)

@@ -126,6 +126,7 @@ def test_every_honest_release_verifies(fifty):
 
 
 @pytest.mark.parametrize("seed", [3, 11])
+@pytest.mark.by_day(1)
 def test_the_command_line_agrees(tmp_path, seed):
     """check, plan, run and verify exit with 0, from files to files."""
     case = make_case(seed, most_people=200)

@@ -60,7 +60,7 @@ TRIALS = (400, pytest.param(4000, marks=pytest.mark.slow))
 
 @pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize("delta", [0.0, 1e-2])
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_no_attacker_beats_the_claim(delta, trials):
     training = Training(3.0, delta, "objective")
     neighbours = (np.array([1.0, 0.0, 1]), np.array([1.0, 0.0, 0]))

@@ -70,6 +70,7 @@ def test_tables_with_the_same_public_facts_choose_alike(facts):
     assert list(run.events) == list(first.certificate_.events)
 
 
+@pytest.mark.slow
 def test_a_rule_that_looks_at_rows_is_found(monkeypatch):
     def peeks(self, X, y):
         monkeypatch.setattr(classifier, "plan_classifier", plan_classifier if X.std() > 0.1 else other)
@@ -161,6 +162,7 @@ def test_add_remove_goes_by_a_public_size_and_tells_no_number():
     assert unknown.plan_.form == "sums"
 
 
+@pytest.mark.slow
 def test_nothing_learned_is_made_from_the_shape():
     X, y = table(1500, 2, 3, 0)
     for epsilon in (0.3, 3.0):

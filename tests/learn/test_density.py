@@ -219,7 +219,7 @@ def test_an_unpenalised_intercept_is_caught():
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 def test_output_perturbation_covers_the_exact_sensitivity(loss, adjacency, delta):
     """The noise's sensitivity is at least the largest distance of exact minimisers, and at most 2.2 times it.
 

@@ -179,6 +179,7 @@ class FarRecord:
 NEAR_AND_FAR = (np.array([0.9, 0.9]), np.array([-0.6, -0.6]))
 
 
+@pytest.mark.slow
 def test_one_far_record_is_betrayed_as_published():
     """As few trials as these find the published leak; `test_the_default_…` looks for one in ours."""
     result = audit(FarRecord(True), NEAR_AND_FAR, trials=120, confidence=0.99)

@@ -95,6 +95,7 @@ def test_add_remove_ignores_the_number_of_records():
     assert models[0].noise_.sensitivity == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_divided_priors_help_the_rare_class():
     generator = np.random.default_rng(1)
     y = (generator.random(4000) < 0.05).astype(int)

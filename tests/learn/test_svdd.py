@@ -103,6 +103,7 @@ class Centre:
         return self.noise.log_likelihood(outputs, self.centre(value))
 
 
+@pytest.mark.slow
 def test_the_claim_stands_and_a_smaller_one_falls():
     centre = Centre()
     result = audit(centre, (0.0, math.pi), trials=20_000)

@@ -114,6 +114,7 @@ def test_the_printed_slack_rule_hides_nothing():
 @pytest.mark.paper("002", "Figs 5.9–5.15", "papers/basu_bins.py")
 @pytest.mark.paper("002", "Figs 5.1–5.8", "papers/basu_channels.py")
 @pytest.mark.parametrize("study", by_night(["basu-ds0", "basu-power-means"], "basu-ds0"))
+@pytest.mark.slow
 def test_a_quick_run_writes_its_files(study, tmp_path):
     console = Console(width=140, record=True, file=io.StringIO())
     written = reproduce(study, tmp_path / "out", quick=True, console=console)

@@ -44,6 +44,7 @@ def needs_data(name: str) -> None:
 @pytest.mark.paper("003", "Tables 1–2", "papers/chaudhuri.py")
 @pytest.mark.paper("003", "Figs 2–3", "papers/chaudhuri_tradeoff.py")
 @pytest.mark.parametrize("study", by_night(NEEDS, "chaudhuri-fig2"))
+@pytest.mark.slow
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path):
     """Three readable files; verdicts on the paper's claims and on ours, all printed; its numbers beside ours."""
     needs_data(NEEDS[study])

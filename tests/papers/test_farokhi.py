@@ -41,6 +41,7 @@ def console() -> Console:
 
 @pytest.mark.paper("000", "Figs 5–7", "papers/farokhi.py")
 @pytest.mark.parametrize("study", by_night(FAROKHI, "farokhi-toy"))
+@pytest.mark.slow
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path, console):
     """Three files, all readable; every claim has a verdict that is printed; every series stands at every λ."""
     needs_data(study)

@@ -81,6 +81,7 @@ def test_a_ring_is_learned_through_noise(kind, draws):
     assert better(gains), gains
 
 
+@pytest.mark.slow
 def test_a_wave_is_learned_through_noise():
     """Squared distance to the true curve, against the same network without the law; noise halves the wave's height."""
     gains = []
@@ -194,7 +195,7 @@ def test_a_released_table_is_learned_from():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [NoiseAwareNetworkClassifier, NoiseAwareNetworkRegressor])
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_scikit_learn_conformance(kind):
     check_estimator(kind(max_iter=100), on_skip=None)
 

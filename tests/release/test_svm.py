@@ -94,6 +94,7 @@ def test_degenerate_data_agrees_with_another_solver(name):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_small_problems_agree_with_another_solver(data):
     """Random small problems on a coarse lattice, where ties, duplicates and contradictions are common."""
     rows, columns = data.draw(st.integers(2, 12)), data.draw(st.integers(1, 5))
@@ -158,6 +159,7 @@ def test_many_rows_take_the_staged_way_to_the_same_point(density, monkeypatch):
     assert np.abs(staged.xi_ - direct.xi_).max() <= 1e-10
 
 
+@pytest.mark.slow
 def test_fifty_thousand_rows_take_seconds():
     values, labels = noisy(50_000, 100)
     start = time.process_time()

@@ -153,6 +153,7 @@ def distances(monkeypatch, runs: int, factor: float) -> tuple[float, float, floa
     return claim + 4 * math.sqrt(2 / runs + claim**2 / (4 * runs)), honest, broken
 
 
+@pytest.mark.slow
 def test_an_attacker_stays_below_the_claim_and_refutes_weaker_noise(monkeypatch):
     limit, honest, broken = distances(monkeypatch, 40, 1 / 4)
     assert 0.5 < honest < limit < broken

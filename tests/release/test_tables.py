@@ -232,6 +232,7 @@ def test_box_stays_in_its_box_and_warns():
 
 
 @pytest.mark.paper("000", "Thm 2.6", "release/box.py")
+@pytest.mark.slow
 def test_boxes_of_columns_may_differ_and_lean():
     """Noise stays in each column's own box; its mean is public; the promise is that of the box moved to the middle."""
     table = {"age": np.full(4000, 40.0), "dose": np.zeros(4000), "cost": np.full(4000, 5e3)}

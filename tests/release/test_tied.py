@@ -160,6 +160,7 @@ def test_the_promise_is_that_of_as_many_free_columns_and_covers_every_pair_of_co
     assert worst > 0.5
 
 
+@pytest.mark.slow
 def test_published_moments_are_those_the_law_states():
     """Mean and covariance of 200,000 draws, within five standard errors; noise on free columns is far outside."""
     rows = 200_000

@@ -155,6 +155,7 @@ def test_a_regression_predicts_from_its_file(everything):
 
 @pytest.mark.paper("004", "§6.2", "run/publish_learning.py")
 @pytest.mark.parametrize("strategy", ["objective", "svm", "kernel", "equilibrium", "points"])
+@pytest.mark.by_day(3)
 def test_every_classifier_can_be_preferred(strategy, tmp_path):
     plan = plan_of("dp(8, 0.000001)", CLASSIFIER + f"prefer(triage, [{strategy}]).\n")
     assert plan.acts[0].strategy == strategy
@@ -217,6 +218,7 @@ def test_promises_without_a_delta_are_kept_by_pure_acts(metric, kind, tmp_path):
     assert type(release.certificates["people/public"].guarantee).__name__ == kind
 
 
+@pytest.mark.slow
 def test_two_observers_who_collude(tmp_path):
     body = (
         "privacy_requirement(work(researcher), people, dp(6, 0.000001)).\n"
