@@ -186,6 +186,18 @@ def copied(book: Ledger, *, both: bool = False) -> None:
     Ledger(book.path, beside=[first]).reserve("people", 0.25, sources=["rows\0x\0id"])
 
 
+def committed_in_a_copy(book: Ledger) -> None:
+    """Both copies have drawn for one reservation, and the other one was quicker."""
+    first = book.path.parent / "first copy.db"
+    if not first.exists():
+        book.reserve("people", 0.25, key="run")
+        shutil.copy(book.path, first)
+        quicker = Ledger(first, beside=())
+        quicker.commit(quicker.reserve("people", 0.25, key="run"))
+    (open_one, _), *_ = book.open_reservations("people")
+    Ledger(book.path, beside=[first]).commit(open_one)
+
+
 OWN = PureDP(0.5, adjacency=PERSON)
 FAMILY = Pufferfish(0.9, 1e-6, Groups(3))
 SERIES = Pufferfish(2.5, 1e-6, Chains.best(0.1, 2.5, 1e-6, None))
@@ -245,6 +257,7 @@ ASKED: dict[str, Case] = {
     ),
     "elsewhere": Case(elsewhere),
     "in a copy of it": Case(copied, (("people", 1.0),)),
+    "paid in a copy of it": Case(committed_in_a_copy, (("people", 1.0),)),
     "in two copies": Case(partial(copied, both=True), (("people", 1.0),)),
 }
 
@@ -257,7 +270,7 @@ def test_every_command_of_an_error_works_as_it_stands(name, tmp_path):
     action = ASKED[name].made(path)
     error = refused(action)
     said = str(error)
-    assert re.search(r"[Nn]othing (was spent|changed|was run)", said), said
+    assert re.search(r"[Nn]othing (was spent|changed|was run|was published)", said), said
     commands = re.findall(r"`(.+?)`", said)
     assert commands, said
     before = tmp_path / "before"

@@ -224,3 +224,21 @@ def test_a_run_that_was_stopped_is_resumed_in_one_copy_alone(tmp_path):
     first.commit(first.reserve("people", 1.0, key="run", sources=own))
     with pytest.raises(LedgerError, match="copies of one ledger"):
         Ledger(tmp_path / "two.db").reserve("people", 1.0, key="run", sources=own)
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_of_copies_that_all_resumed_a_run_one_commits(copies, tmp_path):
+    """Each has drawn before any of them commits: one publishes, and the others learn that they may not."""
+    own = ("rows\0own\0",)
+    Ledger(tmp_path / "0.db").grant("people", 1.0, sources=own)
+    Ledger(tmp_path / "0.db").reserve("people", 1.0, key="run", sources=own)
+    for place in range(1, copies):
+        shutil.copy(tmp_path / "0.db", tmp_path / f"{place}.db")
+    books = [Ledger(tmp_path / f"{place}.db") for place in range(copies)]
+    resumed = [book.reserve("people", 1.0, key="run", sources=own) for book in books]
+    random.Random(copies).shuffle(order := list(range(copies)))
+    books[order[0]].commit(resumed[order[0]])
+    for place in order[1:]:
+        with pytest.raises(LedgerError, match=r"copies of one ledger.*Nothing was published here"):
+            books[place].commit(resumed[place])
+    assert [book.state(one.id) for book, one in zip(books, resumed, strict=True)].count("committed") == 1

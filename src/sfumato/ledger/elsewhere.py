@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from sfumato.ledger.known_ledgers import known_ledgers, one_at_a_time, remember_
 if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
 
-__all__ = ["alone", "check_copies", "check_elsewhere"]
+__all__ = ["alone", "check_copies", "check_elsewhere", "committing"]
 
 Account = tuple[str, str]
 
@@ -43,12 +43,31 @@ def alone(ledger: Ledger, sources: Sequence[str], account: Account, *, spends: b
         return
     if ledger.beside is None:
         remember_ledger(ledger.path)  # before anything is reserved in it: whoever is stopped later has still charged it
-        with one_at_a_time():
-            _check(ledger, sources, account)
-            yield
-        return
-    _check(ledger, sources, account)
-    yield
+    with _in_turn(ledger):
+        _check(ledger, sources, account)
+        yield
+
+
+@contextmanager
+def committing(ledger: Ledger, dataset: str, reservation: str) -> Iterator[None]:
+    """A block that records that noise was drawn for a reservation: of the copies of a ledger one does so, and once.
+
+    Copies made between reserving and drawing share the reservation, and both may have gone on with it until now.
+    """
+    with _in_turn(ledger):
+        for path, other in _copies(ledger):
+            if any(one.action == "commit" and one.reservation == reservation for one in other.history()):
+                raise LedgerError(
+                    f"{path} and {ledger.path.resolve()} are copies of one ledger, and the run that this was reserved "
+                    "for has been paid for with the first. Nothing was published here, and nothing was spent a second "
+                    f"time. Use what was published there: `{history_command(dataset, path)}` says when and what for."
+                )
+        yield
+
+
+def _in_turn(ledger: Ledger) -> AbstractContextManager[None]:
+    """Who asks named ledgers alone waits for nobody else."""
+    return one_at_a_time() if ledger.beside is None else nullcontext()
 
 
 def _check(ledger: Ledger, sources: Sequence[str], account: Account) -> None:
@@ -71,8 +90,7 @@ def check_elsewhere(ledger: Ledger, sources: Sequence[str]) -> None:
 
 def check_copies(ledger: Ledger, accounts: Sequence[Account]) -> None:
     """Refuse to go on in one of several copies of a ledger where another has charged what is not counted in it."""
-    first = ledger.history()[:1]
-    for path, other in _others(ledger, first[0].hash) if first else ():
+    for path, other in _copies(ledger):
         unknown = _charged(other, accounts) - _charged(ledger, accounts)
         if not unknown:
             continue
@@ -106,6 +124,11 @@ def _charged(ledger: Ledger, accounts: Sequence[Account]) -> set[tuple[str, str]
         if record.action in ("reserve", "commit") and (record.dataset, record.unit) in accounts
         if record.reservation not in given_back
     }
+
+
+def _copies(ledger: Ledger) -> Iterator[tuple[Path, Ledger]]:
+    first = ledger.history()[:1]
+    return _others(ledger, first[0].hash) if first else iter(())
 
 
 def _others(ledger: Ledger, first: str | None = None) -> Iterator[tuple[Path, Ledger]]:

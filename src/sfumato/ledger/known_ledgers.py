@@ -79,8 +79,8 @@ def _taken(lock: Path) -> int | None:
             if time.monotonic() > deadline:
                 os.close(file)
                 raise LedgerLockedError(
-                    f"Another run of yours is opening an account or paying ({lock}). Nothing was run and nothing was "
-                    "spent. Wait until it has ended, and run again."
+                    f"Another run of yours is opening an account or paying ({lock}). Nothing was published and "
+                    "nothing more was spent. Wait until it has ended, and run again."
                 ) from None
             time.sleep(_PAUSE)
         except OSError:  # a file system without locks

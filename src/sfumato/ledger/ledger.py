@@ -49,7 +49,7 @@ from sfumato.ledger.checks import (
     settled_text,
 )
 from sfumato.ledger.commands import grant_command, show_command
-from sfumato.ledger.elsewhere import alone
+from sfumato.ledger.elsewhere import alone, committing
 from sfumato.ledger.grants import class_way_out, held_by, more_way_out, raised, unknown_text
 from sfumato.ledger.records import (
     Account,
@@ -219,7 +219,8 @@ class Ledger:
 
     def commit(self, reservation: Reservation) -> None:
         """Record that the noise was drawn: the cost is spent for good. Publish only after this returned."""
-        self._settle(reservation, "commit")
+        with committing(self, reservation.dataset, reservation.id):
+            self._settle(reservation, "commit")
 
     def release(self, reservation: Reservation) -> None:
         """Give the cost back. Only the caller knows whether noise was drawn: once it was, `commit` instead."""
