@@ -107,7 +107,9 @@ class SyntheticPublisher(Publisher):
         schema = Schema.from_toml(act.parameters["schema"]).select(act.parameters["columns"])
         rows = act.parameters["rows"]
         release = dataclasses.replace(
-            _release(schema, act.parameters["target"], rows, act.guarantee), plan=self.name, random_state=random_state
+            _release(schema, act.parameters["target"], rows, act.guarantee).with_planned_edges(),
+            plan=self.name,
+            random_state=random_state,
         )
         held = _with_days(table.select(list(schema.columns)), schema)
         if rows > 1:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -95,7 +95,7 @@ class SyntheticRelease:
     measured in any case. `people` names a column that says whose a row is, `rows_per_person` how many rows of one
     person count; the promise is then for the person. `plan` is pairs, tree or rounds; by default the one of least
     expected error. `rows` is how many rows are made; the default is as many as there are (by noisy counts, if that
-    number is protected).
+    number is protected). `edges_share` is the part of the promise that is kept for edges, needed or not.
 
     >>> from sfumato.core import Categories, Interval
     >>> schema = Schema({"age": Interval(0, 100), "ill": Categories(["no", "yes"])})
@@ -121,6 +121,7 @@ class SyntheticRelease:
     buy_edges: bool = True
     rows: int | None = None
     random_state: int | Elsewhere | None = None
+    edges_share: float | None = None
 
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
@@ -148,6 +149,7 @@ class SyntheticRelease:
             "wished": self.plan,
             "buy_edges": self.buy_edges,
             "rows": self.rows,
+            "edges_share": self.edges_share,
         }
 
     @property
@@ -218,11 +220,11 @@ class SyntheticRelease:
         """Noise, model and rows. Where edges were open they are bought first, and the table is counted again."""
         public_rows = self.public_rows(look)
         measurer = self._measurer(look.counted)
-        levels, part = look.levels, 1.0
+        share = self._edges_share(look.open)
+        levels, part = look.levels, 1 - share
         if look.open:
-            share = self._edges_share(look.open)
             measurer.stage = "edges"
-            levels, part = _with_edges(levels, look.open, measurer, share), 1 - share
+            levels = _with_edges(levels, look.open, measurer, share)
             measurer.exact = gather(self._counting(levels))
         sizes = [column.size for column in levels]
         forecast = None
@@ -314,9 +316,12 @@ class SyntheticRelease:
     def _open(self, levels: Sequence[Levels]) -> tuple[str, ...]:
         return tuple(column.name for column in levels if self.buy_edges and needs_edges(column, self.edges))
 
-    @staticmethod
-    def _edges_share(still_open: Sequence[str]) -> float:
-        return min(_EDGES_EACH * len(still_open), _EDGES_MOST)
+    def _edges_share(self, still_open: Sequence[str]) -> float:
+        return min(_EDGES_EACH * len(still_open), _EDGES_MOST) if self.edges_share is None else self.edges_share
+
+    def with_planned_edges(self) -> Self:
+        """The same, with what edges cost by the schema alone: what a column's type makes needless stays unspent."""
+        return dataclasses.replace(self, edges_share=self._edges_share(self._open(self.check())))
 
     def _label_place(self) -> int | None:
         """None where there is nothing beside the label."""
