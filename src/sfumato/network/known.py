@@ -6,6 +6,9 @@ Not here: that distance (core/dependence.py), its proof (docs/proofs/pufferfish.
 
 Such promises do not compose: two numbers that tell nothing each may tell everything together. So one number is
 published, once, and the ledger seals the account.
+
+A law names nobody: its rows are tried with invented people, so nothing of the study may tell one individual from
+another, neither another table nor a fact, and everybody has one row.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ def with_known(network: Network, tables: Mapping[str, Any]) -> Network:
 
 def _refined(network: Network, one: Correlated, tables: Mapping[str, Any]) -> Network:
     node = _only_number(network, one)
+    _check_alike(network, one, node)
     numbers = _numbers(network, one, node, tables)
     law = Known.of(one.rows, numbers, float(node.question.moves().l2))
     requirements = tuple(
@@ -75,9 +79,29 @@ def _only_number(network: Network, one: Correlated) -> AggregateNode:
     return found[0]
 
 
+def _check_alike(network: Network, one: Correlated, node: AggregateNode) -> None:
+    """Whoever the individuals are, the number is the same function of what the law speaks of."""
+    groups = [group for group in network.groups if group.dataset == one.dataset]
+    if len(network.spec.sources) > 1 or len(groups) != 1 or groups[0].structure or node.condition.members():
+        raise refusal(
+            one.position,
+            f"A joint law names nobody, and the study tells individuals of {one.dataset} apart, by another table or by "
+            "facts: how far one of them moves the number would depend on which row of the law is whose.",
+            "Ask about the one private table alone, or declare group or chain, whose promises hold whoever is who.",
+        )
+    if node.unbounded:
+        raise refusal(
+            one.position,
+            f"The number of {one.dataset} has no bounds: {node.unbounded}.",
+            "Declare the range of what is added up.",
+        )
+
+
 def _is_one_number(node: AggregateNode) -> bool:
-    """Whether one number gets noise, the same whatever the noise."""
+    """Whether one number gets noise, the same whatever the noise; what has no bounds is refused for that."""
     question = node.question
+    if node.unbounded:
+        return True
     one = question.drawn_size(False) == question.drawn_size(True) == 1 and not question.only_drawn
     return one and float(question.moves().l1) == float(question.moves().l2)
 
@@ -86,11 +110,10 @@ def _numbers(network: Network, one: Correlated, node: AggregateNode, tables: Map
     """What the number is for every row of the law."""
     spec = network.spec
     table, identity, cell = _home(spec, one)
-    alike = len([group for group in network.groups if group.dataset == one.dataset]) == 1
     known: dict[tuple[str | float, ...], float] = {}
     found = []
     for values, _ in one.rows:
-        key = tuple(sorted(values, key=str)) if alike else values
+        key = tuple(sorted(values, key=str))  # whoever has them
         if key not in known:
             if len(known) >= _MOST:
                 raise refusal(
@@ -115,6 +138,13 @@ def _home(spec: Spec, one: Correlated) -> tuple[str, str, str]:
             f"A joint law speaks of one column: of {one.dataset} there must be one private table, with identifiers and "
             "one declared column of values.",
             "Declare that column alone.",
+        )
+    limit = own[0].row_limit
+    if own[0].each_person or limit is None or limit.maximum != 1:
+        raise refusal(
+            one.position,
+            f"A joint law speaks of one value of each individual, and {own[0].table} may hold several rows of one.",
+            f"Write rows_per_person({own[0].table}, 1).",
         )
     identity = own[0].identity(goal)
     assert identity is not None
