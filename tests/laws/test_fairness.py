@@ -31,7 +31,15 @@ from sfumato.errors import DataError, InputError, OverspendError, PrivacyParamet
 from sfumato.evidence import verify
 from sfumato.evidence.audit import audit
 from sfumato.evidence.fairness import verify_fairness
-from sfumato.learn import EquilibriumClassifier, FairClassifier, KernelMeanClassifier, PrivateLogisticRegression
+from sfumato.learn import (
+    EquilibriumClassifier,
+    FairClassifier,
+    KernelMeanClassifier,
+    PrivateAdditiveClassifier,
+    PrivateClassifier,
+    PrivateLogisticRegression,
+    PrivateSVC,
+)
 from sfumato.learn.fair import portions_of
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import Gaussian
@@ -327,3 +335,46 @@ def test_a_second_fit_states_the_cost_of_both():
     told = [fair.fit(rows, rows[:, 0] > 0, who=who).guarantee_ for _ in range(2)]
     assert told == [ApproxDP(1.0, 1e-6, adjacency=REPLACE_ONE), ApproxDP(2.0, 2e-6, adjacency=REPLACE_ONE)]
     assert verify(fair.certificate_).ok
+
+
+BASES = (
+    PrivateLogisticRegression,
+    PrivateSVC,
+    PrivateClassifier,
+    PrivateAdditiveClassifier,
+    KernelMeanClassifier,
+    EquilibriumClassifier,
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), None, "abc", 1e308])
+@pytest.mark.by_day(8)
+def test_a_cell_ends_a_fit_before_anything_is_reserved_or_not_at_all(kind, odd, tmp_path):
+    """In either portion: what ended it after the rule was drawn took the budget and told of the cell."""
+    X, y, who = people(120)
+    for part, places in enumerate(portions_of(range(120), 0.5)):
+        ledger = Ledger(tmp_path / f"{part}.db")
+        ledger.grant("d", ApproxDP(2.0, 1e-6, adjacency=REPLACE_ONE))
+        rows = X.astype(object) if isinstance(odd, str | None) else X.copy()
+        rows[places[0], 0] = odd
+        bound = {"norm": 1.5} if "norm" in kind(1.0, 1e-6).get_params() else {}
+        if kind is PrivateAdditiveClassifier:
+            bound, rows = {"schema": Schema({"a": Interval(-2, 2), "b": Interval(-2, 2)})}, pd.DataFrame(rows)
+            rows.columns = ["a", "b"]
+        fair = FairClassifier(kind(2.0, 1e-6, classes=["no", "yes"], **bound), **WISH)
+        try:
+            fair.fit(rows, y, who=who, ledger=ledger, dataset="d")
+        except DataError:
+            assert ledger.balance("d").reserved is None
+            assert ledger.balance("d").spent is None
+        else:
+            assert ledger.balance("d").spent is not None
+
+
+def test_any_kind_of_seed_seeds_the_measurement_too():
+    X, y, who = people(200)
+    for seed in (3, np.random.default_rng(3), np.random.RandomState(3)):
+        model = PrivateLogisticRegression(1.0, 1e-6, norm=1.5, classes=["no", "yes"], random_state=seed)
+        assert not FairClassifier(model, **WISH).fit(X, y, who=who).certificate_.publishable

@@ -117,3 +117,12 @@ def test_the_builder_says_it_in_one_call(tmp_path):
     assert 0 < release.model("lending").fairness["share"] <= 1
     with pytest.raises(StudyError, match="asked"):
         study.fair("nothing", between="sex", gap=0.1, on="rows", confidence=0.9)
+
+
+def test_a_group_that_is_skipped_where_it_is_absent_is_refused():
+    """Whoever has no group would be counted in the first one, and the gap would not be the one that is promised."""
+    absent = "missing(sex(P), skip). missing(income(P), 5). missing(granted(P), no)."
+    text = LENDING.replace("missing(people, never).", absent)
+    with pytest.raises(StudyError, match=r"people without sex\(P\) are skipped"):
+        make_plan(text)
+    make_plan(text.replace("skip", "f"))

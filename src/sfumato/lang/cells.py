@@ -100,8 +100,9 @@ def _behind(network: DerivedNetwork, target: Term) -> Iterator[Term]:
 def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
     """Only sums can leave people out: a table, a model or a person's own answer needs a value."""
     reported = set()
-    made = {one.position for one in network.grounding.publications if _is_made(one.what)}
-    for target, position in network.targets():
+    groups = [(found, one.position) for one in network.spec.fairness for found in network.covered(one.group)]
+    made = {one.position for one in network.grounding.publications if _is_made(one.what)} | {at for _, at in groups}
+    for target, position in (*network.targets(), *groups):
         for current in _behind(network, target):
             said = network.spec.missing_of(current)
             if said is not None and said.rule == "skip" and network.column(current) and said not in reported:

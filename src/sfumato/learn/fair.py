@@ -30,6 +30,7 @@ from sfumato.core.guarantee import ApproxDP
 from sfumato.errors import DataError, InputError, UnprovedError
 from sfumato.learn.fitting import PrivateEstimator
 from sfumato.learn.same_rows import row_sources
+from sfumato.learn.table import checked_matrix
 from sfumato.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -66,6 +67,13 @@ def drawn_answers(chances: np.ndarray, classes: Any, random_state: int | None = 
     """No or yes for each chance of yes. Whoever decides draws: this hides nothing, and nothing is paid for it."""
     drawn = np.random.default_rng(random_state).random(len(chances)) < chances
     return np.asarray(classes)[drawn.astype(int)]
+
+
+def _next_seed(seed: Any) -> int:
+    """A seed for the measurement, other than the base's."""
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**31 - 1))
+    return int(seed.randint(2**31 - 1)) if isinstance(seed, np.random.RandomState) else int(seed) + 1
 
 
 def _taken(table: Any, places: np.ndarray) -> Any:
@@ -221,6 +229,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         model.set_params(classes=list(labels))
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read
         told = _label_column([told_labels[place] for place in learned], labels)
+        checked_matrix(clone(model), _taken(X, measured), reset=True)  # before anything is drawn: rows it would refuse
         model.fit(_taken(X, learned), told, ledger=paid, dataset=dataset)
         self._check_promise(model, promise)
         answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
@@ -278,7 +287,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             1.0,
             self.adjacency,
             dimension=2 * asked.cells,
-            random_state=None if seed is None else int(seed) + 1,
+            random_state=None if seed is None else _next_seed(seed),
         )
         return float(epsilon), float(delta), noise
 
