@@ -118,5 +118,5 @@ def test_a_condition_on_a_relation_says_which_rows_it_looks_at():
     count(withX, (person(P), coded(P, x))). publish(xs, withX, openness(public)). rows_per_person(stays, 1).
     """
     said = about(relation + "rows_per_person(codes, 5).", "withX")
-    assert "withX is the number of persons in codes with code = x." in said
+    assert "withX is the number of individuals in codes with code = x." in said
     assert "looks at the rows that count: of each person at most 5 rows of codes count" in said

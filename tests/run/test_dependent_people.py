@@ -205,8 +205,41 @@ def test_the_builder_says_it_in_one_word():
         start.promise("a", epsilon=1, households=3).promise("b", epsilon=2, households=4)
     with pytest.raises(StudyError, match="one of the two"):
         start.promise("a", epsilon=1, households=3, memory=2)
-    series = start.promise("a", epsilon=1, memory=1.5, longest=50).sum("ill", to="a").plan(size=100)
-    assert isinstance(series.plan.promises[0].asked.dependence, Chains)
+    with pytest.raises(StudyError, match="unit='day'"):
+        start.promise("a", epsilon=1, memory=1.5, longest=50)
+
+
+def days(**more):
+    rows = pd.DataFrame({"home": np.arange(100) % 10, "day": np.arange(100) % 7, "ill": [0, 1] * 50})
+    return Study("Meter").table("meter", rows, columns={"ill": (0, 1), "day": (0, 6)}, missing="never", **more)
+
+
+def test_values_of_a_series_are_called_what_they_are():
+    """The lawyer was told of "one person of days", and what was promised was one day."""
+    series = days(person=None, unit="day").promise("a", epsilon=1, memory=1.5, longest=50).sum("ill", to="a")
+    plan = series.plan(size=100)
+    assert isinstance(plan.plan.promises[0].asked.dependence, Chains)
+    told = " ".join(plan.explain("LAWYER").split())
+    assert "person" not in told.replace("in person", "")
+    assert "day" in told
+    again = Study.from_text(series.to_text()).plan(size=100).plan
+    assert again.promises[0].asked == plan.plan.promises[0].asked
+
+
+def test_a_series_has_one_value_a_row():
+    with pytest.raises(StudyError, match="several rows of one"):
+        days(person="home", rows_per_person=10, unit="home").promise("a", epsilon=1, memory=1.5).sum(
+            "ill", to="a"
+        ).plan(size=100)
+
+
+def test_the_unit_is_one_for_all_tables():
+    other = pd.DataFrame({"who": [1, 2], "age": [30, 40]})
+    start = days(person="home", unit="home")
+    start.table("more", other, person="who", columns={"age": (0, 99)}, unit="home")
+    start.table("more", other, person="who", columns={"age": (0, 99)})
+    with pytest.raises(StudyError, match="one for all"):
+        start.table("more", other, person="who", columns={"age": (0, 99)}, unit="patient")
 
 
 def test_aims_and_reports_know_the_promise():

@@ -95,7 +95,9 @@ def test_what_is_published_is_said_in_the_tables_own_names():
         .mean("twice", to="p")
     )
     told = " ".join(study.plan(size=500).explain("LAWYER").split())
-    assert "the mean of 'Blood x' over persons, for each value of 'Ward, no.' (a, b) with When >= 2021-06-15" in told
+    assert (
+        "the mean of 'Blood x' over individuals, for each value of 'Ward, no.' (a, b) with When >= 2021-06-15" in told
+    )
     assert "(P)" not in told.replace("twice(P)", "")  # what is computed has no column, and keeps its word
     assert "twice(P)" in told
 

@@ -225,6 +225,15 @@ def _correlation(spec: Spec, one: Correlated, promised: set[str]) -> Iterator[Pr
             one.position,
             "Take the steps out, or declare group or chain, whose promises add up.",
         )
+    if one.kind == "chain" and (table := _several_rows(spec, one.dataset)):
+        yield _problem(
+            spec,
+            "series-of-rows",
+            f"each individual of {one.dataset} is one value of a series, and {table} may hold several rows of one",
+            one.position,
+            f"Make each row an individual, each_row({table}, …), in Python person=None and unit='day'; or write "
+            f"rows_per_person({table}, 1).",
+        )
     goal = indicator(one.goal) if one.kind == "group" and one.goal is not None else ""
     if goal and not spec.table_predicates.get(goal, ("", False))[1]:
         yield _problem(
@@ -235,6 +244,14 @@ def _correlation(spec: Spec, one: Correlated, promised: set[str]) -> Iterator[Pr
             f"Declare relation(Table, …) and public(Table), or, at your own word, "
             f"correlated({one.dataset}, group, at_most({one.bound:g})).",
         )
+
+
+def _several_rows(spec: Spec, dataset: str) -> str | None:
+    """A table that may hold several rows of one individual."""
+    goal = indicator(spec.dataset(dataset).goal)
+    tables = {column.table for column in spec.columns if indicator(column.atom) == goal}
+    many = [*(one.table for one in spec.row_limits if one.maximum > 1), *(one.table for one in spec.each_person)]
+    return next((table for table in many if table in tables), None)
 
 
 #: Above these a promise says little: odds may change 22,000-fold, or one person in a thousand may be published in full.

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
+from sfumato.lang.reader import goals
+from sfumato.lang.term import indicator
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Comparison, Condition, Every, Member, Not, Present, Some
 from sfumato.network.expression import Constant, Reference
@@ -151,7 +153,7 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
         tables.setdefault(cell.source.table, set()).add(isinstance(cell.domain, Categories))  # type: ignore[union-attr]
     numbered = sorted(set(tables) & network.spec.numbered_tables)
     if numbered:  # such a table is the only one that speaks of these people
-        return f"Each row of {' and of '.join(numbered)} is one person, by the author's word."
+        return f"Each row of {' and of '.join(numbered)} is one {_unit(network, node)}, by the author's word."
     rules = [
         rule_of(layout_of(network.spec, table), False in kinds, True in kinds)
         for table, kinds in sorted(tables.items())
@@ -163,6 +165,12 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
         return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
     kind = "rows, no more than the limit of each person" if node.question.rows > 1 else "persons, not rows"
     return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
+
+
+def _unit(network: Network, node: AggregateNode | Node) -> str:
+    """What one of the individuals is called: by the goal of their dataset."""
+    named = [one for one in network.spec.datasets if isinstance(node, AggregateNode) and one.name == node.dataset]
+    return indicator(goals((named or network.spec.datasets)[0].goal)[0]).split("/", maxsplit=1)[0]
 
 
 def _members(network: Network, node: AggregateNode | Node) -> list[Member]:

@@ -127,5 +127,5 @@ def _rows(spec: Spec, table: str) -> str:
     from sfumato.network.tables import layout_of  # not at the top: the words need no engine
 
     if table in spec.numbered_tables:
-        return "each row is one person, by the author's word; no row is left out"
+        return "each row is one individual, by the author's word; no row is left out"
     return f"{rule_of(layout_of(spec, table))}; all others are left out, and how many is not told"

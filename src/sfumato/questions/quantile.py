@@ -438,7 +438,7 @@ class Median(Quantiles):
     """The value below which half of the rows lie.
 
     >>> Median(values=("age(P)",), ranges=((0.0, 110.0),)).words()
-    'the median of age(P) over persons'
+    'the median of age(P) over individuals'
     """
 
     form: ClassVar[Form] = Form(

@@ -297,11 +297,11 @@ class Question(ABC):
 
     @property
     def counted(self) -> str:
-        return "rows" if self.rows > 1 else "persons"
+        return "rows" if self.rows > 1 else "individuals"
 
     @abstractmethod
     def words(self) -> str:
-        """What it asks, as "the mean of age(P) over persons"; the condition is added by network/meaning.py."""
+        """What it asks, as "the mean of age(P) over individuals"; the condition is added by network/meaning.py."""
 
     def law_words(self, noise: str, drawn: float, error: float) -> str:
         """What was added to its numbers: the noise's name, its deviation as drawn, the largest standard error."""

@@ -24,12 +24,13 @@ from sfumato.errors import InputError, PlanError, StudyError
 from sfumato.lang.load import examine
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, show
-from sfumato.study.call import StudyCall, known_form
+from sfumato.study.call import StudyCall, known_form, word_of
 from sfumato.study.caller import Mark, here, plan_error, refused, study_error
 from sfumato.study.data import file_name
 from sfumato.study.forms import FORMS, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
 from sfumato.study.writing import (
+    PERSON,
     Asked,
     Parts,
     column_lines,
@@ -103,6 +104,7 @@ class Study(Shown):
         columns: Mapping[str, Interval | Categories | Sequence[Any] | type[str] | type[bool]],
         rows_per_person: int = 1,
         missing: str | None = None,
+        unit: str | None = None,
     ) -> Study:
         """Rows about people: a file or a data frame, the column that says who a row is about, and public domains.
 
@@ -114,11 +116,15 @@ class Study(Shown):
         `missing="skip"` leaves people without a cell out of what reads it instead; `missing="never"` is your
         word that there are none. Unsaid it is taken as that word; study and plan say so, and where a cell would go.
         Nothing fails because of a cell; of those that should not be there the run tells you, and you alone.
+        `unit` is what one of those who are protected is called wherever the promise is told: "patient", or "day" where
+        each row is one value of a series; "person" unless you say so, and one for all tables.
         """
         call, parts = self._call(f".table({name!r})"), self._parts
         call.check_table(name, columns, rows_per_person, missing)
-        declared = call.declared(columns)
+        parts = dataclasses.replace(parts, person=call.unit(unit))
+        declared = call.declared(columns, word_of(parts.person))
         call.check_rows(person, rows_per_person, data, columns)
+        taken = parts.taken.union(*({one.functor, listing(one)} for one in declared))
         lines = [] if parts.tables else self._heading()
         lines += table_lines(parts, name, data, person, rows_per_person)
         source, who = show(Compound(name)), show(parts.person)
@@ -134,7 +140,8 @@ class Study(Shown):
             columns={**parts.columns, **{one.name: one for one in declared}},
             tables={**parts.tables, name: data},
             files={**parts.files, name: file_name(name, data)},
-            taken=parts.taken.union(*({one.functor, listing(one)} for one in declared)),
+            taken=taken,
+            person=parts.person,
             people=parts.people if parts.tables else name,
             unsaid={**parts.unsaid, **(_places(declared) if missing is None else {})},
         )
@@ -198,6 +205,9 @@ class Study(Shown):
         call.check_amount(epsilon, delta, mu, rho, (households, memory) != (None, None))
         people = show(Compound(parts.people))
         tied = call.read(lambda: dependence_text(people, households, memory, longest))
+        if memory is not None and parts.person == PERSON:
+            told = "memory= is about values of a series: say what one row is, .table(…, person=None, unit='day')."
+            raise refused(call.mark, told)
         metric = call.read(lambda: metric_text(epsilon, delta, mu, rho, bool(tied)))
         name = Compound("promise", (Compound(reader),))
         lines = [*call.new_dependence(tied), f"privacy_requirement({show(name)}, {people}, {metric})."]

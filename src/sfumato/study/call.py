@@ -15,14 +15,14 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError, StudyError
 from sfumato.lang.problem import nearest
-from sfumato.lang.term import Compound, Term, show
+from sfumato.lang.term import Compound, Term, Variable, indicator, show
 from sfumato.study.caller import Mark, here, refused
 from sfumato.study.data import column_names
 from sfumato.study.forms import FORMS, BuilderMethod
 from sfumato.study.formula import DeclaredColumn
 from sfumato.study.writing import Parts, domain_of, fresh, listing, number_text
 
-__all__ = ["StudyCall", "known_form"]
+__all__ = ["StudyCall", "known_form", "word_of"]
 
 
 def known_form(method: str) -> BuilderMethod:
@@ -34,6 +34,11 @@ def known_form(method: str) -> BuilderMethod:
             f"{method!r} is no question{f'; did you mean {close!r}?' if close else '.'} There are {', '.join(FORMS)}.",
         )
     return FORMS[method]
+
+
+def word_of(person: Term) -> str:
+    """What one of those who are protected is called."""
+    return indicator(person).split("/", maxsplit=1)[0]
 
 
 @final
@@ -90,9 +95,18 @@ class StudyCall:
             told = f"{twice[0]!r} is a column of another table already; one name stands for one variable."
             raise refused(self.mark, told)
 
-    def declared(self, columns: Mapping[str, Any]) -> list[DeclaredColumn]:
+    def unit(self, name: str | None) -> Term:
+        """What one of those who are protected is in the language: said with the first table."""
+        known, word = self.parts.person, word_of(self.parts.person)
+        if name is None or not self.parts.tables:
+            return known if name is None else Compound(fresh(name, self.parts.taken), (Variable("P"),))
+        if fresh(name, ()) != word:
+            raise refused(self.mark, f"the first table says that each is one {word}; unit= is one for all tables.")
+        return known
+
+    def declared(self, columns: Mapping[str, Any], unit: str) -> list[DeclaredColumn]:
         """New columns, each with a word of its own."""
-        taken, found = set(self.parts.taken), []
+        taken, found = {*self.parts.taken, unit}, []
         for name, given in columns.items():
             domain = self.read(lambda d=given, n=name: domain_of(n, d))
             found.append(DeclaredColumn(name, fresh(name, taken), domain))
