@@ -226,6 +226,22 @@ def test_values_of_a_series_are_called_what_they_are():
     assert again.promises[0].asked == plan.plan.promises[0].asked
 
 
+def test_the_lawyer_is_told_where_the_probability_comes_from():
+    """Of a promise that counts what others tell, by its ε and δ; of another, by the noise."""
+    told = [
+        " ".join(
+            study.promise("a", epsilon=1, delta=1e-6, **more)
+            .sum("ill", to="a")
+            .plan(size=100)
+            .explain("LAWYER")
+            .split()
+        )
+        for study, more in ((days(person=None, unit="day"), {"memory": 1.5}), (days(person=None), {}))
+    ]
+    assert ["follows from the ε and the δ of the promise" in one for one in told] == [True, False]
+    assert ["that of the noise that is drawn" in one for one in told] == [False, True]
+
+
 def test_a_series_has_one_value_a_row():
     with pytest.raises(StudyError, match="several rows of one"):
         days(person="home", rows_per_person=10, unit="home").promise("a", epsilon=1, memory=1.5).sum(

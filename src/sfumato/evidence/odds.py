@@ -39,6 +39,8 @@ class Odds:
     #: What others tell is counted as well, for these dependences, if this is so; empty where only one's own data count.
     dependence: str = ""
     assumed: str = ""
+    #: Whether `chance` follows from ε and δ of the promise alone, and not from the noise.
+    by_promise: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -76,7 +78,8 @@ def odds_of(asked: Guarantee, drawn: Guarantee | None = None) -> Odds:
         epsilon += math.log(2)
         chance = loss_tail(acts, epsilon)
     unit = asked.adjacency.unit if asked.adjacency else "record"
-    return Odds(unit, epsilon, _factor(epsilon), chance, 50 + 50 * asked.advantage(), *_others(asked))
+    sure, by_promise = 50 + 50 * asked.advantage(), isinstance(asked, Pufferfish)
+    return Odds(unit, epsilon, _factor(epsilon), chance, sure, *_others(asked), by_promise)
 
 
 def _others(asked: Guarantee) -> tuple[str, str]:
