@@ -239,7 +239,7 @@ def test_the_lawyer_is_told_where_the_probability_comes_from():
         for study, more in ((days(person=None, unit="day"), {"memory": 1.5}), (days(person=None), {}))
     ]
     assert ["follows from the ε and the δ of the promise" in one for one in told] == [True, False]
-    assert ["that of the noise that is drawn" in one for one in told] == [False, True]
+    assert "that of the noise that is drawn" not in told[0]
 
 
 def test_a_series_has_one_value_a_row():
