@@ -19,7 +19,7 @@ from sfumato.cli.width import text_width
 from sfumato.errors import InputError
 from sfumato.evidence.trace import study_network, trace_person
 from sfumato.lang import load
-from sfumato.network.evaluate import ID
+from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.plan.plan import Plan
@@ -61,6 +61,12 @@ def run_view(
         return _handed(_cells_text(own), out, "exact values") + told
     assert observer is not None
     values = network.evaluate(without_forgotten(network.spec, tables) if gone else tables, keys)
+    return _handed_to_observer(plan, network, values, folder, observer, out)
+
+
+def _handed_to_observer(
+    plan: Plan, network: Network, values: Values, folder: Path, observer: str, out: Path | None
+) -> str:
     found = observers_own(plan, network, values, folder, observer).values()
     named = [name for table in found for name in table.column_names]
     return _handed("".join(map(_table_text, found)), out, _what(network, observer, named))

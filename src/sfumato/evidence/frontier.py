@@ -13,17 +13,18 @@ where the noise fills the range; without the network there is no such curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from sfumato.core import Guarantee, Pufferfish
 from sfumato.errors import SfumatoError
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
-from sfumato.network.network import Network
+from sfumato.network.network import Group, Network
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.request import template_of
+from sfumato.plan.template import Template
 
 __all__ = ["Frontier", "frontier_of", "promise_of"]
 
@@ -54,26 +55,42 @@ def promise_of(plan: Plan, planned: Planned) -> Promise | None:
 def frontier_of(plan: Plan, planned: Planned, network: Network | None = None) -> Frontier | None:
     """The curve of one publication; None where nothing is drawn for it, or its errors follow no such law."""
     promise = promise_of(plan, planned)
-    needed = {*planned.cut, *(seen.node for seen in planned.seen)}
-    acts = [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
-    laws = {act.law for act in acts}
-    graph = network or plan.network
+    acts = _acts_behind(plan, planned)
     if any(act.publication for act in acts):
         return _predicted(plan, planned, promise)
-    known = len(laws) == 1 and laws <= LAWS.keys()
-    if promise is None or not known or not (math.isfinite(planned.error) and planned.error > 0):
+    law = _common_law(acts)
+    if promise is None or law is None or not 0 < planned.error < math.inf:
         return None
-    law = laws.pop()
-    errors: Callable[[float], float] | None = None
-    if all(act.group is None or act.deviation is None for act in acts):
-        errors = partial(_scaled_error, planned, plan)
-    elif graph is not None and all(act.group is not None and act.deviation for act in acts):
-        errors = partial(_simulated_error, planned, graph, acts, law)
+    errors = _errors_of(plan, planned, network or plan.network, acts, law)
+    if errors is None:
+        return None
     try:
-        found = _curve(errors, promise.asked, law, planned.error) if errors else None
+        found = _curve(errors, promise.asked, law, planned.error)
     except SfumatoError:
         return None
-    return found if found is not None and _has_logarithms(found) else None
+    return found if _has_logarithms(found) else None
+
+
+def _acts_behind(plan: Plan, planned: Planned) -> list[Drawn]:
+    needed = {*planned.cut, *(seen.node for seen in planned.seen)}
+    return [act for act in drawn_for(plan, planned.observer) if act.serves(planned.name, needed)]
+
+
+def _common_law(acts: Iterable[Drawn]) -> str | None:
+    """The one law of added noise behind a publication; None where there are several, or another act."""
+    laws = {act.law for act in acts}
+    return laws.pop() if len(laws) == 1 and laws <= LAWS.keys() else None
+
+
+def _errors_of(
+    plan: Plan, planned: Planned, network: Network | None, acts: list[Drawn], law: str
+) -> Callable[[float], float] | None:
+    """The error by how many times as wide the noise is; None where neither scaling nor a simulation tells it."""
+    if all(act.group is None or act.deviation is None for act in acts):
+        return partial(_scaled_error, planned, plan)
+    if network is not None and all(act.group is not None and act.deviation for act in acts):
+        return partial(_simulated_error, planned, network, acts, law)
+    return None
 
 
 def _has_logarithms(frontier: Frontier) -> bool:
@@ -100,21 +117,28 @@ def _scaled_error(planned: Planned, plan: Plan, factor: float) -> float:
 
 def _simulated_error(planned: Planned, network: Network, acts: list[Drawn], law: str, factor: float) -> float:
     """With noise `factor` times as wide: the planner's own simulation, group by group."""
-    names = list(dict.fromkeys(seen.node for seen in planned.seen))
-    unit = draw_law(law).variance ** -0.5  # from a standard deviation to the law's scale
     total = 0.0
     for group in sorted({act.group for act in acts if act.group is not None}):
-        template = template_of(network, network.groups[group], names, planned.observer)
-        if template is None:
-            continue
         own = [act for act in acts if act.group == group]
-        scales = {}
-        for node in {node for act in own for node in act.nodes} & set(template.order):
-            deviation = deviation_of(act for act in own if node in act.nodes)
-            scales[node] = factor * unit * (deviation or 0.0)
-        shown = [name for name in names if name in template.order]
-        total += math.fsum(template.predicted_errors(scales, shown, draw_law(law).name).values())
+        total += _group_error(planned, network, network.groups[group], own, law, factor)
     return total
+
+
+def _group_error(planned: Planned, network: Network, group: Group, acts: list[Drawn], law: str, factor: float) -> float:
+    names = list(dict.fromkeys(seen.node for seen in planned.seen))
+    template = template_of(network, group, names, planned.observer)
+    if template is None:
+        return 0.0
+    unit = draw_law(law).variance ** -0.5  # from a standard deviation to the law's scale
+    scales = {node: factor * unit * deviation for node, deviation in _deviations(acts, template).items()}
+    shown = [name for name in names if name in template.order]
+    return math.fsum(template.predicted_errors(scales, shown, draw_law(law).name).values())
+
+
+def _deviations(acts: Sequence[Drawn], template: Template) -> dict[str, float]:
+    """Of every node of a template that has noise the standard deviation of all of it."""
+    noisy = {node for act in acts for node in act.nodes} & set(template.order)
+    return {node: deviation_of(act for act in acts if node in act.nodes) or 0.0 for node in noisy}
 
 
 def _curve(errors: Callable[[float], float], asked: Guarantee, law: str, error: float) -> Frontier:

@@ -40,16 +40,7 @@ def verify_files(certificate: Path, *, complete: bool) -> tuple[Check, ...]:
 def _checks(certificate: Path, named: Mapping[str, str] | None, complete: bool) -> Iterator[Check]:
     folder = certificate.parent
     if not named:
-        old = named is None and not any(folder.glob("manifest*.json"))
-        if named is None and not old:
-            yield Check(
-                "files", False, "It names no files, and a manifest lies beside it: the two were not issued together."
-            )
-            return
-        sentence = "It names no files" + (
-            ": it was made before certificates did, and no result was compared." if old else "."
-        )
-        yield Check("files", old or not complete, sentence)
+        yield _names_none(folder, named, complete)
         return
     compared = 0
     for path, digest in named.items():
@@ -65,6 +56,15 @@ def _checks(certificate: Path, named: Mapping[str, str] | None, complete: bool) 
                 if not check.ok:
                     yield check
     yield Check("files", True, f"{compared} files were hashed again.")
+
+
+def _names_none(folder: Path, named: Mapping[str, str] | None, complete: bool) -> Check:
+    old = named is None and not any(folder.glob("manifest*.json"))
+    if named is None and not old:
+        sentence = "It names no files, and a manifest lies beside it: the two were not issued together."
+        return Check("files", False, sentence)
+    rest = ": it was made before certificates did, and no result was compared." if old else "."
+    return Check("files", old or not complete, f"It names no files{rest}")
 
 
 def _of_manifest(folder: Path, manifest: Mapping[str, Any], complete: bool) -> Iterator[Check]:
@@ -88,12 +88,17 @@ def uncovered(folder: Path) -> list[str]:
     certificates = list(folder.glob("certificate*.json"))
     known = {path.name for path in certificates}
     for certificate in certificates:
-        named = _record(certificate).get("files") or {}
+        named = _files_in(certificate)
         known.update(named)
         for path in named:
-            known.update(_record(folder / path).get("files") or {} if path.startswith("manifest") else {})
+            known.update(_files_in(folder / path) if path.startswith("manifest") else {})
     inside = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
     return sorted(path for path in inside if path not in known)
+
+
+def _files_in(path: Path) -> Mapping[str, str]:
+    """The files that a certificate or a manifest names."""
+    return _record(path).get("files") or {}
 
 
 def _record(path: Path) -> Mapping[str, Any]:

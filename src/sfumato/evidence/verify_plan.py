@@ -26,6 +26,7 @@ from sfumato.evidence.verify import Check, verify
 from sfumato.evidence.verify_files import uncovered, verify_files
 from sfumato.lang import load
 from sfumato.lang.inside import at_home
+from sfumato.lang.spec import Spec
 from sfumato.network.network import Network
 from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
@@ -59,10 +60,14 @@ def verify_folder(
     checks.extend(_fair(folder, files))
     checks.extend(_uncovered(folder, plan))
     if study is not None and plan is not None:
-        spec = load(study, plan.extras.get("step"))
-        spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
-        checks.extend(verify_plan(plan, network_of(spec, tables)))
+        checks.extend(verify_plan(plan, network_of(_planned_part(plan, study), tables)))
     return tuple(checks)
+
+
+def _planned_part(plan: Plan, study: Path) -> Spec:
+    """Of a study with steps the one that was planned; of one over centres what was planned at home, if that was."""
+    spec = load(study, plan.extras.get("step"))
+    return at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
 
 
 def _uncovered(folder: Path, plan: Plan | None) -> Iterator[Check]:

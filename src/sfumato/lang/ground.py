@@ -101,7 +101,7 @@ def collect(derivation: Derivation) -> Grounding:
         return [(answer, parts) for answer, parts in arguments if indicator(answer.clause.head) == name]
 
     declared = dict.fromkeys(parts[0] for _, parts in of("random/1"))
-    published = [Publication(called(a[0]), a[1], a[2], answer.clause.position) for answer, a in of("publish/3")]
+    published = _published(derivation)
     chances = [one for one in published if _is_chance(one.what)]
     return Grounding(
         variables=tuple(declared | dict.fromkeys(one.what for one in chances)),
@@ -111,12 +111,19 @@ def collect(derivation: Derivation) -> Grounding:
         aggregates=tuple(dict.fromkeys(map(_aggregate, derivation.of(*AGGREGATES)))),
         personal=tuple(dict.fromkeys((a[0], a[1]) for _, a in of("personal_rv/2"))),
         instances=tuple(dict.fromkeys((str(a[0]), a[1], a[2]) for _, a in of("instance_rv/3"))),
-        observations=tuple(
-            dict.fromkeys(
-                Observation(a[0], a[1], answer.clause.position) for answer, a in [*of("observe/2"), *of("reveal/2")]
-            )
-        ),
+        observations=_observed(derivation),
     )
+
+
+def _published(derivation: Derivation) -> list[Publication]:
+    lines = ((answer.head.arguments, answer.clause.position) for answer in derivation.of("publish/3"))
+    return [Publication(called(a[0]), a[1], a[2], position) for a, position in lines]
+
+
+def _observed(derivation: Derivation) -> tuple[Observation, ...]:
+    lines = [*derivation.of("observe/2"), *derivation.of("reveal/2")]
+    found = ((answer.head.arguments, answer.clause.position) for answer in lines)
+    return tuple(dict.fromkeys(Observation(a[0], a[1], position) for a, position in found))
 
 
 def first_failure(spec: Spec, clause: Clause, variable: Term, facts: Sequence[Term], meter: Meter) -> Term | None:

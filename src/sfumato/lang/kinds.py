@@ -31,13 +31,20 @@ def named_individuals(
     renamed: dict[tuple[str, str], Compound] = {}
     for what, asked in _collected(clauses):
         goal = owners.get(indicator(what))
-        if goal is None:
-            continue
-        for relation in (one for one in relations if _asks_for(one, asked)):
-            end = relation.atom.arguments[1:]
-            for column in (one for one in nameless if (one.table, one.atom.arguments) == (relation.table, end)):
+        if goal is not None:
+            for column, end in _second_ends(nameless, relations, asked):
                 renamed[column.table, column.name] = Compound(goal.functor, end, column.atom.position)
     return [replace(one, atom=renamed.get((one.table, one.name), one.atom)) for one in columns]
+
+
+def _second_ends(
+    columns: Sequence[Column], relations: Iterable[Relation], asked: Compound
+) -> Iterator[tuple[Column, tuple[Term, ...]]]:
+    """The columns that hold Q where r(P, Q) is asked, with Q as the relation writes it."""
+    for relation in relations:
+        if indicator(relation.atom) == indicator(asked) and len(relation.atom.arguments) == 2:
+            end = relation.atom.arguments[1:]
+            yield from ((one, end) for one in columns if (one.table, one.atom.arguments) == (relation.table, end))
 
 
 def _declared(clauses: Iterable[Clause], people: set[str]) -> Iterator[tuple[Term, Compound]]:
@@ -52,10 +59,6 @@ def _declared(clauses: Iterable[Clause], people: set[str]) -> Iterator[tuple[Ter
 def _is_nameless(name: str, people: set[str], clauses: Sequence[Clause]) -> bool:
     """Whether nothing but a column says this word."""
     return name not in people and not _spoken_of(name, clauses)
-
-
-def _asks_for(relation: Relation, asked: Compound) -> bool:
-    return indicator(relation.atom) == indicator(asked) and len(relation.atom.arguments) == 2
 
 
 def _conditions_of_parents(clauses: Iterable[Clause]) -> Iterator[Term]:

@@ -29,23 +29,29 @@ def _outside(path: str) -> str | None:
     return None
 
 
+def _ending(path: str) -> str:
+    return PurePosixPath(path).suffix.lower()
+
+
+def _no_table_file(source: Source) -> str | None:
+    """Of what is no database: a folder, or a file that is a table by its ending."""
+    if source.name is not None:
+        return "names a table inside a file that is no database by its name"
+    if source.path.endswith("/") or _ending(source.path) in TABLE_ENDINGS:
+        return None
+    return "is neither Parquet nor CSV by its name"
+
+
 def wrong_path(source: Source) -> str | None:
     """Why no run could read it, from its name alone."""
-    path, ending = source.path, PurePosixPath(source.path).suffix.lower()
+    path = source.path
     if path.startswith("postgresql:"):
         return None if _SERVER_TABLE.fullmatch(path) and source.name is None else "names no table of the server"
-    if path.startswith(_FAR):
-        far = _outside(path.removeprefix(_FAR))
-        if far or source.name is not None:
-            return far or "names a table inside a file that is no database by its name"
-        return None if path.endswith("/") or ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
+    if path.startswith(_FAR):  # a database is a file of this machine
+        return _outside(path.removeprefix(_FAR)) or _no_table_file(source)
     outside = _outside(path)
     if outside:
         return outside
-    if ending in DATABASE_ENDINGS:
+    if _ending(path) in DATABASE_ENDINGS:
         return None if source.name else "is a database and does not say which of its tables"
-    if source.name is not None:
-        return "names a table inside a file that is no database by its name"
-    if path.endswith("/"):
-        return None
-    return None if ending in TABLE_ENDINGS else "is neither Parquet nor CSV by its name"
+    return _no_table_file(source)

@@ -26,6 +26,7 @@ from problog.parser import PrologParser  # noqa: E402
 # Importing ProbLog raises the limit to 10000 for the whole process; we keep our terms shallow instead.
 sys.setrecursionlimit(_recursion_limit)
 
+from sfumato.lang.characters import bare_characters, ends_clause, missing_stop, quote_end, translate  # noqa: E402
 from sfumato.lang.problem import Problem  # noqa: E402
 from sfumato.lang.term import (  # noqa: E402
     PARTIAL_LIST,
@@ -46,10 +47,7 @@ LONGEST_CLAUSE = 20_000
 MOST_NESTED = 100
 MOST_OPERATORS = 400
 
-_ARROW = "←"
 _INDEX = object()
-#: Between two numbers.
-_DOTS = re.compile(r"(?<=[\d)])\.\.(?=\s*(?:-?\s*\d|date\(|time\(|fill_in\())")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +162,16 @@ def _pieces(text: str):
             if not begun:
                 begun, start = True, position
             if character in "'\"":
-                quote_end = _quote_end(text, position)
-                if quote_end is None:
+                behind = quote_end(text, position)
+                if behind is None:
                     yield (
                         start,
                         len(text),
                         _broken(position, "a quote opened here is never closed", f"Close it: {character}"),
                     )
                     return
-                position = quote_end
-            elif character == "." and _ends_clause(text, position):
+                position = behind
+            elif character == "." and ends_clause(text, position):
                 yield start, position + 1, None
                 begun = False
                 position += 1
@@ -183,26 +181,12 @@ def _pieces(text: str):
         yield start, len(text), _broken(start, "this clause does not end", "End it with a full stop.", text[start:])
 
 
-def _ends_clause(text: str, position: int) -> bool:
-    if text[position - 1 : position] == ".":  # the operator =..
-        return False
-    return position + 1 == len(text) or text[position + 1] <= " " or text[position + 1] == "%"
-
-
-def _quote_end(text: str, position: int) -> int | None:
-    """Behind the closing quote; a backslash before it keeps the quote open, as ProbLog's tokens have it."""
-    end = text.find(text[position], position + 1)
-    while end > 0 and text[end - 1] == "\\":
-        end = text.find(text[position], end + 1)
-    return end + 1 if end > 0 else None
-
-
 def _broken(offset: int, message: str, way_out: str, clause: str = ""):
     return lambda places: Problem("error", "syntax", message, places.at(offset), clause[:200], way_out=way_out)
 
 
 def _read_clause(text: str, start: int, places: _Places) -> Clause | Problem:
-    translated, offsets = _translate(text)
+    translated, offsets = translate(text)
 
     def place(offset: int | None) -> Position:
         return places.at(start + offsets[min(max(offset or 0, 0), len(offsets) - 1)])
@@ -211,59 +195,12 @@ def _read_clause(text: str, start: int, places: _Places) -> Clause | Problem:
         _check_size(translated)
         return _to_clause(_parse(translated, place), place(0), text)
     except _Unreadable as error:
-        if (stop := _missing_stop(translated)) is not None:
+        if (stop := missing_stop(translated)) is not None:
             message = f"two clauses run into one: is the full stop missing after line {place(stop).line}?"
             return Problem("error", "syntax", message, place(stop), text, way_out="End every clause with a full stop.")
         return Problem(
             "error", "syntax", str(error), place(error.at), text, expected=error.expected, way_out=error.way_out
         )
-
-
-#: A line that ends with a whole term, and a next one that begins with a predicate: nothing joins them.
-_LINE_ENDS = re.compile(r"[\w)\]'\"](?=[ \t]*(?:%[^\n]*)?\n\s*'?[^\W\d_]\w*'?\()")
-
-
-def _missing_stop(text: str) -> int | None:
-    """Where a clause that cannot be read seems to end, outside of brackets; None if it does not."""
-    for found in _LINE_ENDS.finditer(text):
-        before = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"|%[^\n]*", "", text[: found.end()])
-        if all(before.count(opening) == before.count(closing) for opening, closing in ("()", "[]")):
-            return found.start()
-    return None
-
-
-def _translate(text: str) -> tuple[str, list[int] | range]:
-    """The clause with `←` as `:-` and `low..high` as `low - high`, and for each of its characters the offset in the
-    text as written. Quotes and comments stay as they are."""
-    if _ARROW not in text and ".." not in text:
-        return text, range(len(text))
-    pieces, offsets, position = [], [], 0
-    while position < len(text):
-        end = _untouched(text, position)
-        if end is not None:
-            pieces.append(text[position:end])
-            offsets += range(position, end)
-            position = end
-            continue
-        dots = _DOTS.match(text, position)
-        piece = " - " if dots else ":-" if text[position] == _ARROW else text[position]
-        pieces.append(piece)
-        offsets += [position] * len(piece)
-        position += 2 if dots else 1
-    return "".join(pieces), offsets
-
-
-def _untouched(text: str, position: int) -> int | None:
-    """The end of a quote or comment that begins here; None where none does."""
-    if text[position] in "'\"":
-        return _quote_end(text, position)
-    if text[position] == "%":
-        end = text.find("\n", position)
-        return len(text) if end < 0 else end
-    if text.startswith("/*", position):
-        end = text.find("*/", position)
-        return len(text) if end < 0 else end + 2
-    return None
 
 
 def _check_size(text: str) -> None:
@@ -275,19 +212,7 @@ def _check_size(text: str) -> None:
             "Put rows into a table, or write several clauses.",
         )
     counts = [0]
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if character in "'\"":
-            position = _quote_end(text, position) or len(text)
-            continue
-        if character == "%":
-            position = text.find("\n", position)
-            if position < 0:
-                return
-        if text.startswith("/*", position):
-            position = text.find("*/", position) + 2
-            continue
+    for position, character in bare_characters(text):
         if character in "([":
             counts.append(0)
             if len(counts) > MOST_NESTED:
@@ -298,13 +223,17 @@ def _check_size(text: str) -> None:
                 )
         elif character in ")]" and len(counts) > 1:
             counts.pop()
-        elif character in "+-*/<>=\\:;|^&~@#?!" or (character == "," and len(counts) == 1):
+        elif _is_operator(character, outside=len(counts) == 1):
             counts[-1] += 1
             if counts[-1] > MOST_OPERATORS:
                 raise _Unreadable(
                     f"more than {MOST_OPERATORS} operators in one row", position, "Use sum(List), or several clauses."
                 )
-        position += 1
+
+
+def _is_operator(character: str, outside: bool) -> bool:
+    """A comma is one outside of brackets; inside it separates arguments."""
+    return character in "+-*/<>=\\:;|^&~@#?!" or (character == "," and outside)
 
 
 def _parse(text: str, place) -> Term:

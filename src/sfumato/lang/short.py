@@ -13,7 +13,7 @@ from pathlib import PurePath
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import DATABASE_ENDINGS
-from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show
+from sfumato.lang.term import Compound, ListTerm, Position, Term, Variable, indicator, show
 from sfumato.lang.vocabulary import SHORT
 
 __all__ = ["written_out"]
@@ -101,11 +101,7 @@ def _lines(clause: Clause) -> Iterator[tuple[Compound, Term | None]]:
     # Of a database the table of the same name is meant.
     inside = (table,) if isinstance(file, Compound) and PurePath(file.functor).suffix in DATABASE_ENDINGS else ()
     yield Compound("source", (table, file, *inside), at), None
-    if isinstance(who, Compound) and indicator(who) == "=/2":
-        named = who.arguments[0] if person is who.arguments[1] else who.arguments[1]
-        yield Compound("column", (table, named, person), at), None
-    else:
-        yield Compound("each_row", (table, person), at), None
+    yield _whose(table, who, person, at), None
     for item in columns.items:
         found = _column(item)
         assert found is not None
@@ -115,6 +111,14 @@ def _lines(clause: Clause) -> Iterator[tuple[Compound, Term | None]]:
         yield Compound("column", (table, column, variable), here), None
         yield Compound("random", (variable,), here), person
         yield Compound("range", (variable, *_ends(domain)), here), None
+
+
+def _whose(table: Term, who: Term, person: Compound, at: Position) -> Compound:
+    """Which column says who a row is about, or that every row is about somebody else."""
+    if isinstance(who, Compound) and indicator(who) == "=/2":
+        named = who.arguments[0] if person is who.arguments[1] else who.arguments[1]
+        return Compound("column", (table, named, person), at)
+    return Compound("each_row", (table, person), at)
 
 
 def _ends(domain: Term) -> tuple[Term, ...]:

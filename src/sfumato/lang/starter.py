@@ -50,33 +50,18 @@ def starter_study(
     dose: fill_in(lowest)..fill_in(highest)
     """
     identity = None if each_row else _identity(columns, person)
-    used = [c for c in columns if c is not identity and (c.kind in ("number", "category", "unknown") or _is_day(c))]
-    left = [column for column in columns if column is not identity and column not in used]
+    others = [column for column in columns if column is not identity]
+    used = [column for column in others if _is_usable(column)]
     names = functors([column.name for column in used])
     source, guessed = show(Compound(table)), person is None and identity is not None
     lines = [
-        f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
-        "% Replace every fill_in(…). Until then `sfumato check` names each of them and nothing can be planned.",
-        *(["% " + line for line in _UNTYPED] if _untyped(columns) else []),
-        "",
-        "% --- where the data are, who a row is about, and what everybody may know about each column",
-        "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
-        "% in the table belongs to somebody. What lies outside is clipped.",
-        *(["% Who a row is about was guessed from a column's name."] if guessed else []),
+        *_opening_lines(file, columns, guessed),
         *_table_lines(source, file, _who(identity, each_row), used, names),
-        *(f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left),
+        *_left_out_lines(others),
+        _rows_line(source, each_row),
+        *_missing_lines(names[column.name] for column in used),
+        *_promise_lines(),
     ]
-    if each_row:
-        lines.append("% Every row is another person, by your word.")
-    else:
-        lines.append(f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly")
-    lines += [
-        "",
-        "% --- who has no value is left out (skip); you may write a value that stands for it instead, or never if it",
-        "% is certain that everybody has one",
-        *(f"missing({names[column.name]}(P), skip)." for column in used),
-    ]
-    lines += _promise_lines()
     for column in used:
         lines += _publication_lines(column, names[column.name])
     return "\n".join(lines) + "\n"
@@ -144,6 +129,19 @@ def _who(identity: StarterColumn | None, each_row: bool) -> str:
     return f"person(P) = {show(Compound(identity.name))}"
 
 
+def _opening_lines(file: str, columns: Sequence[StarterColumn], guessed: bool) -> list[str]:
+    return [
+        f"% A study of {_plain(file)}, begun from its column {_known(columns)}. No value was read.",
+        "% Replace every fill_in(…). Until then `sfumato check` names each of them and nothing can be planned.",
+        *(["% " + line for line in _UNTYPED] if _untyped(columns) else []),
+        "",
+        "% --- where the data are, who a row is about, and what everybody may know about each column",
+        "% Ranges are public facts. Take them from the meaning of the column, never from its values: the largest value",
+        "% in the table belongs to somebody. What lies outside is clipped.",
+        *(["% Who a row is about was guessed from a column's name."] if guessed else []),
+    ]
+
+
 def _table_lines(
     source: str, file: str, who: str, used: Sequence[StarterColumn], names: Mapping[str, str]
 ) -> list[str]:
@@ -157,6 +155,31 @@ def _table_lines(
         named = shown if shown == word else f"{word} = {shown}"
         found.append(_remarked(f"    {named}: {domain}{',' if place < len(used) - 1 else ''}", remark))
     return [*found, "])."]
+
+
+def _left_out_lines(columns: Iterable[StarterColumn]) -> list[str]:
+    left = [column for column in columns if not _is_usable(column)]
+    return [f"% left out: {_plain(column.name)} ({_plain(column.type)})" for column in left]
+
+
+def _rows_line(source: str, each_row: bool) -> str:
+    if each_row:
+        return "% Every row is another person, by your word."
+    return f"rows_per_person({source}, 1).   % of several rows of one person one is kept, drawn fairly"
+
+
+def _missing_lines(words: Iterable[str]) -> list[str]:
+    return [
+        "",
+        "% --- who has no value is left out (skip); you may write a value that stands for it instead, or never if it",
+        "% is certain that everybody has one",
+        *(f"missing({word}(P), skip)." for word in words),
+    ]
+
+
+def _is_usable(column: StarterColumn) -> bool:
+    """Whether a study can ask about it: numbers, categories and days."""
+    return column.kind in ("number", "category", "unknown") or _is_day(column)
 
 
 def _is_day(column: StarterColumn) -> bool:

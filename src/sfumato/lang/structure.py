@@ -154,10 +154,15 @@ def _is_identity(spec: Spec, column: Column) -> bool:
     return indicator(column.atom) not in spec.random_predicates
 
 
+def _identities_beside(spec: Spec, column: Column) -> list[Column]:
+    """The other columns of its table that say who a row is about."""
+    own = [one for one in spec.columns if one.table == column.table and one is not column]
+    return [one for one in own if _is_identity(spec, one)]
+
+
 def _named_anyway(spec: Spec, column: Column) -> str | None:
-    columns = [one for one in spec.columns if one is not column]
-    others = [one for one in columns if indicator(one.atom) == indicator(column.atom)]
-    named = [one for one in columns if one.table == column.table and _is_identity(spec, one)]
+    others = [one for one in spec.columns if one is not column and indicator(one.atom) == indicator(column.atom)]
+    named = _identities_beside(spec, column)
     if others:
         return f"{indicator(column.atom)} are the rows of {column.table} and stand in {others[0].table} too"
     if named:

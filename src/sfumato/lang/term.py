@@ -194,17 +194,23 @@ def match(pattern: Term, term: Term) -> dict[str, Term] | None:
             # An underscore is a different variable each time it is written.
             if wanted.name != "_" and found.setdefault(wanted.name, given) != given:
                 return None
-        elif isinstance(wanted, Compound) and isinstance(given, Compound):
-            if wanted.functor != given.functor or len(wanted.arguments) != len(given.arguments):
-                return None
-            waiting.extend(zip(wanted.arguments, given.arguments, strict=True))
-        elif isinstance(wanted, ListTerm) and isinstance(given, ListTerm):
-            if len(wanted.items) != len(given.items):
-                return None
-            waiting.extend(zip(wanted.items, given.items, strict=True))
-        elif type(wanted) is not type(given) or wanted != given:
+            continue
+        parts = _paired_parts(wanted, given)
+        if parts is None:
             return None
+        waiting.extend(parts)
     return found
+
+
+def _paired_parts(one: Term, other: Term) -> list[tuple[Term, Term]] | None:
+    """Which parts of two terms must be equal for them to be; None where they differ already, none of constants."""
+    if isinstance(one, Compound) and isinstance(other, Compound):
+        same = one.functor == other.functor and len(one.arguments) == len(other.arguments)
+        return list(zip(one.arguments, other.arguments, strict=True)) if same else None
+    if isinstance(one, ListTerm) and isinstance(other, ListTerm):
+        same = len(one.items) == len(other.items)
+        return list(zip(one.items, other.items, strict=True)) if same else None
+    return [] if type(one) is type(other) and one == other else None
 
 
 _INFIX = {

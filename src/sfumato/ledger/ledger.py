@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from sfumato.core import REPLACE_ONE, Adjacency, ApproxDP, Guarantee, NoGuarantee, compose
+from sfumato.core import REPLACE_ONE, Adjacency, Guarantee, NoGuarantee, compose
 from sfumato.core.checks import at_least_zero
 from sfumato.errors import LedgerCorruptError, LedgerError, OverspendError, PrivacyParameterError, UnknownDatasetError
 from sfumato.ledger.balance import (
@@ -254,20 +254,7 @@ class Ledger:
         """Granted, spent, reserved and left for one dataset and unit."""
         with self._lock:
             self._catch_up()
-            account = self._account(dataset, unit)
-            spent, reserved, counted = account.charges("committed"), account.charges("reserved"), account.charges()
-            exposed = sum(one.promises_nothing and one.state != "released" for one in account.standings.values())
-        granted = account.granted
-        return Balance(
-            dataset,
-            unit,
-            granted,
-            _together(spent, granted),
-            _together(reserved, granted),
-            remaining(counted, granted),
-            _delta_left(counted, granted),
-            exposed,
-        )
+            return self._account(dataset, unit).balance(dataset, unit)
 
     def open_reservations(self, dataset: str, unit: str = "record") -> list[tuple[Reservation, str]]:
         """What is reserved and neither committed nor released, with its purpose, oldest first."""
@@ -492,15 +479,3 @@ class Ledger:
 
     def _held(self, account: Account, wanted: Guarantee) -> Guarantee:
         return held_by([one.items for one in account.counted()], account.charges(), account.granted, wanted)
-
-
-def _together(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
-    sum_of_all = total(charges, granted)
-    return None if sum_of_all is None else sum_of_all.under(granted.adjacency)
-
-
-def _delta_left(charges: Sequence[Charge], granted: Guarantee) -> float | None:
-    if not isinstance(granted, ApproxDP):
-        return None
-    left = remaining(charges, granted)
-    return 0.0 if left is None else left.stated[1]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from sfumato.card import Card, Shown
-from sfumato.core import Adjacency, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
+from sfumato.core import Adjacency, ApproxDP, Guarantee, NoGuarantee, compose, event_from_dict, guarantee_from_dict
 from sfumato.errors import CertificateError, InputError
-from sfumato.ledger.balance import Charge, Cost, amount_text, charge, left_text
+from sfumato.ledger.balance import Charge, Cost, amount_text, charge, left_text, remaining, total
 from sfumato.ledger.store import LedgerEntry
 from sfumato.ledger.windows import rests_on_a_known_law
 
@@ -164,6 +164,32 @@ class Account:
         """The reservation that holds `key` now; a released one has given it back."""
         holders = (one for one in self.standings.values() if one.key == key and one.state != "released")
         return next(holders, None) if key is not None else None
+
+    def balance(self, dataset: str, unit: str) -> Balance:
+        """Where it stands, under the names it has in the books."""
+        granted, counted = self.granted, self.charges()
+        return Balance(
+            dataset,
+            unit,
+            granted,
+            _together(self.charges("committed"), granted),
+            _together(self.charges("reserved"), granted),
+            remaining(counted, granted),
+            _delta_left(counted, granted),
+            sum(one.promises_nothing and one.state != "released" for one in self.standings.values()),
+        )
+
+
+def _together(charges: Sequence[Charge], granted: Guarantee) -> Guarantee | None:
+    sum_of_all = total(charges, granted)
+    return None if sum_of_all is None else sum_of_all.under(granted.adjacency)
+
+
+def _delta_left(charges: Sequence[Charge], granted: Guarantee) -> float | None:
+    if not isinstance(granted, ApproxDP):
+        return None
+    left = remaining(charges, granted)
+    return 0.0 if left is None else left.stated[1]
 
 
 def cost_records(items: Iterable[Cost]) -> list[dict[str, Any]]:

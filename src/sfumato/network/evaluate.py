@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset, Spec
@@ -42,6 +42,7 @@ from sfumato.network.structure import fed_datasets, has_structure, identity_of, 
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
+from sfumato.network.whole import whole_nodes
 from sfumato.questions.sums import Sums
 
 __all__ = ["GROUP", "ID", "Values", "evaluate"]
@@ -113,24 +114,8 @@ def evaluate(
                 whole.fill(individuals, rows, parts)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         shared |= _late(network, room, shared, found)
-        whole = _whole(network, room)
+        whole = whole_nodes(network, room)
     return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found, whole)
-
-
-def _whole(network: Network, room: TableRoom) -> frozenset[str]:
-    """Nodes that are a cell of a column of whole numbers, and stay whole wherever they are moved to."""
-    found = set()
-    for node in (node for group in network.groups for node in group.nodes):
-        source, domain = node.source, node.domain
-        if source is None or not isinstance(domain, Interval) or domain.calendar or source.table not in room.names:
-            continue
-        said = network.spec.missing_of(node.atom)
-        named = said is not None and said.rule != "never" and isinstance(node.missing, int | float)
-        places = [domain.low, domain.high, *([node.missing] if named else [])]
-        stated = source.name in room.whole(source.table) and not layout_of(network.spec, source.table).each_person
-        if stated and all(float(place).is_integer() for place in places):  # type: ignore[arg-type]  # numbers by now
-            found.add(node.name)
-    return frozenset(found)
 
 
 def _early(network: Network, room: TableRoom, fed: Sequence[Dataset]) -> dict[str, Any]:

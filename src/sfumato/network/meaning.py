@@ -87,9 +87,8 @@ def _said(network: Network, condition: Condition, inside: bool = False) -> str:
     match condition:
         case Not(part=part):
             return f"not ({_said(network, part)})"
-        case Every(parts=(_, _, *_) as parts) | Some(parts=(_, _, *_) as parts):
-            kind = type(condition)
-            flat = [one for part in parts for one in (part.parts if isinstance(part, kind) else (part,))]
+        case Every(parts=(_, _, *_)) | Some(parts=(_, _, *_)):
+            kind, flat = type(condition), _flatter(condition)
             if any(isinstance(one, kind) for one in flat):
                 return _said(network, kind(tuple(flat)), inside)
             joined = (" or " if kind is Some else " and ").join(_said(network, one, True) for one in flat)
@@ -99,6 +98,12 @@ def _said(network: Network, condition: Condition, inside: bool = False) -> str:
                 f"{name} {operator} {shown(number, _calendar(network, name)) if _calendar(network, name) else number}"
             )
     return str(condition)
+
+
+def _flatter(condition: Every | Some) -> list[Condition]:
+    """The parts, and instead of a part that is joined by the same word its own: the same, a level less deep."""
+    kind = type(condition)
+    return [one for part in condition.parts for one in (part.parts if isinstance(part, kind) else (part,))]
 
 
 def _calendar(network: Network, name: str) -> str:

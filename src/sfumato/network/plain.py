@@ -25,7 +25,7 @@ from sfumato.core.cell import NO_TEXT, name_of
 from sfumato.core.cell import text_of as cell_text
 from sfumato.core.tables import told_by_cells
 from sfumato.errors import DataError
-from sfumato.network.agreed import agreed, first_other
+from sfumato.network.agreed import Agreed, agreed, first_other
 from sfumato.network.expression import sql_name
 
 __all__ = ["Plain", "Portion", "plain_file", "plain_files", "plain_table", "text_of"]
@@ -85,32 +85,48 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         schemas = [parquet.read_schema(path) for path in paths]
         found = agreed(schemas)
         if found is None:
-            other, first = paths[first_other(schemas)].name, paths[0].name
-            raise DataError(
-                f"{other} has other columns or types than {first}: they are no one table. Nothing was published and "
-                "nothing was spent."
-            )
-        stored = {one.name: pa.string() if one.name in found.numbers else _stored(one.type) for one in found.schema}
-        given = pa.schema([(one.name, stored[one.name] or one.type) for one in found.schema])
+            raise _no_one_table(paths, schemas)
         from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
 
-        read = arrow_dataset.dataset([str(path) for path in paths], schema=given, format="parquet")
+        read = arrow_dataset.dataset([str(path) for path in paths], schema=_as_read(found), format="parquet")
         plain = _plain(read, found.schema, found.numbers)
-        # As text, which keeps all digits of whole numbers; a decimal that is whole is written without a point.
-        shown = {name: f"nullif({sql_name(name)}, 'nan')" for name in found.numbers}
-        for name in (
-            found.differing - found.numbers
-        ):  # an expression, so that no condition is tried on a file's own type
-            shown[name] = f"([{plain.shown[name]}])[1]"
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
         whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
         files = tuple(paths) if native else ()
-        return replace(plain, shown={**plain.shown, **shown}, files=files, whole=whole)
+        return replace(plain, shown={**plain.shown, **_shown_alike(plain, found)}, files=files, whole=whole)
+    raise _unreadable(paths)
+
+
+def _no_one_table(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> DataError:
+    other, first = paths[first_other(schemas)].name, paths[0].name
+    return DataError(
+        f"{other} has other columns or types than {first}: they are no one table. Nothing was published and "
+        "nothing was spent."
+    )
+
+
+def _unreadable(paths: Sequence[Path]) -> DataError:
     if len(paths) == 1:
         what = f"{paths[0].name} is no Parquet file that can be read"
     else:
         what = f"{paths[0].parent.name} holds a file that is no Parquet file that can be read"
-    raise DataError(f"{what}. Nothing was published and nothing was spent.")
+    return DataError(f"{what}. Nothing was published and nothing was spent.")
+
+
+def _as_read(found: Agreed) -> pa.Schema:
+    """The types in which the columns are taken from every file."""
+    stored = {one.name: pa.string() if one.name in found.numbers else _stored(one.type) for one in found.schema}
+    return pa.schema([(one.name, stored[one.name] or one.type) for one in found.schema])
+
+
+def _shown_alike(plain: Plain, found: Agreed) -> dict[str, str]:
+    """The SQL of columns that have another type in some file."""
+    # As text, which keeps all digits of whole numbers; a decimal that is whole is written without a point.
+    shown = {name: f"nullif({sql_name(name)}, 'nan')" for name in found.numbers}
+    for name in found.differing - found.numbers:
+        # An expression, so that no condition is tried on a file's own type.
+        shown[name] = f"([{plain.shown[name]}])[1]"
+    return shown
 
 
 def _is_pattern(path: Path) -> bool:
@@ -266,8 +282,7 @@ def _moment(cell: str, kind: pa.DataType) -> str:
 
 
 def _from_columns(table: Any, name: str) -> Plain:
-    names = [str(key) for key in (table.columns if hasattr(table, "iloc") else table)]
-    given = [table.iloc[:, place] for place in range(len(names))] if hasattr(table, "iloc") else list(table.values())
+    names, given = _names_and_columns(table)
     if len(set(names)) < len(names):
         raise DataError(f"The table {name} has two columns of one name. Rename one. Nothing was spent.")
     columns, text = {}, []
@@ -285,6 +300,14 @@ def _from_columns(table: Any, name: str) -> Plain:
     }
     plain = _from_arrow(pa.table(columns), text)
     return replace(plain, whole=plain.whole - by_cells)
+
+
+def _names_and_columns(table: Any) -> tuple[list[str], list[Any]]:
+    """Of a data frame, whose columns are counted because two may have one name, or of a mapping."""
+    if not hasattr(table, "iloc"):
+        return [str(key) for key in table], list(table.values())
+    names = [str(key) for key in table.columns]
+    return names, [table.iloc[:, place] for place in range(len(names))]
 
 
 def _typed(values: Any) -> pa.ChunkedArray | None:

@@ -151,12 +151,17 @@ def _told(node: Node, found: tuple[int, int, int], nearly: int, never: bool) -> 
     rows, absent, unknown = found
     if not nearly and not (never and absent + unknown):
         return ""
-    unit = node.domain.calendar if isinstance(node.domain, Interval) else ""
-    what = "not in its list" if isinstance(node.domain, Categories) else _NO_NUMBER[unit]
     near = f" ({_share(nearly, rows)} but for capital letters or blanks)" if nearly else ""
     parts = [f"{_share(absent, rows)} of its cells are absent"] if absent else []
-    parts += [f"{_share(unknown, rows)} of its cells are {what}{near}"] if unknown else []
+    parts += [f"{_share(unknown, rows)} of its cells are {_wrong(node)}{near}"] if unknown else []
     return f"{' and '.join(parts)}; {_place(node)}.{_fold(node) if nearly else ''}{_way(node) if never else ''}"
+
+
+def _wrong(node: Node) -> str:
+    """What a cell is that is there and has no place."""
+    if isinstance(node.domain, Categories):
+        return "not in its list"
+    return _NO_NUMBER[node.domain.calendar if isinstance(node.domain, Interval) else ""]
 
 
 def _way(node: Node) -> str:

@@ -113,10 +113,14 @@ def _placed(draw: AnyDraw, network: Network, requests: Sequence[Request]) -> Fin
     return _found(f"draw of {draw.node}", fine and known, "it is about the study's own individuals")
 
 
+def _drawn_sums(plan: Plan) -> list[Draw]:
+    return [draw for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
+
+
 def _shared(plan: Plan, network: Network) -> Finding:
     """All sums go one way, by the study's own centres and by whom it trusts."""
-    drawn = [draw for draw in plan.draws if isinstance(draw, Draw) and draw.group is None]
-    alone = any(not (isinstance(draw, Draw) and draw.group is None) for draw in plan.draws)
+    drawn = _drawn_sums(plan)
+    alone = len(drawn) < len(plan.draws)  # what is about single individuals is drawn in one place
     stated = (*(draw.sharing for draw in drawn), *map(act_sharing, plan.acts), *((None,) if alone else ()))
     ways = {one and one.declared for one in stated}
     kept = all(draw.sharing is None or draw.sharing.keeps(draw.adjacency) for draw in drawn)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sfumato.errors import PlanError
 from sfumato.lang.spec import Spec
@@ -68,19 +68,26 @@ def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle)
     if len(ways) == 1:
         return settle(ways[0])
     banned, wished = forbidden_by(requests), preferred_by(requests)
-    usable = tuple(way for way in ways if _name(way) not in banned and not (way and way.refusal()))
-    check_left(tuple(way for way in usable if _is_open(way, wished)), banned, requests[0].position)
+    usable = _usable(ways, banned)
+    check_left(_open_ways(usable, wished), banned, requests[0].position)
     settled, refusals = _settled(usable, settle)
-    if not any(_is_open(way, wished) for way in settled):
+    open_ways = _open_ways(settled, wished)
+    if not open_ways:
         raise next(iter(refusals.values()))
-    taken = _taken({way: one for way, one in settled.items() if _is_open(way, wished)}, wished)
+    taken = _taken({way: settled[way] for way in open_ways}, wished)
     others = [way for way in ways if way != taken]
     why = _reasons(others, refusals, banned)
     return [_told(one, taken, others, settled, why, wished, place) for place, one in enumerate(settled[taken])]
 
 
-def _is_open(way: Sharing | None, wished: Sequence[str]) -> bool:
-    return way is None or not way.only_preferred or way.way in wished
+def _usable(ways: Iterable[Sharing | None], banned: set[str]) -> tuple[Sharing | None, ...]:
+    """Those that the study does not forbid and that its centres can go."""
+    return tuple(way for way in ways if _name(way) not in banned and not (way and way.refusal()))
+
+
+def _open_ways(ways: Iterable[Sharing | None], wished: Sequence[str]) -> tuple[Sharing | None, ...]:
+    """Those that may be taken: some only where the study prefers them."""
+    return tuple(way for way in ways if way is None or not way.only_preferred or way.way in wished)
 
 
 def _settled(

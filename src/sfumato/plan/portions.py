@@ -109,14 +109,21 @@ def split_portions(losses: Mapping[str, float], floors: Mapping[str, Fraction]) 
     least = {name: floors.get(name, Fraction(0)) for name in losses}
     held: set[str] = set()
     while True:
-        free = {name: root for name, root in roots.items() if name not in held}
-        left = 1 - sum((least[name] for name in held), Fraction(0))
-        total = sum(free.values(), Fraction(0))
-        found = least | {name: left * root / total for name, root in free.items()}
-        low = [name for name in free if found[name] < least[name]]
+        found = least | _shared_by_roots(roots, least, held)
+        low = [name for name, portion in found.items() if portion < least[name]]
         if not low:
             return {name: portion * SPENT for name, portion in found.items()}
         held.update(low)
+
+
+def _shared_by_roots(
+    roots: Mapping[str, Fraction], least: Mapping[str, Fraction], held: set[str]
+) -> dict[str, Fraction]:
+    """What those that are not held at their floors get of what these leave."""
+    free = {name: root for name, root in roots.items() if name not in held}
+    left = 1 - sum((least[name] for name in held), Fraction(0))
+    total = sum(free.values(), Fraction(0))
+    return {name: left * root / total for name, root in free.items()}
 
 
 def _root(loss: float) -> Fraction:

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
+from sfumato.core.domain import Scalar
 from sfumato.errors import PlanError
 from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import Forbidden, Preference, Requirement
-from sfumato.lang.term import Compound, Term, indicator, match, show
+from sfumato.lang.spec import Forbidden, Nonnegative, Preference, Requirement, Whole
+from sfumato.lang.term import Compound, Position, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
+from sfumato.network.expression import Expression
 from sfumato.network.network import Group, Network, Node
 from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
@@ -90,7 +92,7 @@ def is_pure(guarantee: Guarantee) -> bool:
 
 def asked_of(node: AggregateNode) -> Question:
     """The question of a node, or a PlanError if no noise could hide what one individual adds to it."""
-    question, place = node.question, f"{node.position.file}:{node.position.line} " if node.position else ""
+    question, place = node.question, _line_of(node.position)
     if not question.bounded:
         raise PlanError(
             f"{place}{node.name}: a {question.form.functor} needs bounded contributions, and {node.unbounded}. Declare "
@@ -290,6 +292,11 @@ def _sampled(what: Term) -> tuple[bool, Term]:
     return False, what
 
 
+def _line_of(position: Position | None) -> str:
+    """Where a refusal begins: the file and line of what is refused, if it stands in one."""
+    return f"{position.file}:{position.line} " if position else ""
+
+
 def _ways(wishes: Iterable[Preference | Forbidden], publication: str) -> list[str]:
     return [name for one in wishes if one.publication == publication for name in one.strategies]
 
@@ -312,20 +319,24 @@ def _request(network: Network, requirement: Requirement, entry: Publication) -> 
         next((weight.value for weight in spec.weights if weight.publication == entry.name), 1.0),
         tuple(_ways(spec.preferences, entry.name)),
         frozenset(_ways(spec.forbidden, entry.name)),
-        f"{entry.position.file}:{entry.position.line} " if entry.position else "",
+        _line_of(entry.position),
         sampled or (isinstance(direct, Node) and direct.of_individual and is_finite(direct)),
     )
 
 
+def _line_about(entry: Publication, lines: Iterable[Nonnegative | Whole]) -> Nonnegative | Whole | None:
+    return next((one for one in lines if one.publication == entry.name), None)
+
+
 def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
     """nonnegative(Name) is about counts of cells alone."""
-    said = next((one for one in network.spec.nonnegative if one.publication == entry.name), None)
+    said = _line_about(entry, network.spec.nonnegative)
     if said is None:
         return
     tables = {node.name for node in network.aggregates if node.question.counts_cells}
     others = [name for name in nodes if name not in tables] or ([] if nodes else [entry.name])
     if others:
-        place = f"{said.position.file}:{said.position.line} " if said.position else ""
+        place = _line_of(said.position)
         raise PlanError(
             f"{place}nonnegative({entry.name}): {', '.join(others)} is no table of counts, and only those can be moved "
             "to numbers that are not below 0. Publish the tables under a name of their own, or take the line out. "
@@ -335,12 +346,12 @@ def _check_counts(network: Network, entry: Publication, nodes: Iterable[str]) ->
 
 def _check_whole(network: Network, entry: Publication, nodes: Iterable[str]) -> None:
     """whole(Name) is about numbers that sum up many individuals."""
-    said = next((one for one in network.spec.whole if one.publication == entry.name), None)
+    said = _line_about(entry, network.spec.whole)
     own = {node.name for group in network.groups for node in group.nodes}
     numbers = {node.name for node in (*network.aggregates, *network.shared)} - own
     if said is None or (nodes and show(entry.what) in numbers):
         return
-    place = f"{said.position.file}:{said.position.line} " if said.position else ""
+    place = _line_of(said.position)
     raise PlanError(
         f"{place}whole({entry.name}): only numbers about many individuals (counts, sums, means, quantiles) are "
         f"rounded, and {show(entry.what)} is something else. Take the line out. Nothing was planned and nothing was "
@@ -420,24 +431,29 @@ def _needed(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bo
     return needed
 
 
-def _is_computed(node: Node) -> bool:
-    return node.source is None and node.expression is not None
+def _formulas_of(found: Mapping[str, Node], order: Iterable[str]) -> dict[str, Expression]:
+    """Of what is computed its formula; a cell that is read needs none."""
+    nodes = {name: found[name] for name in order if name in found}
+    return {
+        name: node.expression for name, node in nodes.items() if node.source is None and node.expression is not None
+    }
 
 
 def _template(found: Mapping[str, Node], targets: list[str], sums: Mapping[str, Bounds]) -> Template:
     needed = _needed(found, targets, sums)
     order = topological_order(needed)
-    formulas = {name: found[name].expression for name in order if name in found and _is_computed(found[name])}
+    formulas = _formulas_of(found, order)
     inputs = [name for name in order if name not in formulas]
     return Template(
         needed,
-        formulas,  # type: ignore[arg-type]  # expressions are formulas
+        formulas,
         {name: sums[name] if name in sums else found[name].bounds for name in order},
         frozenset(name for name in inputs if name in sums or not found[name].public),
         order,
-        {
-            name: domain.values
-            for name in inputs
-            if name in found and isinstance(domain := found[name].domain, Categories)
-        },
+        _values_of_categories(found, inputs),
     )
+
+
+def _values_of_categories(found: Mapping[str, Node], inputs: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
+    domains = {name: found[name].domain for name in inputs if name in found}
+    return {name: domain.values for name, domain in domains.items() if isinstance(domain, Categories)}

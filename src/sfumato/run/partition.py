@@ -281,12 +281,18 @@ def _opened(path: str) -> Iterator[Any]:
 
 def _listed(address: str) -> list[str]:
     """Files in the order of their names; hidden ones and Spark's or Dask's side files are left out."""
-    if _is_remote(address):
-        system, inside = _remote(address)
-        if not system.exists(inside):
-            raise DataError(f"{address} does not exist. {_NOTHING}")
-        names = [inside] if system.isfile(inside) else system.find(inside)
-        return sorted(system.unstrip_protocol(name) for name in names if _is_table(name, inside))
+    return _listed_far(address) if _is_remote(address) else _listed_here(address)
+
+
+def _listed_far(address: str) -> list[str]:
+    system, inside = _remote(address)
+    if not system.exists(inside):
+        raise DataError(f"{address} does not exist. {_NOTHING}")
+    names = [inside] if system.isfile(inside) else system.find(inside)
+    return sorted(system.unstrip_protocol(name) for name in names if _is_table(name, inside))
+
+
+def _listed_here(address: str) -> list[str]:
     root = Path(address)
     if not root.exists():
         raise DataError(f"{address} does not exist. {_NOTHING}")

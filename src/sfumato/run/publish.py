@@ -82,12 +82,16 @@ def columns_for(plan: Plan, values: Values, *, parts: bool = False) -> tuple[Col
     return tuple(_columns(act, values, parts) for act in plan.acts)
 
 
-def _columns(act: Act, values: Values, parts: bool) -> Columns:
+def _check_strategy(act: Act) -> None:
     if not any(one.name == act.strategy for one in strategies_of(act.kind)):
         raise InputError(
             f"{act.name}: no strategy for a {act.kind} is called {act.strategy!r}. Make the plan again with make_plan. "
             "Nothing was drawn and nothing was spent."
         )
+
+
+def _columns(act: Act, values: Values, parts: bool) -> Columns:
+    _check_strategy(act)
     if "question" in act.parameters:
         return _counted(act, values)
     rows = act.parameters.get("row_table")

@@ -78,25 +78,22 @@ def run_study(
     who is forgotten, by the curator (run/forget.py).
     """
     stage("planning")
+    sizes = sizes or {}
     others = read_forgotten(forgotten) if forgotten is not None else ()
     if dry_run:
         spec = _loaded(study, at, inside)
         listed(spec, others)  # a rehearsal finds what the run would refuse
-        plan, tables = _rehearsed(spec, data, sizes or {}, tell)
+        plan, tables = _rehearsed(spec, data, sizes, tell)
         return plan, run_plan(plan, tables, None, out=out, random_state=0, engine=engine, holds=holds, stage=stage)
-    plan = plan_study(study, data, sizes or {}, at, inside)
+    plan = plan_study(study, data, sizes, at, inside)
     assert plan.network is not None  # it was planned just now
-    if approved is not None and plan.network.spec.text.splitlines() != approved.splitlines():
-        raise InputError(
-            f"{study.name} was changed after its plan was approved. Look at it again. Nothing was read and nothing was "
-            "spent."
-        )
+    _check_approved(study, plan.network.spec, approved)
     tell(_summary(plan))
     for sentence in (*(f"assumed: {one}" for one in plan.assumptions), *verdicts(plan)):  # before anything is spent
         tell(sentence)
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
-    words += _options(sizes or {}, {"--at": at, "--forgotten": forgotten, "--inside": inside})
+    words += _options(sizes, {"--at": at, "--forgotten": forgotten, "--inside": inside})
     again = f"`{shlex.join(map(str, words))}`."
     with told_when_interrupted():
         release = run_plan(
@@ -107,7 +104,7 @@ def run_study(
             resume=resume,
             engine=engine,
             grant=grant,
-            needs=needs_of_steps(study, data, sizes or {}, at) if grant is not False else None,
+            needs=needs_of_steps(study, data, sizes, at) if grant is not False else None,
             forgotten=others,
             again=again,
             holds=holds,
@@ -115,6 +112,14 @@ def run_study(
             tell=tell,
         )
     return plan, release
+
+
+def _check_approved(study: Path, spec: Spec, approved: str | None) -> None:
+    if approved is not None and spec.text.splitlines() != approved.splitlines():
+        raise InputError(
+            f"{study.name} was changed after its plan was approved. Look at it again. Nothing was read and nothing was "
+            "spent."
+        )
 
 
 def _options(sizes: Mapping[str, float], others: Mapping[str, Any]) -> list[Any]:

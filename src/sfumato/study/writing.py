@@ -201,19 +201,7 @@ def number_of(value: Any) -> Number:
 
 def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
     """An Interval or Categories, also written (low, high), [a, b, c] and bool; str for text without a public list."""
-    domain: Interval | Categories | AnyText
-    if given is str:
-        domain = AnyText()
-    elif given is bool:
-        domain = Categories((False, True))
-    elif isinstance(given, Interval | Categories):
-        domain = given
-    elif isinstance(given, list | tuple):
-        domain = _range_of(given) or Categories(tuple(given))
-    else:
-        raise InputError(
-            f"{name}: a domain is Interval(low, high), Categories([…]), str or bool, not {type(given).__name__}"
-        )
+    domain = _written_domain(name, given)
     if isinstance(domain, Interval) and domain.edges is not None:
         raise InputError(
             f"{name}: a study takes edges with the question, .histogram({name!r}, edges=[…]) or by={{{name!r}: […]}}; "
@@ -223,6 +211,20 @@ def domain_of(name: str, given: Any) -> Interval | Categories | AnyText:
         null, unknown = (None if one is None else _truth_word(one) for one in (domain.null, domain.unknown))
         return Categories(tuple(_truth_word(value) for value in domain.values), null=null, unknown=unknown)
     return domain
+
+
+def _written_domain(name: str, given: Any) -> Interval | Categories | AnyText:
+    if given is str:
+        return AnyText()
+    if given is bool:
+        return Categories((False, True))
+    if isinstance(given, Interval | Categories):
+        return given
+    if isinstance(given, list | tuple):
+        return _range_of(given) or Categories(tuple(given))
+    raise InputError(
+        f"{name}: a domain is Interval(low, high), Categories([…]), str or bool, not {type(given).__name__}"
+    )
 
 
 def _truth_word(value: Scalar) -> str:
@@ -274,27 +276,29 @@ def column_lines(source: str, who: str, column: DeclaredColumn, missing: str | N
     """The lines of a study that declare one column."""
     variable, domain = show(column.variable), column.domain
     assert domain is not None
-    stands: Scalar | float | None = None
-    if isinstance(domain, AnyText):
-        bounds = "text"
-    elif isinstance(domain, Interval):
-        bounds, stands = _ends_text(domain), domain.null
-    else:
-        bounds = show(ListTerm(tuple(map(constant_of, domain.values))))
-        bounds = f"fold({bounds})" if domain.fold else bounds
-        stands = domain.null if domain.null is not None else domain.unknown
-        if None not in (domain.null, domain.unknown) and domain.null != domain.unknown:
-            raise refused(mark, f"{column.name}: in a study one category stands for absent and unlisted cells alike.")
-    unit = domain.calendar if isinstance(domain, Interval) else ""
-    rule = missing or "never"
-    if stands is not None:
-        rule = show(moment_of(float(stands), unit) if unit else constant_of(stands))
+    bounds, stands = _bounds_and_stand_in(column.name, domain, mark)
     return [
         f"column({source}, {show(Compound(column.name))}, {variable}).",
         f"random({variable}) :- {who}.",
         f"range({variable}, {bounds}).",
-        f"missing({variable}, {rule}).",
+        f"missing({variable}, {stands or missing or 'never'}).",
     ]
+
+
+def _bounds_and_stand_in(name: str, domain: Interval | Categories | AnyText, mark: Mark) -> tuple[str, str | None]:
+    """What a column may hold, and what stands for a cell that it may not, as a study writes them."""
+    if isinstance(domain, AnyText):
+        return "text", None
+    if isinstance(domain, Interval):
+        unit, null = domain.calendar, domain.null
+        stands = None if null is None else show(moment_of(float(null), unit) if unit else constant_of(null))
+        return _ends_text(domain), stands
+    listed = show(ListTerm(tuple(map(constant_of, domain.values))))
+    if None not in (domain.null, domain.unknown) and domain.null != domain.unknown:
+        raise refused(mark, f"{name}: in a study one category stands for absent and unlisted cells alike.")
+    category = domain.null if domain.null is not None else domain.unknown
+    stands = None if category is None else show(constant_of(category))
+    return f"fold({listed})" if domain.fold else listed, stands
 
 
 def parts_of(spec: Spec, text: str) -> Parts:
