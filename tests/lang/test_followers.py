@@ -132,3 +132,18 @@ def test_a_predicate_that_is_nowhere_defined_is_one_problem():
     found = [problem for problem in examine(text)[1] if problem.code == "unknown-predicate"]
     assert len(found) == 1
     assert "and 2 problems that follow from it" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("correlated(people, group, at_most(0)). privacy_requirement(o(x), people, pufferfish(1)).", "whole number"),
+        ("fairness_requirement('a rule', sex(P), parity(0.1)). fair_rv('a rule', older).", "no measure of fairness"),
+    ],
+)
+def test_what_nobody_can_need_because_it_was_said_wrong_is_counted(lines, said):
+    """A second sentence told to declare what the first had said was declared wrongly."""
+    told = [one.message for one in examine(STUDY + lines)[1] if one.severity == "error"]
+    (cause,) = [one for one in told if said in one]
+    assert "from it" in cause
+    assert not [one for one in told if "nothing says which units" in one or "is not declared" in one]

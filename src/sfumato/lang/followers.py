@@ -25,6 +25,16 @@ _UNKNOWN = {
     "unknown-observer": re.compile(r"no requirement speaks of the observer (.+)"),
     "unknown-variable": re.compile(r"([^\s/(]+)(?:/\d+|\(.*\))? is "),
 }
+#: What else one clause declares and others need: how it is declared, and how its absence is told.
+_NAME = r"\s*(?:'(?P<quoted>[^']*)'|(?P<name>\w+))"
+_DECLARED = {
+    "correlated": re.compile(rf"\s*correlated\s*\({_NAME}"),
+    "fairness": re.compile(rf"\s*fairness_requirement\s*\({_NAME}"),
+}
+_MISSED = {
+    "correlated": re.compile(r"pufferfish is a promise about units .* which units of (.+?) do\b"),
+    "fairness": re.compile(r"the fairness requirement (.+) is not declared$"),
+}
 _ALIKE = ("unknown-requirement", "unknown-observer")
 #: A table that does not say whose its rows are, and a predicate that is used and nowhere defined.
 _NOBODY = re.compile(r"nothing in the table (\S+) says who")
@@ -49,8 +59,8 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     again: dict[Problem, int] = {}
     kept = []
     for problem in ordered:
-        cause = causes.get(_missed(problem))
-        if cause is not None and cause is not problem:
+        cause = _first_cause(problem, causes)
+        if cause is not problem:
             followers[cause] = followers.get(cause, 0) + 1
         elif problem.code in _ALIKE and (earlier := first.get((problem.code, problem.message))):
             again[earlier] = again.get(earlier, 0) + 1
@@ -58,6 +68,14 @@ def gathered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
             first.setdefault((problem.code, problem.message), problem)
             kept.append(problem)
     return tuple(_counting(problem, followers.get(problem, 0), again.get(problem, 0)) for problem in kept)
+
+
+def _first_cause(problem: Problem, causes: dict[tuple[str, str], Problem]) -> Problem:
+    """What it follows from in the end; itself where it follows from nothing."""
+    met = [problem]
+    while (cause := causes.get(_missed(met[-1]))) is not None and cause not in met:
+        met.append(cause)
+    return met[-1]
 
 
 def _causes_of_calls(calls: list[tuple[Problem, str, str]], table: Problem | None) -> dict[Problem, Problem]:
@@ -99,10 +117,16 @@ def _declared(problem: Problem) -> Iterator[tuple[str, str]]:
         yield "unknown-observer", found["observer"] or ""
     elif found := _VARIABLE.match(problem.clause):
         yield "unknown-variable", found["name"]
+    for mark, pattern in _DECLARED.items():
+        if found := pattern.match(problem.clause):
+            yield mark, found["quoted"] or found["name"]
 
 
 def _missed(problem: Problem) -> tuple[str, str]:
     """The name that a problem says is missing."""
+    for mark, told in _MISSED.items():
+        if found := told.match(problem.message):
+            return mark, found[1]
     pattern = _UNKNOWN.get(problem.code)
     found = pattern.match(problem.message) if pattern else None
     return (problem.code, found[1]) if found else ("", "")
