@@ -338,9 +338,10 @@ class Chains(Dependence):
     def words(self) -> str:
         if not self.before:
             return f"whole series of at most {self.longest} values that depend on each other in any way"
+        length = "" if self.longest is None else f" of at most {self.longest} values"
         return (
-            f"series in which each value depends on the one before with memory {self.memory:.6g} ({self.together} "
-            f"consecutive values hidden together, {self.flat:.4g} of ε for what lies beyond)"
+            f"series{length} in which each value depends on the one before with memory {self.memory:.6g} "
+            f"({self.together} consecutive values hidden together, {self.flat:.4g} of ε for what lies beyond)"
         )
 
     @property
