@@ -119,6 +119,11 @@ class Fairness:
         bound = min(1.0, gap + self.allowance(size, size, scale))
         return min(1.0, self.gap / bound) if bound > 0 else 1.0
 
+    @property
+    def of_whom(self) -> str:
+        """Which people of a group are measured, after "people"; empty where all are."""
+        return {"demographic_parity": "", "equal_opportunity": " whose label is yes"}.get(self.measure, " of a label")
+
     def __str__(self) -> str:
         place = "in the population" if self.where == "population" else "among the people it was measured on"
         return (

@@ -36,8 +36,8 @@ _PORTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 class Expected:
     """The best portion to measure, and what is then expected to stay of the rule."""
 
-    def __init__(self, portion: float, share: float, error: float, cell: float) -> None:
-        self.portion, self.share, self.error, self.cell = portion, share, error, cell
+    def __init__(self, portion: float, share: float, error: float, cell: float, least: float) -> None:
+        self.portion, self.share, self.error, self.cell, self.least = portion, share, error, cell, least
 
     def sentence(self, fairness: Fairness) -> str:
         told = (
@@ -45,7 +45,8 @@ class Expected:
             f"rule whose own gap is {_ASSUMED_GAP:g} keeps about {100 * self.share:.2g} % of its answers "
             f"({self.cell:,.0f} people measured in each group); the others are one and the same for everybody"
         )
-        return f"{told}: fair by being nearly constant" if self.share < NEARLY_CONSTANT else told
+        told = f"{told}: fair by being nearly constant" if self.share < NEARLY_CONSTANT else told
+        return f"{told}. A group with fewer than about {self.least:,.0f} people{fairness.of_whom} makes it half of that"
 
 
 def fair_refusal(wanted: Wanted, guarantee: Guarantee) -> str | None:
@@ -69,8 +70,16 @@ def expected_fairness(
         cell = size * portion / fairness.cells
         share = fairness.share_for(_ASSUMED_GAP, cell, scale)
         error = share * overturned(max(1.0, size * (1 - portion))) + (1 - share) / 2
-        found.append(Expected(portion, share, error, cell))
+        found.append(Expected(portion, share, error, cell, _least(fairness, share / 2, scale) / portion))
     return min(found, key=lambda one: one.error)
+
+
+def _least(fairness: Fairness, share: float, scale: float) -> float:
+    """How many people must be measured in each cell for this share of a rule's answers."""
+    size = 1.0
+    while fairness.share_for(_ASSUMED_GAP, size, scale) < share and size < 1e9:
+        size *= 1.2
+    return size
 
 
 def perform_fair(
