@@ -12,6 +12,7 @@ that is used is the interpolated one, and everything proved is about it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from sfumato.learn.losses import Loss
 __all__ = ["ConvexLoss"]
 
 _LEAST_KNOTS, _MOST_KNOTS = 2, 10_000
+_FLATTEST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class ConvexLoss(Loss):
             object.__setattr__(self, name, _numbers(getattr(self, name), name))
         if len(self.knots) != len(self.slopes):
             raise InputError("There must be one slope for each knot. Nothing was spent.")
-        if not (np.diff(self.knots) > 0).all():
+        if not all(below < above for below, above in itertools.pairwise(self.knots)):
             raise InputError("knots must rise. Nothing was spent.")
         if not (np.diff(self.slopes) >= 0).all():
             raise InputError("slopes must not fall from knot to knot: the loss would not be convex. Nothing was spent.")
@@ -56,6 +58,11 @@ class ConvexLoss(Loss):
             )
         if self.slopes[0] == 0:
             raise InputError("A loss whose slopes are all 0 has nothing to learn from. Nothing was spent.")
+        if not _FLATTEST <= self.largest_curvature <= 1 / _FLATTEST:
+            raise InputError(
+                f"The steepest piece of the slope must rise by {_FLATTEST:g} to {1 / _FLATTEST:g} for each unit of "
+                "margin: noise drowns a flatter loss, and a steeper one cannot be solved. Nothing was spent."
+            )
 
     @classmethod
     def from_slope(cls, slope: Callable[[np.ndarray], Any], low: float, high: float, knots: int = 400) -> ConvexLoss:
@@ -74,7 +81,8 @@ class ConvexLoss(Loss):
 
     @property
     def largest_curvature(self) -> float:
-        return float((np.diff(self.slopes) / np.diff(self.knots)).max()) * (1 + 1e-12)
+        with np.errstate(all="ignore"):  # numbers at the end of the floats, which are refused
+            return float((np.diff(self.slopes) / np.diff(self.knots)).max()) * (1 + 1e-12)
 
     def value(self, margins: np.ndarray) -> np.ndarray:
         knots, slopes = np.array(self.knots), np.array(self.slopes)

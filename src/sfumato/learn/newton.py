@@ -48,7 +48,7 @@ _DENSE = 3000
 #: A kept Hessian serves as long as each step divides the gradient by at least this.
 _GOOD_STEP = 8.0
 #: Newton steps after which a run ends without a model; and steps of conjugate gradients for each.
-_MOST_STEPS, _MOST_PRODUCTS = 500, 200
+_MOST_STEPS, _MOST_PRODUCTS = 2000, 200
 #: From this step on each one lowers the objective for certain: bolder ones can go round in circles where slopes bend.
 _CAREFUL_FROM = 30
 #: Passes of one careful step, each of which at least halves where the derivative's zero may lie.
@@ -181,7 +181,7 @@ def newton(objective: Objective, model: int = 0) -> Asking:
     A Hessian is kept as long as each step divides the gradient by 8 or more. A full step after which the derivative
     along it is not half as large as before is replaced by a better one, found by one further pass that looks at all of
     LENGTHS: hinge losses with little strength would take hundreds of full steps. Neither makes sure that the objective
-    falls; from the thirtieth step on each one does. Ends after 500, without a model.
+    falls; from the thirtieth step on each one does. Ends after 2000, without a model.
     """
     point, dense = np.zeros(objective.tilt.size), objective.tilt.size <= _DENSE
     solve: Solve | None = None

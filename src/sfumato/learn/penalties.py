@@ -35,15 +35,16 @@ __all__ = [
 ]
 
 _MOST_KNOTS = 10_000
-#: A gradient that turns faster than this within one unit of length leaves no digits to certify it by.
-_STEEPEST = 1e6
+#: A gradient that turns faster than this within one unit of length leaves no digits to certify it by; of many
+#: coefficients, each with a bend of its own, hardly a step is a whole one (tests/learn/test_penalties.py).
+_STEEPEST, _STEEPEST_OF_MANY, _FEW = 1e6, 1e3, 100
 #: Units in the last place by which p'(r)/r may err, the additions of the gradient included.
 _OWN_ERROR = 40.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Penalty(ABC):
-    """Σ_g weight_g·p(‖f_g‖), p convex on r ≥ 0 with p(0) = p'(0) = 0. Abstract.
+    """Σ_g weight_g·p(‖f_g‖), p convex on r ≥ 0 with p(0) = p'(0) = 0. Abstract: shapes of your own by ConvexPenalty.
 
     `groups` are lists of features, numbered as training sees them; without them every feature is a group of its own.
     The coefficients that a feature has for several classes belong together. The constant is in no group. `weights`: one
@@ -55,8 +56,8 @@ class Penalty(ABC):
 
     def __post_init__(self) -> None:
         groups = None if self.groups is None else tuple(_feature_numbers(group) for group in _listed(self.groups))
-        weights = self.weights
-        several = isinstance(weights, list | tuple | np.ndarray)
+        weights = self.weights.tolist() if isinstance(self.weights, np.ndarray) else self.weights
+        several = isinstance(weights, list | tuple)
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "weights", tuple(map(_weight, weights)) if several else _weight(weights))
         if several and groups is not None and len(weights) != len(groups):
@@ -226,6 +227,10 @@ class ConvexPenalty(Penalty):
         return pieces[np.searchsorted(self.knots, lengths, side="right") - 1]
 
 
+#: The shapes whose conditions are proved, or checked on their numbers.
+_PROVED = (SquaredPenalty, HuberPenalty, LogCoshPenalty, ConvexPenalty)
+
+
 @dataclass(frozen=True)
 class PenaltyTerms:
     """All penalties of a model, for coefficients of `outputs` blocks of `width` numbers: value, gradient, Hessian."""
@@ -241,17 +246,18 @@ class PenaltyTerms:
         [0.4, -2.0, 0.0]
         """
         listed = () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
-        if not all(isinstance(one, Penalty) for one in listed):
+        if not all(type(one) in _PROVED for one in listed):  # a class of somebody else's may be anything but convex
             raise InputError(
                 "penalty must be None, a SquaredPenalty, HuberPenalty, LogCoshPenalty or ConvexPenalty, or a list of "
                 "them. Nothing was spent."
             )
         terms = cls(tuple(_Term.of(one, columns, width, outputs) for one in listed))
-        if terms.steepness > _STEEPEST * (1 + 1e-9):
+        most = _STEEPEST if width * outputs <= _FEW else _STEEPEST_OF_MANY
+        if not terms.steepness <= most * (1 + 1e-9):
             raise InputError(
                 f"The gradient of the penalty turns by up to {terms.steepness:.2g} for each unit of a coefficient, and "
-                f"{_STEEPEST:g} is the most that can be solved to the accuracy privacy rests on. Round its corner over "
-                "a larger h, or lower its weights. Nothing was spent."
+                f"{most:g} is the most that can be solved for {width * outputs} coefficients to the accuracy privacy "
+                "rests on. Round its corner over a larger h, or lower its weights. Nothing was spent."
             )
         return terms
 
@@ -268,9 +274,10 @@ class PenaltyTerms:
         """How far the computed gradient can be from the exact one, in units in the last place, for a point of norm 1.
 
         With n coefficients in a group, m groups at a coefficient: lengths err by n/2 + 2 units, p' by the steepness
-        times that, sums over groups by m.
+        times that, sums over groups by m and over terms by their number.
         """
-        return sum(term.steepness * (2 * term.largest + term.overlap + _OWN_ERROR) for term in self.terms)
+        own = _OWN_ERROR + len(self.terms)
+        return sum(term.steepness * (2 * term.largest + term.overlap + own) for term in self.terms)
 
     def value(self, point: np.ndarray) -> float:
         return float(sum(term.weights @ term.penalty.value(term.lengths(point)) for term in self.terms))
@@ -367,11 +374,11 @@ def _listed(groups: Any) -> list[Any]:
 
 def _feature_numbers(group: Any) -> tuple[int, ...]:
     wrong = not isinstance(group, Sequence) or isinstance(group, str) or not group
-    if wrong or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in group):
+    if wrong or not all(isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0 for one in group):
         raise InputError("A group must be a list of features, counted from 0. Nothing was spent.")
     if len(set(group)) < len(group):
         raise InputError("A group names a feature twice. Nothing was spent.")
-    return tuple(group)
+    return tuple(map(int, group))
 
 
 def _weight(given: Any) -> float:

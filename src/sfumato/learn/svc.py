@@ -173,10 +173,10 @@ class PrivateSVC(PrivateLinearClassifier):
         return self.schema is not None and not self._constant(self.schema.width)
 
     def _loss(self) -> Loss:
-        if isinstance(self.loss, ConvexLoss):
+        if type(self.loss) is ConvexLoss:  # one of somebody else's making may have another slope than it states
             return self.loss
         if self.loss not in ("huber", "smoothed_hinge"):
-            raise InputError(f"loss must be 'huber' or 'smoothed_hinge', not {self.loss!r}. Nothing was spent.")
+            raise InputError("loss must be 'huber', 'smoothed_hinge' or a ConvexLoss. Nothing was spent.")
         return HuberLoss(self.h) if self.loss == "huber" else SmoothedHinge(self.h)
 
     def _joint_loss(self, classes: int, *, full: bool) -> JointLoss:
