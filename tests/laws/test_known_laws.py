@@ -10,11 +10,14 @@ from __future__ import annotations
 import itertools
 import random
 from fractions import Fraction
+from functools import partial
 
 import pandas as pd
 import pytest
 
-from sfumato.errors import SfumatoError
+from sfumato import Certificate, verify
+from sfumato.core import REPLACE_ONE, Known, LaplaceEvent, Pufferfish, RandomizedResponseEvent
+from sfumato.errors import PrivacyParameterError, SfumatoError, UnprovedError
 from sfumato.network import known
 from sfumato.plan.make import make_plan
 
@@ -158,3 +161,32 @@ def test_what_has_no_bounds_is_refused_for_that():
     text = study(law(random.Random(1)), "nothing", "sum", 1).replace("range(ill(C), 0, 1).", "")
     with pytest.raises(SfumatoError, match=r"range|bounds"):
         make_plan(text)
+
+
+EVEN = [(values, Fraction(1, 4)) for values in itertools.product((0, 1), repeat=2)]
+
+
+@pytest.mark.parametrize(
+    ("act", "kept"),
+    [
+        (LaplaceEvent(1.0, 1.0, adjacency=REPLACE_ONE), True),
+        (LaplaceEvent(0.5, 0.5, adjacency=REPLACE_ONE), False),
+        (LaplaceEvent(1.0, 1.0, dimension=2, adjacency=REPLACE_ONE), False),
+        (RandomizedResponseEvent(2, 19, 7, adjacency=REPLACE_ONE), False),
+    ],
+)
+def test_core_and_verifier_take_noise_on_that_number_alone(act, kept):
+    """The number moves by a tenth of what one unit may move it by; of another ε-DP act that says nothing."""
+    promise = Pufferfish(0.2, 0.0, Known.of(EVEN, [0.0, 0.1, 0.1, 0.2], 1.0), adjacency=REPLACE_ONE)
+    make = partial(Certificate.issue, subject="x", events=[act], proofs=sorted({*act.proof_ids(), "pufferfish"}))
+    if kept:
+        assert verify(make(guarantee=promise)).ok
+        return
+    with pytest.raises(UnprovedError):
+        make(guarantee=promise)
+
+
+@pytest.mark.parametrize("chances", [("0", "1"), ("3/2", "-1/2"), ("1/3", "1/3")])
+def test_a_law_that_is_none_is_refused(chances):
+    with pytest.raises(PrivacyParameterError, match="add up to 1"):
+        Known.of([((place,), Fraction(one)) for place, one in enumerate(chances)], [0.0, 1.0], 1.0)

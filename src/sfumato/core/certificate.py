@@ -28,7 +28,8 @@ from sfumato.card import Card, Shown
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
-from sfumato.core.events.event import Event, Repeated
+from sfumato.core.dependence import Dependence, Known
+from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.pufferfish import Pufferfish
 from sfumato.core.records import event_from_dict, guarantee_from_dict
@@ -149,6 +150,8 @@ class Certificate(Shown):
         composed, promised = _costs(acts, guarantee)
         if not isinstance(promised, NoGuarantee):
             _check_proofs(acts, promised, proofs)
+        if isinstance(promised, Pufferfish):
+            _check_one_number(acts, promised.dependence)
         if not publishable and NOT_FOR_PUBLICATION not in notes:
             notes = (*notes, NOT_FOR_PUBLICATION)
         if publishable and NOT_FOR_PUBLICATION in notes:
@@ -291,6 +294,19 @@ def _costs(events: tuple[Event | Repeated, ...], stated: Guarantee | None) -> tu
             "the same adjacency as PureDP, ApproxDP, GaussianDP or ZCDP, or leave it out. Nothing was certified."
         )
     return composed, promised
+
+
+def _check_one_number(acts: tuple[Event | Repeated, ...], dependence: Dependence) -> None:
+    """A known law is about one number with noise added to it: of another act of that ε its distance says nothing."""
+    if not isinstance(dependence, Known):
+        return
+    act = acts[0] if len(acts) == 1 else None
+    added = isinstance(act, GaussianEvent | LaplaceEvent) and act.dimension == 1
+    if not added or act.sensitivity < dependence.move:  # type: ignore[union-attr]  # an event with a sensitivity
+        raise UnprovedError(
+            f"A promise for {dependence.words} is kept by Gaussian or Laplace noise on that number, which one unit "
+            f"moves by {dependence.move:g}, and by no other act. No certificate was issued."
+        )
 
 
 def _check_proofs(events: tuple[Event | Repeated, ...], promised: Guarantee, proofs: tuple[str, ...]) -> None:

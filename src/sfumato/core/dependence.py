@@ -197,6 +197,7 @@ class Known(Dependence):
     move: float
 
     def __post_init__(self) -> None:
+        _check_law([Fraction(chance) for _, chance in self.rows])
         rows = tuple((tuple(map(str, values)), str(Fraction(chance))) for values, chance in self.rows)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "numbers", tuple(float(one) for one in self.numbers))
@@ -206,6 +207,7 @@ class Known(Dependence):
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Sequence[object], Fraction]], numbers: Sequence[float], move: float) -> Known:
+        _check_law([chance for _, chance in rows])
         named = [(tuple(map(str, values)), chance) for values, chance in rows]
         found = farthest(named, numbers)
         return cls(tuple((values, str(chance)) for values, chance in named), tuple(numbers), found, float(move))
@@ -246,6 +248,11 @@ class Known(Dependence):
         rows = [[list(values), chance] for values, chance in self.rows]
         numbers = {"numbers": list(self.numbers), "distance": self.distance, "move": self.move}
         return {"kind": "Known", "rows": rows, **numbers}
+
+
+def _check_law(chances: Sequence[Fraction]) -> None:
+    if sum(chances) != 1 or min(chances) <= 0:
+        raise PrivacyParameterError("Chances of a law are above 0 and add up to 1. Nothing was spent.")
 
 
 def farthest(rows: Sequence[tuple[Sequence[str], Fraction]], numbers: Sequence[float]) -> float:
