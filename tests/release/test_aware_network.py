@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sfumato.core import REPLACE_ONE, Categories, Interval, Schema
 from sfumato.core.noise import BoxNoise, GaussianNoise, LaplaceNoise
-from sfumato.errors import InputError
+from sfumato.errors import DataError, InputError
 from sfumato.mechanisms import Box
 from sfumato.release import (
     BoxRelease,
@@ -224,3 +224,15 @@ def test_noise_that_cannot_be_undone_is_refused():
     shared = TableNoise(SCHEMA, ("a", "b"), (GaussianNoise(0.1), GaussianNoise(0.1)), rows, label="b")
     with pytest.raises(InputError, match="noise of its own"):
         NoiseAwareNetworkRegressor(shared).fit({"a": truth[:, 0]}, truth[:, 1])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_beyond_all_squares_are_refused_in_words():
+    """They gave a network whose every answer was NaN."""
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(DataError, match="too large"):
+        NoiseAwareNetworkClassifier(0.1, hidden=2, draws=2, max_iter=3).fit(X * 1e200, y)
+    with pytest.raises(DataError, match="too large"):
+        NoiseAwareNetworkRegressor(0.1, hidden=2, draws=2, max_iter=3).fit(X, y * 1e200)
+    with pytest.raises(InputError, match="whole number"):
+        NoiseAwareNetworkClassifier(0.1, hidden=True).fit(X, y)

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from sfumato.core.checks import at_least_zero
 from sfumato.core.threads import calm_threads
-from sfumato.errors import InputError
+from sfumato.errors import DataError, InputError
 from sfumato.release.aware_common import Labels, NoiseLike, fit_features, read_labels
 from sfumato.release.aware_linear import numeric_target, shared_noise
 from sfumato.release.aware_truth import TrueRows, log_ratio
@@ -141,7 +141,8 @@ class _NoiseAwareNetwork(BaseEstimator, ABC):
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         for name in ("hidden", "draws", "max_iter"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+            given = getattr(self, name)
+            if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 1:
                 raise InputError(f"{name} must be a whole number of at least 1.")
         at_least_zero(self.penalty, "penalty")
         self._features, published = fit_features(self, X, self.noise)
@@ -159,6 +160,7 @@ class _NoiseAwareNetwork(BaseEstimator, ABC):
         tried = [self._descend(start, rows, aim, _TRIED) for start in starts]
         best = min(tried, key=lambda one: one[0])[1]
         self.loss_, self._layers, self.n_iter_ = self._descend(best, rows, aim, self.max_iter)
+        _check_finite(self.loss_, *self._layers.flat(), *self._centre, *self._unit)
 
     def _descend(self, start: _Layers, rows: TrueRows, aim: _Aim, steps: int) -> tuple[float, _Layers, int]:
         def cost(numbers: Matrix) -> tuple[float, Matrix]:
@@ -174,6 +176,11 @@ class _NoiseAwareNetwork(BaseEstimator, ABC):
         check_is_fitted(self)
         rows = (self._features.clean(self, X) - self._centre) / self._unit
         return self._layers.outputs(self._layers.hidden(rows))
+
+
+def _check_finite(*numbers: float) -> None:
+    if not np.isfinite(numbers).all():
+        raise DataError("The numbers of this table are too large for a network to be learned from. Divide them.")
 
 
 def _loss(layers: _Layers, rows: TrueRows, aim: _Aim) -> tuple[float, Matrix]:
@@ -293,6 +300,7 @@ class NoiseAwareNetworkRegressor(RegressorMixin, _NoiseAwareNetwork):
                 "NoiseAwareLinearRegression, or release y with noise of its own."
             )
         self._mean, self._spread = float(target.mean()), float(target.std()) or 1.0
+        _check_finite(self._mean, self._spread)
         self._train(published, _Met((target - self._mean) / self._spread), 1)
         return self
 
