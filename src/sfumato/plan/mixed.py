@@ -63,8 +63,13 @@ class Mixed:
     @cached_property
     def loss(self) -> float:
         """Weighted mean squared errors relative to their scale: what plans are compared by."""
+        return math.fsum(self.losses)
+
+    @cached_property
+    def losses(self) -> tuple[float, ...]:
+        """The same, publication by publication."""
         weights = {(one.name, one.observer): one.weight for one in self.planned}
-        return math.fsum(weights[one.publication, one.observer] * one.points[one.chosen][1] for one in self.curves)
+        return tuple(weights[one.publication, one.observer] * one.points[one.chosen][1] for one in self.curves)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ __all__ = ["assumed_of_centres", "needs_one_party", "settle_over_centres"]
 
 Settle = Callable[[Sharing | None], list[Mixed]]
 _CENTRAL = "central"
-#: Losses this close are one: the way that needs the least trust is taken.
+#: Where every publication's loss is this close it is one: the way that needs the least trust is taken.
 _SAME = 1 + 1e-3
 
 
@@ -54,12 +54,18 @@ def needs_one_party(request: Request) -> PlanError:
 
 
 def _taken(settled: Mapping[Sharing | None, list[Mixed]], wished: list[str]) -> Sharing | None:
-    """The first way of about the least error among those that are wished most."""
+    """The first way of about the least error, in each publication, among those that are wished most.
+
+    Not in their sum: one that says nothing whichever way is taken would hide what the others lose.
+    """
     most = max(wished.count(_name(way)) for way in settled)
     losses = {
-        way: math.fsum(mixed.loss for mixed in one) for way, one in settled.items() if wished.count(_name(way)) == most
+        way: [loss for mixed in one for loss in mixed.losses]
+        for way, one in settled.items()
+        if wished.count(_name(way)) == most
     }
-    return next(way for way, loss in losses.items() if loss <= min(losses.values()) * _SAME)
+    least = min(losses.values(), key=math.fsum)
+    return next(way for way, own in losses.items() if all(a <= b * _SAME for a, b in zip(own, least, strict=True)))
 
 
 def settle_over_centres(spec: Spec, requests: Sequence[Request], settle: Settle) -> list[Mixed]:
