@@ -104,6 +104,20 @@ def test_the_parts_add_up_to_what_one_place_would_draw(name):
     assert compared >= 2
 
 
+@pytest.mark.parametrize("whole", [NAMES[:1], NAMES], ids=["at one", "at all"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW) if name != "pairs" else name for name in SUMMED])
+def test_the_type_of_a_centres_file_decides_nothing(name, whole):
+    """Ages in whole numbers at some centres: rows were refused after everybody had paid."""
+    tables = dealt()
+    for centre in whole:
+        held = tables[centre]
+        ages = pa.array(np.asarray(held["age"]).round().astype(np.int64))
+        tables[centre] = held.set_column(held.column_names.index("age"), "age", ages)
+    play = Play(planned(name), tables)
+    play.finish()
+    assert all(one.values.num_rows for one in play.leader.performed.values())
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=SLOW) if name in ("kernel", "equilibrium") else name for name in SUMMED]
 )

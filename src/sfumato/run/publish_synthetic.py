@@ -22,6 +22,7 @@ import pyarrow as pa
 from sfumato.core import Guarantee, Interval, Schema
 from sfumato.core.calendar_columns import calendar_kind, calendar_values
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
+from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import own_names
 from sfumato.plan.plan import Seen
@@ -112,6 +113,8 @@ class SyntheticPublisher(Publisher):
             random_state=random_state,
         )
         held = _with_days(table.select(list(schema.columns)), schema)
+        if isinstance(random_state, Elsewhere):
+            held = _as_agreed(held, schema)
         if rows > 1:
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
@@ -139,6 +142,14 @@ def _with_days(table: pa.Table, schema: Schema) -> pa.Table:
             numbers = table[name].cast(pa.float64()).combine_chunks()
             days = calendar_values(numbers, domain.calendar, calendar_kind(domain.calendar))
             table = table.set_column(at, name, days)
+    return table
+
+
+def _as_agreed(table: pa.Table, schema: Schema) -> pa.Table:
+    """Over centres what is asked follows from the schema alone: the type of one centre's file is nobody else's."""
+    for at, (name, domain) in enumerate(schema.columns.items()):
+        if isinstance(domain, Interval) and not domain.calendar:
+            table = table.set_column(at, name, table[name].cast(pa.float64()))
     return table
 
 
