@@ -106,6 +106,7 @@ def test_a_study_over_four_hospitals(here):
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]
 
 
+@pytest.mark.slow
 def test_who_refuses_is_told_with_the_reason_and_the_others_go_on(here):
     found, said = play(here, west={"grant": False})
     assert isinstance(found["west"], LedgerError)

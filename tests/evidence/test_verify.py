@@ -158,7 +158,7 @@ def matters(tree, path) -> bool:
 
 
 @each_certificate
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_a_forger_who_edits_one_entry_is_found_and_the_entry_named(certificate):
     tree = tree_of(certificate)
     for path, value in leaves(tree):

@@ -305,6 +305,7 @@ def test_intervals_cover_in_twenty_thousand():
     assert failures(numbers, 0.93, 0.97, 500) == []
 
 
+@pytest.mark.slow
 def test_of_an_empty_group_nothing_is_known():
     """The whole range in at least 19 of 20 cases: noise makes somebody out of nobody in the rest."""
     empty = [number for number in published((300, 3_000), 12, ("pure",)) if number.kind == "empty group"]

@@ -67,6 +67,7 @@ def row(request):
     return request.param
 
 
+@pytest.mark.by_day(7)
 def test_no_attacker_beats_the_claim(row):
     """An audit with 10⁵ draws on the worst neighbours finds a loss below the claimed one, and above half of it."""
     result = audit(row.mechanism, row.neighbours, trials=100_000, confidence=0.9999, delta=row.audit_delta)
@@ -74,6 +75,7 @@ def test_no_attacker_beats_the_claim(row):
     assert result.tightness >= 0.5
 
 
+@pytest.mark.by_day(5)
 def test_an_attacker_beats_a_broken_twin(row):
     """The same noise scaled by 2/3 under the same claim is found out."""
     result = audit(row.scaled(2 / 3), row.neighbours, trials=100_000, confidence=0.999, claim=row.mechanism.guarantee())

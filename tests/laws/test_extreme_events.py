@@ -33,7 +33,7 @@ def events(rng: random.Random):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_extreme_events_end_soon_and_verify(seed):
     event = events(random.Random(seed))
     start = time.process_time()

@@ -138,7 +138,7 @@ def test_the_claim_is_never_exceeded(loss, adjacency, epsilon, delta):
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-2), (0.5, 0.0), (3.0, 0.0)])
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(3)
 def test_no_penalty_makes_the_claim_false(penalty, adjacency, epsilon, delta):
     """What is recorded knows of no penalty, and holds with each of them."""
     for loss, regularization in ((LogisticLoss(), "auto"), (HuberLoss(0.5), 1e-3)):

@@ -215,7 +215,7 @@ def _design_problem(kind, inputs, epsilon):
 @pytest.mark.parametrize(("delta", "most"), [(1e-3, 4e-4), (0.05, 0.0125), (0.3, 0.02)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
 @pytest.mark.parametrize("kind", ["none", "soft", "unbiased", "random"])
-@pytest.mark.by_day(10)
+@pytest.mark.by_day(4)
 def test_a_share_of_freedom_is_nearly_the_best_use_of_delta(kind, epsilon, delta, most):
     """Against slacks for every pair: a few percent of δ for designs, and never outside the stated bound."""
     cvxpy = pytest.importorskip("cvxpy")

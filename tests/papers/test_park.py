@@ -71,6 +71,7 @@ def test_drawings_and_settings_are_judged(study, holds, tmp_path):
 @pytest.mark.paper("004", "Fig 7.1", "papers/park.py")
 @pytest.mark.paper("004", "Figs 5.1–5.2", "papers/park_regions.py")
 @pytest.mark.parametrize("study", by_night(NEEDS, "park-table7.2"))
+@pytest.mark.slow
 def test_a_quick_run_writes_table_figure_and_numbers(study, tmp_path):
     """Three readable files; verdicts on the thesis' claims and on ours, all printed."""
     needs_data(*NEEDS[study])

@@ -104,7 +104,7 @@ def test_a_wave_is_learned_through_noise():
 
 
 @pytest.mark.parametrize("kind", LAWS)
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 def test_draws_of_true_rows_have_the_law_of_true_rows_given_the_published(kind):
     """A true law of two hills, and posterior means by quadrature; shrinking by variances alone is far from them."""
     law, drawn = LAWS[kind]

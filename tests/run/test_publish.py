@@ -155,7 +155,7 @@ def test_a_regression_predicts_from_its_file(everything):
 
 @pytest.mark.paper("004", "§6.2", "run/publish_learning.py")
 @pytest.mark.parametrize("strategy", ["objective", "svm", "kernel", "equilibrium", "points"])
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 def test_every_classifier_can_be_preferred(strategy, tmp_path):
     plan = plan_of("dp(8, 0.000001)", CLASSIFIER + f"prefer(triage, [{strategy}]).\n")
     assert plan.acts[0].strategy == strategy
