@@ -25,7 +25,6 @@ BAD = {
     "edges that are words": ("histogram(m, x(P), p(P), [low, high]).", {}, "increasing numbers"),
     "edges of a list": ("histogram(m, g(P), p(P), [1, 2]).", {}, "g(P)"),
     "no edges of a number": ("histogram(m, x(P), p(P)).", {}, "cut points"),
-    "edges beyond the range": ("histogram(m, x(P), p(P), [200, 300]).", {}, "No cut point"),
     "groups that overlap": ("mean(m, x(P), p(P), by([g(P), g(P)])).", {}, "listed twice"),
     "groups cut twice": ("mean(m, x(P), p(P), by([x(P): [2], x(P): [5]])).", {}, "listed twice"),
     "groups by numbers without cut points": ("mean(m, x(P), p(P), by([x(P)])).", {}, "cut points"),

@@ -177,9 +177,7 @@ def _axis(
     levels = _listed_levels(node)
     if own is None and levels is not None:
         return Axis(name, levels)
-    given = _cuts(entry, node, own)
-    _check_inside(entry, name, given, bounds[name])
-    cuts = trimmed(given, bounds[name])
+    cuts = trimmed(_cuts(entry, node, own), bounds[name])
     return Axis(name, (), cuts, bounds[name].low, bounds[name].high, _calendar_of(node.domain))
 
 
@@ -196,16 +194,6 @@ def _cuts(entry: AggregateDeclaration, node: Node, given: Term | None) -> list[f
 
 def _is_word(node: Node) -> bool:
     return isinstance(node.domain, Categories) and node.domain.scalar == "str"
-
-
-def _check_inside(entry: AggregateDeclaration, name: str, cuts: Sequence[float], bounds: Bounds) -> None:
-    """Cut points that all lie beyond one end sort nobody: they are a slip, of a unit or of a variable."""
-    if cuts and (cuts[0] > bounds.high or cuts[-1] < bounds.low):
-        raise refusal(
-            entry.position,
-            f"No cut point of the {entry.functor} lies in the range of {name}, from {bounds.low:g} to {bounds.high:g}.",
-            "Correct one of the two.",
-        )
 
 
 def trimmed(cuts: Sequence[float], bounds: Bounds) -> tuple[float, ...]:

@@ -388,8 +388,11 @@ def _unreadable(failed: str) -> DataError:
 
 
 def number_text(number: str) -> str:
-    """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number."""
-    whole = f"abs({number}) < 9007199254740992 AND {number} = trunc({number})"
+    """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number.
+
+    Up to 10¹⁶, as `text_name` and `name_of` have it: from there on texts have an exponent.
+    """
+    whole = f"abs({number}) < 1e16 AND {number} = trunc({number})"
     return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
