@@ -221,7 +221,7 @@ def _hard_problem(seed):
 @pytest.mark.parametrize("seed", [*range(90), 137, 458, 506, 652, 655])
 @pytest.mark.by_day(19)
 def test_the_solver_arrives_whatever_the_penalty(seed):
-    """Far from the 500 steps at which training would end without a model, which would be an output that tells."""
+    """Far from the 2000 steps at which training would end without a model, which would be an output that tells."""
     assert _solved(*_hard_problem(seed)).steps < 150
 
 

@@ -43,7 +43,8 @@ def bare_characters(text: str) -> Iterator[tuple[int, str]]:
             line_end = text.find("\n", position)
             position = len(text) if line_end < 0 else line_end + 1
         elif text.startswith("/*", position):
-            position = text.find("*/", position) + 2
+            comment_end = text.find("*/", position)
+            position = len(text) if comment_end < 0 else comment_end + 2
         else:
             yield position, character
             position += 1

@@ -6,11 +6,11 @@ Not here: how the sums are made (learn/stream_sums.py), what the tolerance costs
 Proof: docs/proofs/objective_perturbation.md, "What the solver owes"
 
 Objective: (1/size) Σ loss + strength·(½‖f‖² + penalty) + ⟨tilt, f⟩. It is strongly convex, so Newton's method with a
-line search on the directional derivative arrives; that it does was never seen to take a hundred steps. A limit of 500
-keeps a run from going on for ever should floating point break the theorem: no model is published then. One pass over
-the table answers the questions of all models that are still on their way. Scores are always computed from the point
-itself, so every gradient can be certified as it comes. Rows in memory, in files, on workers and on a device all go this
-one way.
+line search on the directional derivative arrives; with penalties as steep as are taken it was seen to take 125 steps. A
+limit of 2000 keeps a run from going on for ever should floating point break the theorem: no model is published then.
+One pass over the table answers the questions of all models that are still on their way. Scores are always computed from
+the point itself, so every gradient can be certified as it comes. Rows in memory, in files, on workers and on a device
+all go this one way.
 """
 
 from __future__ import annotations
