@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.errors import SfumatoError
+from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
@@ -25,6 +26,8 @@ BAD = {
     "edges that are words": ("histogram(m, x(P), p(P), [low, high]).", {}, "increasing numbers"),
     "edges of a list": ("histogram(m, g(P), p(P), [1, 2]).", {}, "g(P)"),
     "no edges of a number": ("histogram(m, x(P), p(P)).", {}, "cut points"),
+    "edges beyond the range": ("histogram(m, x(P), p(P), [20, 30]).", {}, "No cut point splits it"),
+    "groups cut beyond the range": ("mean(m, x(P), p(P), by([x(P): [-3]])).", {}, "No cut point splits it"),
     "groups that overlap": ("mean(m, x(P), p(P), by([g(P), g(P)])).", {}, "listed twice"),
     "groups cut twice": ("mean(m, x(P), p(P), by([x(P): [2], x(P): [5]])).", {}, "listed twice"),
     "groups by numbers without cut points": ("mean(m, x(P), p(P), by([x(P)])).", {}, "cut points"),
@@ -53,3 +56,22 @@ def test_it_is_told_and_nothing_is_spent(name, tmp_path):
     assert said in message, message
     assert "othing was" in message
     assert not ledger.datasets()
+
+
+@pytest.mark.parametrize(
+    "body", ["histogram(m, x(P), p(P), [-5, 2, 20]).", "mean(m, x(P), p(P), by([x(P): [-5, 2, 20]]))."]
+)
+def test_edges_that_are_left_out_are_named(body):
+    told = load(HEAD.format(**FINE) + f"{body} publish(a, m, o(pub)).").problems
+    assert [one.code for one in told] == ["cut-points"]
+    assert "-5, 20" in told[0].message
+
+
+@pytest.mark.parametrize("cells", ["x(P), p(P), [2, 5]", "[x(P): [2, 5]], p(P)"])
+def test_cut_points_need_no_bounds(cells, tmp_path):
+    """Sorted by cut points at the end or beside the variable: both without a public range."""
+    text = HEAD.format(**{**FINE, "ends": "private(0.1)"}) + f"histogram(m, {cells}). publish(a, m, o(pub))."
+    plan = make_plan(text, sizes={"d": 90})
+    frame = {"id": list(range(90)), "x": [1.0, 3.0, 1e6] * 30, "g": ["a"] * 90}
+    found = run_plan(plan, {"t": frame}, None, random_state=0)["a"]
+    assert found["value"].to_pylist() == pytest.approx([30, 30, 30], abs=20)

@@ -164,11 +164,15 @@ def plan(
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
     at: Annotated[int | None, typer.Option("--at", help="The step to plan, of a study with steps.")] = None,
+    weights: Annotated[
+        bool, typer.Option("--weights", help="Also plan every publication at other weights, and show what that does.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Plan again whenever the file changes, until Ctrl-C.")] = False,
 ) -> None:
     """Decide where noise goes and how much, and predict every error. Private tables are not opened."""
-    from sfumato.cli.study import next_command, read_sizes, show_plan, watched, write_new
+    from sfumato.cli.study import next_command, read_sizes, show_plan, show_weights, watched, write_new
     from sfumato.run.aims import aims_of
+    from sfumato.run.other_weights import other_weights
     from sfumato.run.study_file import plan_study
 
     console, sizes = Console(), read_sizes(size)
@@ -178,6 +182,8 @@ def plan(
         if out is not None:
             write_new(out, made.to_json())
         show_plan(made, console, aims_of(made, sizes))
+        if weights:
+            show_weights(other_weights(made, sizes), console)
         command = next_command(made, study, data, at, sizes)
         console.print(f"Next: {command}", markup=False, highlight=False, soft_wrap=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -23,11 +23,12 @@ from sfumato.evidence.beside import shared_sentences
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import sharing_of
-from sfumato.plan.told import told_before
+from sfumato.plan.told import digits, told_before
 from sfumato.plan.usefulness import verdicts, verdicts_of
 from sfumato.run.aims import Aimed
+from sfumato.run.other_weights import MULTIPLES, Weighed
 
-__all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "watched", "write_new"]
+__all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "show_weights", "watched", "write_new"]
 
 #: Seconds between two looks at a watched file.
 _PAUSE = 0.4
@@ -81,6 +82,22 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(sentence, style="yellow", markup=False, highlight=False)
     for assumption in plan.assumptions:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
+
+
+def show_weights(curves: Iterable[Sequence[Weighed]], console: Console) -> None:
+    """What another weight would do: a line a publication, its widest interval at every weight that was tried."""
+    head = ("publication", "observer", *(f"×{one:g}" for one in MULTIPLES), "others")
+    table = Table(*head, box=None, pad_edge=False, title="95 % within ±, at multiples of its weight", title_style="")
+    for curve in curves:
+        widths = [digits(one.half_width) for one in curve]
+        first, last = curve[0], curve[-1]
+        table.add_row(Text(first.publication), Text(first.observer), *widths, f"×{last.others_wider:.2f}")
+    if not table.row_count:
+        console.print("No two publications share a budget: a weight changes nothing.")
+        return
+    console.print(table)
+    rest = "Others: how much wider the one that suffers most becomes at the largest weight. Every number was planned."
+    console.print(f"{rest} Say it in the study: weight(Publication, Number).", style="dim", highlight=False)
 
 
 def next_command(

@@ -7,7 +7,9 @@ Not here: bounds, cells and rows (network/gather.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sfumato.core.domain import Interval
@@ -71,6 +73,7 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
             yield from _question(clause, spec.random_predicates, defined, known)
     yield from _texts(spec)
     yield from _unbounded(spec)
+    yield from _beyond_ranges(spec)
 
 
 #: What says of a variable what it is, and asks nothing of it.
@@ -87,7 +90,8 @@ def _needing_bounds(clause: Clause) -> Sequence[Term]:
     if name not in AGGREGATES:
         return parts if clause.body is None else (*parts, clause.body)
     usage = QUESTIONS[clause.head.functor].form.places(len(parts))
-    free = ("goal", "value") if clause.head.functor in KINDS else ("goal",)
+    free = {"goal", "value"} if clause.head.functor in KINDS else {"goal"}
+    free |= {"cells"} if "edges" in usage else set()  # sorted by the cut points at the end
     return [part for place, part in zip(usage, parts, strict=True) if place not in free]
 
 
@@ -105,6 +109,48 @@ def _unbounded(spec: Spec) -> Iterator[Problem]:
                 f"range({shown}, Low, High)."
             )
             yield _problem(clause, term, "private-range", message, way_out)
+
+
+def _beyond_ranges(spec: Spec) -> Iterator[Problem]:
+    """Cut points beyond a declared range: left out and said where others split it, an error where none does."""
+    ends = _declared_ends(spec)
+    for clause in spec.clauses:
+        for one in _cut_in(clause) if indicator(clause.head) in AGGREGATES else ():
+            low, high = ends.get(indicator(one.variable), (-math.inf, math.inf))
+            cuts = [cut for item in one.edges.items if (cut := number_in(item)) is not None]  # type: ignore[union-attr]
+            outside = [cut for cut in cuts if not low <= cut <= high]
+            if not outside:
+                continue
+            listed, name = ", ".join(f"{cut:.15g}" for cut in outside), show(one.variable)[:60]
+            split = any(low < cut < high for cut in cuts)
+            message = f"cut points of {name} lie beyond its range from {low:.15g} to {high:.15g}: {listed}"
+            message += ". They make no bins and are left out" if split else ". No cut point splits it"
+            way_out = "Take them out, or declare a wider range."
+            found = _problem(clause, one.variable, "cut-points", message, way_out)
+            yield replace(found, severity="warning") if split else found
+
+
+def _declared_ends(spec: Spec) -> dict[str, tuple[float, float]]:
+    """The ends of every variable's ranges of numbers, where all of them are public."""
+    found: dict[str, tuple[float, float]] = {}
+    for one in spec.ranges:
+        name, domain = indicator(one.atom_pattern), one.domain
+        known = found.get(name, (math.inf, -math.inf))
+        public = isinstance(domain, Interval) and domain.share is None
+        ends = (domain.low, domain.high) if public else (-math.inf, math.inf)  # type: ignore[union-attr]
+        found[name] = (min(known[0], ends[0]), max(known[1], ends[1]))
+    return found
+
+
+def _cut_in(clause: Clause) -> Iterator[Named]:
+    """The variables of a question that a list of cut points sorts, each beside its list."""
+    parts = clause.head.arguments
+    placed = dict(zip(QUESTIONS[clause.head.functor].form.places(len(parts)), parts, strict=True))
+    for place, term in placed.items():
+        for one in named_in(place, term):
+            edges = one.edges if one.edges is not None or place != "cells" else placed.get("edges")
+            if isinstance(edges, ListTerm):
+                yield Named(one.variable, edges)
 
 
 def _what(name: str) -> str:

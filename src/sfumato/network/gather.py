@@ -28,9 +28,11 @@ from sfumato.network.indicator import Indicator, has_chance
 from sfumato.network.network import Group, Node, first_of_each
 from sfumato.network.refusal import refusal
 from sfumato.network.structure import identity_of
+from sfumato.network.tables import layout_of
 from sfumato.questions.axis import Axis
 from sfumato.questions.bought import Bought, power_axis
 from sfumato.questions.form import Place
+from sfumato.questions.quantile import Quantiles
 from sfumato.questions.question import Question
 
 __all__ = ["aggregate_bounds", "aggregates_of"]
@@ -82,7 +84,7 @@ def _aggregate(
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
     rows, table = _rows(names, condition, nodes, entry)
-    kind, own_axes, further = _kind(entry, values, nodes)
+    kind, own_axes, further = _kind(spec, entry, values, nodes, own)
     question = kind(
         values=values,
         ranges=tuple((bounds[name].low, bounds[name].high) for name in values),
@@ -101,14 +103,28 @@ def _aggregate(
 
 
 def _kind(
-    entry: AggregateDeclaration, values: Sequence[str], nodes: Mapping[str, Node]
+    spec: Spec, entry: AggregateDeclaration, values: Sequence[str], nodes: Mapping[str, Node], groups: Sequence[Group]
 ) -> tuple[type[Question], tuple[Axis, ...], dict[str, Any]]:
     """The question as it is written, or the one that buys bounds first where its variable has none."""
     domains = [nodes[name].domain for name in values]
     share = next((one.share for one in domains if isinstance(one, Interval) and one.share is not None), None)
     if share is not None:
         return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
-    return entry.question, (), {"calendar": _calendar_of(domains[0])} if entry.question.locates and domains else {}
+    further: dict[str, Any] = {"calendar": _calendar_of(domains[0])} if entry.question.locates and domains else {}
+    if issubclass(entry.question, Quantiles):
+        further["step"] = _step_of(spec, values[0], groups)
+    return entry.question, (), further
+
+
+def _step_of(spec: Spec, name: str, groups: Sequence[Group]) -> float | None:
+    """How far values are apart by what the study says of them: listed whole numbers, days, seconds; else None."""
+    forms = [node for group in groups if (node := group.node(name)) and node.source is not None]
+    domains = [one.domain for one in forms]
+    if all(isinstance(one, Categories) and one.scalar == "int" for one in domains):
+        listed = [int(value) for one in domains for value in one.values]  # type: ignore[union-attr]
+        return float(math.gcd(*listed)) or None
+    averaged = any(layout_of(spec, one.source.table).each_person for one in forms if one.source is not None)
+    return 1.0 if domains and all(map(_calendar_of, domains)) and not averaged else None
 
 
 def _calendar_of(domain: Domain | AnyText | None) -> str:

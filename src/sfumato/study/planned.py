@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.card import Card, Shown, cell
+from sfumato.errors import InputError
 from sfumato.plan.about import weak_promises
 from sfumato.plan.make import ASSUMED_SIZE
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.run.aims import Aimed, aims_of, planned_with
+from sfumato.run.other_weights import other_weights
 from sfumato.study.caller import in_callers_words
 from sfumato.study.data import data_of_run
 from sfumato.study.naming import keys_of
@@ -69,19 +71,46 @@ class StudyPlan(Shown):
         known = f"{self.size:,.15g} people" if self.size is not None else ""
         return f"for {known}" if known else f"for {ASSUMED_SIZE:,.15g} people (assumed; .plan(size=N) tells it)"
 
-    def compare(self, *, epsilon: Sequence[float], reader: str | None = None) -> Tidy:
-        """The errors a reader would get at other ε, the other readers' promises left as they are.
+    def compare(
+        self,
+        *,
+        epsilon: Sequence[float] | None = None,
+        weight: Sequence[float] | None = None,
+        reader: str | None = None,
+    ) -> Tidy:
+        """The errors a reader would get at other ε, or at other weights; everything else is left as it is.
 
-        One row for each reader, ε and publication: the widest interval of its numbers.
+        At other ε: a row for each reader, ε and publication with the widest interval of its numbers, the other readers'
+        promises left as they are. At other weights: one for each publication and weight of its own, and how many times
+        as wide the interval of the publication becomes that suffers most.
         """
+        if (epsilon is None) == (weight is None):
+            raise InputError("compare takes epsilon=[…] or weight=[…], one of the two. Nothing was planned.")
         readers = self.study.readers if reader is None else (reader,)
+        if weight is not None:
+            return self._at_weights(weight, readers)
         rows = []
         for one in readers:
-            for value in epsilon:
+            for value in epsilon or ():
                 changed = planned_with(self.plan, self._sizes, amounts={one: value})
                 shown = [planned for planned in changed.publications if planned.observer == one]
                 rows += [{"reader": one, "epsilon": float(value), **_widest(planned)} for planned in shown]
         return Tidy(_columns(rows), "errors at other ε")
+
+    def _at_weights(self, weights: Sequence[float], readers: Sequence[str]) -> Tidy:
+        rows = [
+            {
+                "reader": one.observer,
+                "publication": one.publication,
+                "weight": one.weight,
+                "half_width": _rounded(one.half_width),
+                "others_wider": _rounded(one.others_wider),
+            }
+            for curve in other_weights(self.plan, self._sizes, weights)
+            for one in curve
+            if one.observer in readers
+        ]
+        return Tidy(_columns(rows), "errors at other weights")
 
     @cached_property
     def aims(self) -> Tidy:
