@@ -102,3 +102,22 @@ def test_a_round_that_fails_unopened_is_begun_again(here, monkeypatch):
         [entry.action for entry in Ledger(here / name / "ledger.db").history("everybody")].count("reserve") == 1
         for name in NAMES
     )
+
+
+@pytest.mark.slow
+def test_a_later_round_that_never_succeeds_says_who_stays_charged(here, monkeypatch):
+    """The coordinator forgets a step of the second round every time: the first was opened, and paid for all."""
+    asked = Coordination._exchange
+
+    async def forgetful(self, frames):
+        kinds = {frame.head["kind"] for frame in frames.values()}
+        return {} if self.round.stage == 1 and "keys" in kinds else await asked(self, frames)
+
+    monkeypatch.setattr(Coordination, "_exchange", forgetful)
+    found, _ = play(here)
+    told = str(found[COORDINATOR])
+    assert isinstance(found[COORDINATOR], RoundFailedError)
+    assert "stays charged" in told
+    assert "nothing was published" in told
+    assert "never joined" not in told
+    assert all(last_action(here, name) == "commit" for name in NAMES)

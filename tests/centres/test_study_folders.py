@@ -28,9 +28,10 @@ from sfumato.core import Adjacency, PureDP
 from sfumato.errors import InputError, LedgerError, PlanError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.evidence.verify import verify
 from sfumato.evidence.verify_plan import verify_folder
+from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
 from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
-from sfumato.run.centre_part import coordinate_study, join_study
+from sfumato.run.centre_part import _prepared, coordinate_study, join_study
 from sfumato.run.over_centres import study_round
 
 ROOT = Path(__file__).parents[2]
@@ -369,3 +370,31 @@ def test_a_place_that_cannot_be_used_is_told_before_anybody_pays(here, place):
     with pytest.raises(InputError, match="Nothing was spent"):
         join_study(shared, Home.open(here / "west", "west"), here / "tables" / "west", out=here / place, grant=True)
     assert not Ledger(here / "west" / "ledger.db").datasets()
+
+
+def test_who_takes_part_already_is_told_so_and_not_to_raise_the_budget(here):
+    shared, home = RoundFolder.read(here / "round"), Home.open(here / "north", "north")
+    book = Ledger(home.ledger_file)
+    part = _prepared(shared, home, here / "tables" / "north", book, True, print)
+    part.purse.reserve(part.course.round, "first call", [])
+    with pytest.raises(RefusedError, match=r"takes part in this study already.*Only if it was killed.*ledger raise"):
+        _prepared(shared, home, here / "tables" / "north", book, True, print)
+
+
+@pytest.mark.parametrize("cards", [("north", "north"), ("north", "copied"), ("north", "renamed")])
+def test_cards_of_one_centre_are_named(here, cards):
+    card = here / "north" / "north.card"
+    shutil.copy(card, here / "copied.card")
+    dataclasses.replace(Card.read(card), name="other").write(here / "renamed.card")
+    files = [str(card if name == "north" else here / f"{name}.card") for name in cards]
+    done = CliRunner().invoke(app, ["coordinate", "init", str(here / "study.pl"), *files, "--out", str(here / "new")])
+    assert "sfumato centre init NAME" in str(done.exception)
+    assert "Nothing was made" in str(done.exception)
+    assert not (here / "new").exists()
+
+
+def test_central_noise_needs_somebody_who_is_trusted(here):
+    text = (here / "study.pl").read_text()
+    name = re.search(r"publish\((\w+),", text)[1]
+    with pytest.raises(SfumatoError, match="no party is trusted"):
+        load(f"{text}\nprefer({name}, central).")

@@ -69,7 +69,8 @@ class Aggregator:
         if count < needed:
             raise RoundFailedError(
                 f"{count} of {len(self.round.centres)} centres answered in step {self.step!r}, and {needed} are "
-                "needed. Nothing was revealed and nobody is charged. Find out who is missing and start a new round.",
+                "needed. Nothing was revealed by this round and nobody is charged for it. Find out who is missing and "
+                "start a new one.",
                 revealed=False,
             )
         if self.step != self._steps[-1]:

@@ -81,7 +81,7 @@ class Conductor:
         """Nobody joins any more."""
         self.joining = False
         for name in self.awaited:
-            self.absent[name] = "never joined"
+            self.absent[name] = self.round.why_awaited
         self._advance()
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -260,6 +260,11 @@ class Round(ABC):
     def identity(self, name: str) -> str:
         return self.centres[self.places[name] - 1].identity
 
+    @property
+    def why_awaited(self) -> str:
+        """What is said of a centre that did not come in time."""
+        return "never joined"
+
     # ── names and files ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def certificates(self, *, publishable: bool = True) -> tuple[Certificate, ...]:

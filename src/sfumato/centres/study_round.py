@@ -65,6 +65,10 @@ class StudyRound(Round):
         super().__post_init__()
 
     @property
+    def why_awaited(self) -> str:
+        return f"did not come to round {self.stage}" if self.stage else super().why_awaited
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         return self.summed
 

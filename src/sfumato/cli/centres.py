@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from sfumato.centres import Aggregate, Round, StatisticRound
+    from sfumato.centres.card import Card
     from sfumato.core import Schema
     from sfumato.core.certificate import Certificate
 
@@ -121,6 +122,7 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
         console = _console()
         address_of(at)
         shown = [Card.read(path) for path in cards]
+        _check_apart(cards, shown)
         own = Home(home, COORDINATOR)
         if not own.key_file.is_file():
             own = Home.make(home, COORDINATOR, address=at, ledger=False)
@@ -202,6 +204,20 @@ _COORDINATOR_STOPPED = (
     "Interrupted. Nothing was published. This machine holds no rows and no budget of the centres: each one's own "
     "ledger says what it reserved. A new round begins with `sfumato coordinate init`."
 )
+
+
+def _check_apart(files: Sequence[Path], cards: Sequence[Card]) -> None:
+    """Two cards of one name or one key are one centre: which files they are, and what to write instead."""
+    for what, told in (("name", lambda card: card.name), ("key", lambda card: card.identity)):
+        met: dict[str, Path] = {}
+        for file, card in zip(files, cards, strict=True):
+            first = met.setdefault(told(card), file)
+            if first != file or files.count(file) > 1:
+                raise InputError(
+                    f"{first} and {file} are cards of the same {what}: {card.name}. Give every centre's card once. A "
+                    "centre that has none yet makes it with `sfumato centre init NAME`, where NAME is its name in the "
+                    "study. Nothing was made."
+                )
 
 
 def _aloud(identity: str) -> str:

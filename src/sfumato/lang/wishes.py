@@ -22,6 +22,7 @@ from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
 from sfumato.lang.term import Compound, Position, Term, called, indicator, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, PUBLICATION_FORMS, SUMMED_ACTS, WAYS
+from sfumato.questions.bought import KINDS
 from sfumato.questions.registry import QUESTIONS
 
 __all__ = ["check_wishes"]
@@ -90,6 +91,10 @@ def _strategies(spec: Spec) -> Iterator[Problem]:
         for name in one.strategies if kinds else ():
             if name not in known:
                 yield _unknown(spec, one, name, sorted(kinds), known)
+            elif name == "central" and spec.centres and not spec.trusted and isinstance(one, Preference):
+                message = f"{one.publication}: no party is trusted with the rows of all centres, so no noise is central"
+                way_out = f"Name one, trusted(Party), or prefer one of {', '.join(CENTRE_WAYS)}."
+                yield _problem(spec, "no-trusted-party", message, one.position, way_out)
 
 
 def _unknown(spec: Spec, one: Preference | Forbidden, name: str, kinds: list[str], known: dict[str, str]) -> Problem:
@@ -113,7 +118,7 @@ def _kind(spec: Spec, what: Term) -> str:
         return what.functor
     for clause in spec.clauses:
         if indicator(clause.head) in AGGREGATES and indicator(clause.head.arguments[0]) == indicator(what):
-            bought = any(indicator(part) in _without_bounds(spec) for part in clause.head.arguments[1:2])
+            bought = clause.head.functor in KINDS and indicator(clause.head.arguments[1]) in _without_bounds(spec)
             return "bought" if bought else QUESTIONS[clause.head.functor].form.ways
     return "variable" if indicator(what) in _of_individuals(spec) else "aggregate"
 

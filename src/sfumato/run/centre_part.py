@@ -28,7 +28,7 @@ from sfumato.centres.study_round import StudyRound
 from sfumato.core import Adjacency, compose
 from sfumato.core.certificate import Certificate
 from sfumato.core.guarantee import Guarantee
-from sfumato.errors import InputError, RefusedError, RoundFailedError, SfumatoError
+from sfumato.errors import InputError, OverspendError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
@@ -39,7 +39,7 @@ from sfumato.run.charges import check_balance, check_granted, reserve_plan
 from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
-from sfumato.run.history import check_order, check_turn
+from sfumato.run.history import check_order, check_turn, purpose_of
 from sfumato.run.over_centres import Publish, left_complete, publishing
 from sfumato.run.row_key import row_key
 from sfumato.run.staging import check_target
@@ -236,12 +236,30 @@ def _prepared(
     tables = {**own_tables(network.spec, home.name, data), **public}
     sources = sources_of(network, tables, book)
     check_order(plan, book, sources, tell)
-    check_balance(plan, book, sources)
+    try:
+        check_balance(plan, book, sources)
+    except OverspendError as error:
+        _check_taking_part(plan, book, sources, home, error)
+        raise
     if grant is False:
         check_granted(plan, book, sources)
     values = _own_values(plan, tables, row_key(book.path))
     needs = needs_of_steps(shared.study, shared.folder, shared.round.sizes, shared.at) if grant is not False else None
     return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant, needs))
+
+
+def _check_taking_part(
+    plan: Plan, book: Ledger, sources: Mapping[str, tuple[str, ...]], home: Home, error: OverspendError
+) -> None:
+    """Whether what is missing is held by this very study: another call that takes part, or one that was killed."""
+    for dataset in plan.datasets:
+        for name, unit in book.owners(sources[dataset]):
+            held = [one for one, purpose in book.open_reservations(name, unit) if purpose == purpose_of(plan)]
+            if held:
+                raise RefusedError(
+                    f"{home.name} takes part in this study already: another call of `sfumato centre join` holds its "
+                    f"budget ({held[0]}). Wait for that one: it says how it ended. Only if it was killed: {error}"
+                ) from error
 
 
 def _published(course: Course, publish: Publish) -> Release:
@@ -388,7 +406,12 @@ async def _conducted(course: Course, host: str, port: int, tls: Any, tell: Calla
             )
         except RoundFailedError as error:
             if error.revealed or attempt == _ATTEMPTS - 1:
-                raise
+                raise RoundFailedError(
+                    f"Round {agreed.stage} of this study's tables and models was not finished: {error} Its first sums "
+                    "were opened, so every centre that was in them stays charged; nothing was published. A new study "
+                    "begins with `sfumato coordinate init`, at a new cost.",
+                    revealed=True,
+                ) from error
             tell(f"round {agreed.stage} is begun again: {error}")
             continue
         tell(f"round {agreed.stage}: {len(found.included)} centres, {agreed.length} numbers")
