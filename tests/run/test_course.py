@@ -29,6 +29,7 @@ from sfumato.run.publish import columns_for, strategy_of
 
 PEOPLE = {"people": 600}
 ROWS = "publish(rows, synthetic([age(P), sex(P), ill(P)], for(ill(P))), openness(public)).\n"
+BOUGHT = "mean(weights, bmi(P), patient(P), by([sex(P)])). publish(weights, weights, openness(public)).\n"
 SUMMED = {
     "sufficient": REGRESSION,
     "kernel": CLASSIFIER + "prefer(triage, [kernel]).\n",
@@ -36,12 +37,15 @@ SUMMED = {
     "logistic_steps": CLASSIFIER + "prefer(triage, [logistic_steps]).\n",
     "hinge_steps": CLASSIFIER + "prefer(triage, [hinge_steps]).\n",
     "pairs": ROWS,
+    "bounds": BOUGHT,
 }
 
 
 @cache
 def planned(name: str, more: str = "", metric: str = "dp(2, 0.000001)") -> Plan:
-    return make_plan(study(SUMMED[name], metric, CENTRES + more), sizes=PEOPLE)
+    text = study(SUMMED[name], metric, CENTRES + more)
+    without = text.replace("range(bmi(P), 10, 60).", "range(bmi(P), private(0.1)).")
+    return make_plan(without if name == "bounds" else text, sizes=PEOPLE)
 
 
 def values_of(plan: Plan, tables):
@@ -312,3 +316,56 @@ def test_the_mean_of_those_who_are_there_is_their_mean():
     middle = json.loads(done.documents["json"])["rule"]["middle"]
     by_everybody = 35 + (there.mean() - 35) * len(there) / 600
     assert abs(middle - there.mean()) < 0.3 < abs(by_everybody - there.mean()) / 2
+
+
+def bought(more: str = "", centres: str = CENTRES) -> str:
+    text = study(BOUGHT, "dp(2, 0.000001)", centres + more)
+    return text.replace("range(bmi(P), 10, 60).", "range(bmi(P), private(0.1)).")
+
+
+def test_bounds_bought_over_centres_are_those_of_all_and_verify(tmp_path):
+    """One centre leaves after the bounds were bought: the means are of those who stayed, clipped to the same bounds."""
+    (tmp_path / "study.pl").write_text(bought("absences(1).\n"))
+    plan = make_plan(tmp_path / "study.pl", sizes=PEOPLE)
+    play = Play(plan)
+    while not play.leader.is_over:
+        play.step({"south": "masked"} if len(play.leader.opened) == 2 else None)
+    first, *later = play.leader.opened
+    made = published_over_centres(plan, first, {}, tmp_path / "out", performed=play.leader.performed, later=later)
+    checks = verify_folder(tmp_path / "out", tmp_path / "study.pl")
+    assert all(check.ok for check in checks), [check for check in checks if not check.ok]
+    told = made["weights"].to_pandas()
+    stayed = pa.concat_tables([play.tables[name] for name in ("east", "north")]).to_pandas()
+    clipped = stayed["bmi"].clip(told["clipped_from"][0], told["clipped_to"][0]).groupby(stayed["sex"]).mean()
+    off = (told["value"].to_numpy() - clipped.to_numpy()) / told["standard_error"].to_numpy()
+    assert np.all(np.abs(off) < 6)
+    assert (told["clipped_from"][0], told["clipped_to"][0]) == (16.0, 64.0)
+
+
+@pytest.mark.slow
+def test_intervals_behind_bounds_bought_over_centres_cover():
+    plan, inside = planned("bounds"), []
+    for seed in range(100):
+        play = Play(plan, dealt(seed=seed))
+        play.finish()
+        (done,) = play.leader.performed.values()
+        told = done.values.to_pandas()
+        rows = pa.concat_tables(play.tables.values()).to_pandas()
+        placed = rows["bmi"].clip(told["clipped_from"][0], told["clipped_to"][0])
+        clipped = placed.groupby(rows["sex"]).mean().to_numpy()
+        inside += list((told["low"] <= clipped) & (clipped <= told["high"]))
+    assert 0.90 <= np.mean(inside) <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (bought("adjacency(people, add_remove).\n"), "how many individuals"),
+        (bought().replace("dp(2, 0.000001)", "dp(2)"), "δ"),
+        (study("groups(names, ill(P), patient(P)). publish(names, names, openness(public)).\n").replace(
+            "range(ill(P), [no, yes]).", "range(ill(P), text)."), "List the values"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_found_out_over_centres_is_told(text, said):
+    with pytest.raises(PlanError, match=said):
+        make_plan(text, sizes=PEOPLE)

@@ -215,8 +215,8 @@ CENTRE_WAYS = {
     "local": "noise at each individual, drawn by its centre",
 }
 
-#: Tables and models that are made from sums alone, or can be: they go over centres as sums do.
-SUMMED_ACTS = frozenset({"synthetic", "classifier", "regression"})
+#: Tables, models and bought bounds that are made from sums alone, or can be: they go over centres as sums do.
+SUMMED_ACTS = frozenset({"synthetic", "classifier", "regression", "bought"})
 
 
 def random_predicates(clauses: Iterable[Clause]) -> frozenset[str]:

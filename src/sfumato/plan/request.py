@@ -136,7 +136,7 @@ def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]
     """
     question = _asked(request, network)
     if question is not None and question.only_drawn:
-        return _only_drawn(request, network)
+        return _only_drawn(request, network, question)
     if network.spec.centres or not _has_one_observer(request.requirement.dataset, requests):
         return request
     if question is None or not question.may_be_drawn or "joint" in request.forbidden:
@@ -154,11 +154,19 @@ def as_acted(requests: Sequence[Request], acts: Iterable[tuple[str, str]]) -> tu
     )
 
 
-def _only_drawn(request: Request, network: Network) -> Request:
-    if network.spec.centres:
+def _only_drawn(request: Request, network: Network, question: Question) -> Request:
+    if network.spec.centres and not question.drawn_as_sums:
         raise PlanError(
-            f"{request.position}{request.name}: groups and bounds cannot be found out over several institutions: each "
-            "would have to show what it has to the others. Nothing was planned and nothing was spent."
+            f"{request.position}{request.name}: groups cannot be found out over several institutions: each would have "
+            "to show what it has to the others. List the values, range(rv(P), [a, b | other]), and ask for a "
+            "histogram. Nothing was planned and nothing was spent."
+        )
+    if network.spec.centres and request.adjacency.relation != "replace-one":
+        dataset = request.requirement.dataset
+        raise PlanError(
+            f"{request.position}{request.name}: over several institutions bounds are bought where everybody knows how "
+            f"many individuals there are, which adjacency({dataset}, add_remove) keeps secret. Declare its range, or "
+            "leave that adjacency out. Nothing was planned and nothing was spent."
         )
     return replace(request, level="other")
 

@@ -59,6 +59,7 @@ class Bought(Question):
     form: ClassVar[Form] = Form("bought", (), "a mean or a sum between bounds that are bought", "bought", "bought")
     proof: ClassVar[str] = "private_ranges"
     only_drawn: ClassVar[bool] = True
+    drawn_as_sums: ClassVar[bool] = True
 
     kind: Literal["mean", "sum"] = "mean"
     share: float = 0.1

@@ -36,7 +36,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import act_sharing, together
 from sfumato.plan.sharing import Sharing
 from sfumato.run.over_centres import cells_of, people_lines, people_of, whole_cells
-from sfumato.run.publish import Columns, checked, columns_for, strategy_of
+from sfumato.run.publish import Columns, checked, columns_for, counted_nobody, strategy_of
 from sfumato.run.publish_base import Performed, column_of
 
 __all__ = ["Course"]
@@ -202,7 +202,9 @@ def _block(noise: Additive, length: int, centres: int) -> Block:
 
 
 def _nobody(act: Act) -> Columns:
-    """A table of one invented row: what somebody who has no rows begins an act with."""
+    """A table of one invented row, or sums of nobody: what somebody who has no rows begins an act with."""
+    if "question" in act.parameters:
+        return counted_nobody(act)
     domains = Schema.from_toml(act.parameters["schema"]).columns
     columns = {}
     for name, domain in domains.items():

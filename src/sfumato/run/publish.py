@@ -9,6 +9,7 @@ Proof: docs/proofs/portions.md
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,7 +29,16 @@ from sfumato.questions.quantile import Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, column_of
 
-__all__ = ["STRATEGIES", "Columns", "checked", "columns_for", "perform", "strategies_of", "strategy_of"]
+__all__ = [
+    "STRATEGIES",
+    "Columns",
+    "checked",
+    "columns_for",
+    "counted_nobody",
+    "perform",
+    "strategies_of",
+    "strategy_of",
+]
 
 if TYPE_CHECKING:
     STRATEGIES: tuple[Publisher, ...]
@@ -109,6 +119,13 @@ def _columns(act: Act, values: Values, parts: bool) -> Columns:
             read[name] = pc.floor(read[name]).cast(pa.int64())  # pyright: ignore[reportAttributeAccessIssue]
     whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
     return Columns(act, pa.table(read), whose.tolist())
+
+
+def counted_nobody(act: Act) -> Columns:
+    """What a question that is drawn itself reads where there are no rows at all."""
+    question = question_from_dict(act.parameters["question"])
+    none = [0] * math.prod(axis.size for axis in question.axes)
+    return Columns(act, pa.table({"sum": pa.array(none, _WIDE), "count": pa.array(none, pa.int64())}), ())
 
 
 def _counted(act: Act, values: Values) -> Columns:

@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any, ClassVar, final
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Adjacency, GaussianDP, Guarantee, PureDP
 from sfumato.core.domain import Interval
 from sfumato.mechanisms import Gaussian, Laplace
+from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
@@ -48,6 +50,7 @@ class BoughtBounds(Publisher):
 
     name: ClassVar[str] = "bounds"
     kind: ClassVar[str] = "bought"
+    summed: ClassVar[bool] = True
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         return None
@@ -76,20 +79,18 @@ class BoughtBounds(Publisher):
         question = _question(question_from_dict(act.parameters["question"]))
         assert act.guarantee.adjacency is not None
         counts, numbers = _noises(question, act.guarantee, act.guarantee.adjacency)
-        if random_state is not None:
-            counts = dataclasses.replace(counts, random_state=random_state)
-            numbers = dataclasses.replace(numbers, random_state=random_state + 1)
+        drawing = _Drawing(random_state)
         pure = isinstance(numbers, Laplace)
-        powers = question.by_power(table["count"].to_numpy())
-        found = question.bounds_of(counts(powers), _threshold(question, counts))
+        powers = drawing(counts, question.by_power(table["count"].to_numpy()))
+        found = question.bounds_of(powers, _threshold(question, counts) * drawing.wider(counts))
         low, high = found or (-Interval.WIDEST, Interval.WIDEST)
         units, rows = ([int(one) for one in table[name].to_pylist()] for name in ("sum", "count"))
         groups = question.clipped(low, high, units, rows)
         asked, moved = question.between(low, high), _moved(question, low, high, pure)
-        noisy = numbers(question.encoded(asked, groups, pure) / moved) * moved
+        noisy = drawing(numbers, question.encoded(asked, groups, pure) / moved) * moved
         # The number of rows is used exactly only where everybody knows it.
-        known = float(sum(rows)) if question.has_public_count else None
-        figures = asked.figures(noisy, _law(numbers).times(moved), known, pure)
+        known = float(drawing.records(numbers, sum(rows))) if question.has_public_count else None
+        figures = asked.figures(noisy, _law(numbers).times(moved * drawing.wider(numbers)), known, pure)
         told = f"[{_written(low)}, {_written(high)}]"
         part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
         bounds = {"clipped_from": float(low), "clipped_to": float(high)}
@@ -102,6 +103,30 @@ class BoughtBounds(Publisher):
         events = (counts.event(), numbers.event())
         proofs = tuple(dict.fromkeys((question.proof, *(event.proof_id() for event in events))))
         return Performed(tidy_table(tidy_rows(node, parts, labels, figures)), {}, events, proofs, (note,))
+
+
+@final
+class _Drawing:
+    """Both draws: made here, in a dry run with a seed, or by several institutions (mechanisms/elsewhere.py)."""
+
+    def __init__(self, source: int | Elsewhere | None) -> None:
+        self._elsewhere = source if isinstance(source, Elsewhere) else None
+        self._seed = None if isinstance(source, Elsewhere) else source
+
+    def __call__(self, noise: Gaussian | Laplace, exact: np.ndarray) -> np.ndarray:
+        if self._elsewhere is not None:
+            return self._elsewhere([noise], [np.asarray(exact, dtype=np.float64)])[0]
+        seeded = dataclasses.replace(noise, random_state=self._seed)
+        self._seed = None if self._seed is None else self._seed + 1
+        return seeded(exact)
+
+    def wider(self, noise: Gaussian | Laplace) -> float:
+        """How many times the deviation of what was drawn is that of the noise: who feared absences drew more."""
+        return 1.0 if self._elsewhere is None else self._elsewhere.deviation(noise) / math.sqrt(noise.error())
+
+    def records(self, noise: Gaussian | Laplace, own: int) -> int:
+        """How many rows the second draw is of."""
+        return own if self._elsewhere is None else self._elsewhere.records_of(noise)
 
 
 def _written(bound: float) -> str:
