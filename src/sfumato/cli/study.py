@@ -26,7 +26,7 @@ from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.told import digits, told_before
 from sfumato.plan.usefulness import verdicts, verdicts_of
 from sfumato.run.aims import Aimed
-from sfumato.run.other_weights import MULTIPLES, Weighed
+from sfumato.run.other_weights import MULTIPLES, AtWeight
 
 __all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "show_weights", "watched", "write_new"]
 
@@ -84,7 +84,7 @@ def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
         console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
 
 
-def show_weights(curves: Iterable[Sequence[Weighed]], console: Console) -> None:
+def show_weights(curves: Iterable[Sequence[AtWeight]], console: Console) -> None:
     """What another weight would do: a line a publication, its widest interval at every weight that was tried."""
     head = ("publication", "observer", *(f"×{one:g}" for one in MULTIPLES), "others")
     table = Table(*head, box=None, pad_edge=False, title="95 % within ±, at multiples of its weight", title_style="")

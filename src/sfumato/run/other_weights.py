@@ -1,7 +1,7 @@
 """What another weight of a publication would do: to its own error, and to those of the others.
 
 In:   a plan with its network.
-Out:  Weighed: for every publication its widest interval at other weights, each found by planning again. No data.
+Out:  AtWeight: for every publication its widest interval at other weights, each found by planning again. No data.
 Not here: the least weight that meets an aim (run/aims.py), loss against ε (evidence/frontier.py).
 
 The curve over ε keeps the shares of the budget; a weight changes them, so every point is a plan of its own.
@@ -17,13 +17,13 @@ from sfumato.errors import InputError
 from sfumato.plan.plan import Plan, Planned
 from sfumato.run.aims import half_width_of, planned_with
 
-__all__ = ["MULTIPLES", "Weighed", "other_weights"]
+__all__ = ["MULTIPLES", "AtWeight", "other_weights"]
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
-class Weighed:
+class AtWeight:
     """One publication towards one observer at one weight, beside how it is planned.
 
     `others_wider` is how many times as wide the interval of another publication becomes, of the one that suffers most
@@ -39,7 +39,7 @@ class Weighed:
 
 def other_weights(
     plan: Plan, sizes: Mapping[str, float], weights: Sequence[float] | None = None
-) -> Iterator[tuple[Weighed, ...]]:
+) -> Iterator[tuple[AtWeight, ...]]:
     """Of every publication that shares a budget: what it would be at `weights`, or at multiples of its own.
 
     >>> from sfumato.run.planning import make_plan
@@ -64,7 +64,7 @@ def other_weights(
         tried = weights if weights is not None else [own[0].weight * one for one in MULTIPLES]
         plans = {value: planned_with(plan, sizes, weights={name: value}) for value in tried}
         for one in own:
-            yield tuple(_weighed(one, others, value, changed) for value, changed in plans.items())
+            yield tuple(_at_weight(one, others, value, changed) for value, changed in plans.items())
 
 
 def _is_drawn(planned: Planned) -> bool:
@@ -72,9 +72,9 @@ def _is_drawn(planned: Planned) -> bool:
     return 0 < half_width_of(planned) < math.inf
 
 
-def _weighed(planned: Planned, others: Sequence[Planned], weight: float, changed: Plan) -> Weighed:
+def _at_weight(planned: Planned, others: Sequence[Planned], weight: float, changed: Plan) -> AtWeight:
     def width(one: Planned) -> float:
         return half_width_of(changed.publication(one.name, one.observer))
 
     wider = max(width(one) / half_width_of(one) for one in others)
-    return Weighed(planned.name, planned.observer, float(weight), width(planned), wider)
+    return AtWeight(planned.name, planned.observer, float(weight), width(planned), wider)
