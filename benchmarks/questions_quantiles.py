@@ -1,6 +1,6 @@
 """Quantiles beside OpenDP, and named groups beside the best rule there is.
 
-Run: python benchmarks/questions_quantiles.py [quantiles] [groups] [--draws 6] [--rows 1000 100000].
+Run: python benchmarks/questions_quantiles.py [quantiles] [groups] [--draws 6] [--peer-draws 4] [--rows 1000 100000].
 Quantiles 0.05, 0.10, …, 0.95 of whole numbers between 0 and 100,000 at a pure ε, replacing one row, the number of rows
 public. Both choose among the same 100,001 places. OpenDP (`make_private_quantile`) gets ε/19 for each quantile; ours
 draws all together with seven tenths of ε and pays the intervals from the rest. Rank error: how far the wanted share of
@@ -71,32 +71,42 @@ def opendp(rows: np.ndarray, epsilon: float) -> np.ndarray:
     return np.array([one(share) for share in WANTED])
 
 
-def quantiles(draws: int, sizes: list[int]) -> None:
+def spread(errors: list[float]) -> tuple[float, float]:
+    """Mean, and its standard error."""
+    return float(np.mean(errors)), float(np.std(errors, ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else 0.0
+
+
+def quantiles(draws: int, peer_draws: int, sizes: list[int]) -> None:
     random = np.random.default_rng(7)
-    print(
-        f"{'rows':>8} {'ε':>4} {'shape':<11} {'ours':>8} {'OpenDP':>8} {'ratio':>6} {'inside':>7} {'s':>6} {'peer':>6}"
-    )
-    below = half = cells = 0
+    head = ("rows", "ε", "shape", "ours ±", "OpenDP ±", "ratio", "inside", "s", "peer s")
+    print("{:>8} {:>4} {:<11} {:>13} {:>13} {:>6} {:>7} {:>6} {:>6}".format(*head))
+    below = half = tied = cells = 0
     for size in sizes:
         for epsilon in (0.1, 1.0):
             for shape in SHAPES:
                 rows = rows_of(shape, size, random)
                 start = time.perf_counter()
                 found = [ours(rows, epsilon) for _ in range(draws)]
-                mine = float(np.mean([rank_errors(rows, values).mean() for values, _ in found]))
                 seconds = (time.perf_counter() - start) / draws
+                mine, own_chance = spread([float(rank_errors(rows, values).mean()) for values, _ in found])
                 start = time.perf_counter()
-                peer = float(rank_errors(rows, opendp(rows, epsilon)).mean())
-                waited = time.perf_counter() - start
+                peer, chance = spread(
+                    [float(rank_errors(rows, opendp(rows, epsilon)).mean()) for _ in range(peer_draws)]
+                )
+                waited = (time.perf_counter() - start) / peer_draws
                 cells, below, half = cells + 1, below + (mine <= peer), half + (mine <= peer / 2)
+                tied += peer < mine <= peer + 2 * math.hypot(own_chance, chance)
                 inside = float(np.mean([share for _, share in found]))
                 ratio = mine / peer if peer else float(mine > 0)
                 print(
-                    f"{size:>8} {epsilon:>4} {shape:<11} {mine:>8.1f} {peer:>8.1f} {ratio:>6.2f} {inside:>7.3f}"
-                    f" {seconds:>6.2f} {waited:>6.1f}",
+                    f"{size:>8} {epsilon:>4} {shape:<11} {mine:>8.1f} {own_chance:>4.1f} {peer:>8.1f} {chance:>4.1f}"
+                    f" {ratio:>6.2f} {inside:>7.3f} {seconds:>6.2f} {waited:>6.1f}",
                     flush=True,
                 )
-    print(f"rank error at most OpenDP's in {below} of {cells} cells, at most half of it in {half}")
+    print(
+        f"rank error at most OpenDP's in {below} of {cells} cells, above it within two standard errors in {tied}, at "
+        f"most half of it in {half}"
+    )
 
 
 def best_rule(epsilon: float, delta: float, sizes: np.ndarray) -> float:
@@ -134,10 +144,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=["quantiles", "groups"])
     parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--peer-draws", type=int, default=4)
     parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 100_000])
     given, _ = parser.parse_known_args()
     if "quantiles" in given.sections:
-        quantiles(given.draws, given.rows)
+        quantiles(given.draws, given.peer_draws, given.rows)
     if "groups" in given.sections:
         groups()
 
