@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -58,3 +60,25 @@ def test_underflow_proves_nothing():
     """δ(1000) of Gaussian noise is not representable, and not zero."""
     assert GaussianDP(0.1).implies(PureDP(1000.0)) is False
     assert compose([PureDP(1.0), GaussianDP(0.1)]).implies(PureDP(1000.0)) is not True
+
+
+def test_an_event_of_a_file_that_nobody_imported_is_read(tmp_path):
+    """A ledger may hold what another process drew: a new kind is one file in its folder, and no list names it."""
+    (tmp_path / "quiet.py").write_text(
+        "from dataclasses import dataclass\nfrom typing import final\n"
+        "from sfumato.core.events.event import Event, GaussianEvent\n"
+        "@final\n@dataclass(frozen=True, kw_only=True)\nclass QuietEvent(Event):\n"
+        "    scale: float\n"
+        "    def _check(self):\n        pass\n"
+        "    def guarantee(self):\n"
+        "        return GaussianEvent(1.0, self.scale, adjacency=self.adjacency).guarantee()\n"
+        "    def proof_id(self):\n        return 'gaussian'\n"
+    )
+    program = (
+        "from sfumato.core import REPLACE_ONE, event_from_dict, events\n"
+        f"events.__path__.append({str(tmp_path)!r})\n"
+        "record = {'kind': 'QuietEvent', 'scale': 2.0, 'adjacency': REPLACE_ONE.to_dict()}\n"
+        "print(event_from_dict(record).guarantee().mu)\n"
+    )  # in a process of its own: a class that was made stays
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=100)
+    assert done.stdout.startswith("0.5"), done.stderr

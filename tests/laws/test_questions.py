@@ -256,3 +256,45 @@ def test_without_bounds_nothing_can_be_promised():
     assert asked_of(network.node("s")).bounded
     with pytest.raises(PlanError, match="range"):
         asked_of(network.node("w"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(40)
+def test_every_published_number_has_its_label_and_name(case):
+    question = example(case)
+    assert len(question.labels()) == len(question.parts()) == question.size or question.of_texts
+
+
+# ── what a formula takes of it ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def other_numbers(question: Question, seed: int) -> list[str]:
+    """Where what a formula would take of a question is not its first published number."""
+    generator, found = np.random.default_rng(seed), []
+    for pure in (False, True):
+        rows = [row for content in people(question, generator) for row in content]
+        sums = sums_by_hand(question, rows)
+        law = NoiseLaw(laplace=(0.01,)) if pure else NoiseLaw(0.01**2)
+        noisy = np.asarray(question.encode(sums, pure), dtype=float)
+        noisy = noisy + generator.normal(0, 0.01, noisy.size)
+        count = float(sums.count) if question.has_public_count else None
+        read = noisy[: question.reads]
+        taken = question.number(read[None, :], count, pure, question.is_open(noisy, law))[0]
+        told = question.figures(noisy, law, count, pure)[0].value
+        if not math.isclose(taken, told, rel_tol=1e-9, abs_tol=1e-9):
+            found.append(f"{'pure' if pure else 'with δ'}: a formula takes {taken}, and {told} is published")
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.by_day(40)
+def test_a_formula_takes_the_number_that_is_published(case):
+    question = example(case)
+    if question.is_number and question.bounded and not question.only_drawn:
+        assert other_numbers(question, 0) == []
+
+
+def test_a_question_whose_drawn_number_is_not_its_answer_is_found(monkeypatch):
+    """The default is right for a count; for a mean it would be the drawn sum."""
+    monkeypatch.setattr(Mean, "number", Question.number)
+    assert other_numbers(Mean(values=("x(P)",), ranges=((0.0, 1.0),)), 0)

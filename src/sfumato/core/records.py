@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
+from sfumato.core import events as folder
 from sfumato.core import guarantee as guarantees
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.compose import ComposedDP, Part, WorstOf
@@ -26,6 +29,16 @@ def _final_classes(base: type) -> dict[str, type]:
     for child in base.__subclasses__():
         found |= _final_classes(child) if inspect.isabstract(child) else {child.__name__: child}
     return found
+
+
+def _event_classes(kind: str) -> dict[str, type]:
+    """Every kind of event; those that nobody has imported yet are looked for in their folder."""
+    known = _final_classes(events.Event)
+    if kind not in known:
+        for module in pkgutil.iter_modules(folder.__path__):
+            import_module(f"{folder.__name__}.{module.name}")
+        known = _final_classes(events.Event)
+    return known
 
 
 def _adjacency(record: Mapping[str, Any]) -> Adjacency | None:
@@ -49,7 +62,7 @@ def event_from_dict(record: Mapping[str, Any]) -> events.Event | events.Repeated
             if isinstance(inner, events.Repeated):
                 raise CertificateError("A repeated event repeats itself; write one count.")
             return events.Repeated(inner, fields["count"])
-        final = _final_classes(events.Event)[kind]
+        final = _event_classes(kind)[kind]
         if set(fields) != {item.name for item in dataclasses.fields(final)}:
             raise CertificateError(f"Event {kind} has unknown or missing fields.")
         return final(**{**fields, "adjacency": _adjacency(record)})
