@@ -154,15 +154,28 @@ def test_groups_are_told_apart():
     assert (found["low"][2], found["high"][2]) == (0, 80)  # nobody is in z
 
 
-def test_two_observers_share_their_noise():
-    lines = (
-        *QUARTS,
-        "privacy_requirement(openness(doctor), people, dp(3)).",
-        "publish(quarts, q, openness(doctor)).",
-    )
-    plan = make_plan(study("dp(1)", *lines), sizes={"people": 3000})
+TWO = (
+    *QUARTS,
+    "privacy_requirement(openness(doctor), people, dp(3)).",
+    "publish(quarts, q, openness(doctor)).",
+)
+
+
+def test_two_observers_who_collude_share_their_noise():
+    plan = make_plan(study("dp(1)", *TWO, "collude([public, doctor])."), sizes={"people": 3000})
     assert not plan.acts
     assert {planned.strategy for planned in plan.publications} == {"central noise (laplace)"}
+
+
+def test_two_observers_who_do_not_are_drawn_for_apart():
+    """Each keeps its own promise; the ledger counts both, as if they showed everything to everybody."""
+    plan = make_plan(study("dp(1)", *TWO), sizes={"people": 3000})
+    assert sorted(act.observer for act in plan.acts) == ["doctor", "public"]
+    assert {one.observers: one.kept.implies(one.asked) for one in plan.promises} == {
+        ("public",): True,
+        ("doctor",): True,
+    }
+    assert 3.9 < plan.cost("people").epsilon(0.0) <= 4.0
 
 
 @pytest.mark.parametrize(

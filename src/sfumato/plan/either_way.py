@@ -28,6 +28,8 @@ __all__ = ["settle_either_way"]
 _READ, _DRAWN = "read off noisy sums", "drawn"
 #: The part of a budget that is held back where acts are composed may make an error this much larger.
 _HELD_BACK = 256 / 255 * 1.01
+#: By how much drawn answers for several observers have to be better.
+_SEVERAL = 2.0
 
 Settle = Callable[[tuple[Request, ...]], Mixed]
 
@@ -53,8 +55,13 @@ def settle_either_way(requests: tuple[Request, ...], settle: Settle) -> Mixed:
 
 
 def _better(found: dict[str, Mixed], named: str, requests: tuple[Request, ...], settle: Settle) -> Mixed:
-    """The way of the smaller loss, unless it alone is unfair to one of the publications."""
-    way, other = sorted(found, key=lambda one: found[one].loss)
+    """The way of the smaller loss, unless it alone is unfair to one of the publications.
+
+    What is drawn for several observers adds up in the ledger, where versions of the same sums do not: it has to halve
+    the loss.
+    """
+    worth = _SEVERAL if len({one.observer for one in requests}) > 1 else 1.0
+    way, other = sorted(found, key=lambda one: found[one].loss * (worth if one == _DRAWN else 1.0))
     reason = ""
     if _is_unfair(found[way], found[other], requests, settle) and not _is_unfair(
         found[other], found[way], requests, settle

@@ -15,7 +15,7 @@ from sfumato.core.domain import Scalar
 from sfumato.errors import PlanError
 from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import Forbidden, Nonnegative, Preference, Requirement, Whole
+from sfumato.lang.spec import EVERYONE, Forbidden, Nonnegative, Preference, Requirement, Whole
 from sfumato.lang.term import Compound, Position, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
@@ -125,19 +125,22 @@ def requests_of(network: Network) -> tuple[Request, ...]:
     return tuple(requests.values())
 
 
-def _has_one_observer(dataset: str, requests: Sequence[Request]) -> bool:
-    return len({one.requirement.name for one in requests if one.requirement.dataset == dataset}) == 1
+def _are_apart(dataset: str, network: Network, requests: Sequence[Request]) -> bool:
+    """Whether nobody puts together what observers of a dataset see: one observer, or several of whom none colludes."""
+    observers = {one.observer for one in requests if one.requirement.dataset == dataset}
+    colluding = {name for group in network.spec.collusions for name in group.observers}
+    return len(observers) == 1 or (EVERYONE not in observers and not observers & colluding)
 
 
 def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]) -> Request:
     """The request as an act of its own, where its answer has to be drawn; marked, where it may be.
 
-    Acts of several observers add up, noisy sums are refinements of each other: so with one observer only.
+    Acts of several observers add up, noisy sums are refinements of each other: so never where observers collude.
     """
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network, question)
-    if network.spec.centres or not _has_one_observer(request.requirement.dataset, requests):
+    if network.spec.centres or not _are_apart(request.requirement.dataset, network, requests):
         return request
     if question is None or not question.may_be_drawn or "joint" in request.forbidden:
         return request
