@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lang.test_held import STUDY
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
+from sfumato.core.one_of_several import for_one_of
 from sfumato.errors import InputError, PlanError, RefusedError, StudyError
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.lang import load
-from sfumato.lang.centre_units import of_one_person
 from sfumato.lang.inside import at_home
 from sfumato.plan.make import make_plan
 from sfumato.run.held_tables import check_sizes
@@ -31,10 +31,10 @@ INSIDE += "publish(ours, m, own(researcher)).\n"
 @given(size=st.floats(1e-3, 5.0), most=st.integers(1, 10**6), delta=st.floats(1e-12, 0.1))
 def test_a_group_of_so_many_keeps_the_promise(size, most, delta):
     """By each measure's own rule for groups: ε and μ are multiplied, ρ by the square; and nothing is given away."""
-    assert PureDP(of_one_person(PureDP(size), most).eps * most).implies(PureDP(size))
-    assert GaussianDP(of_one_person(GaussianDP(size), most).mu * most).implies(GaussianDP(size))
-    assert ZCDP(of_one_person(ZCDP(size), most).rho * most**2).implies(ZCDP(size))
-    together = GaussianDP(of_one_person(ApproxDP(size, delta), most).mu * most)
+    assert PureDP(for_one_of(PureDP(size), most).eps * most).implies(PureDP(size))
+    assert GaussianDP(for_one_of(GaussianDP(size), most).mu * most).implies(GaussianDP(size))
+    assert ZCDP(for_one_of(ZCDP(size), most).rho * most**2).implies(ZCDP(size))
+    together = GaussianDP(for_one_of(ApproxDP(size, delta), most).mu * most)
     assert together.implies(ApproxDP(size, delta))
     assert not GaussianDP(together.mu * 1.001).implies(ApproxDP(size, delta))
 
@@ -42,7 +42,7 @@ def test_a_group_of_so_many_keeps_the_promise(size, most, delta):
 def test_a_requirement_on_centres_is_one_on_their_people():
     spec = load(UNITS)
     assert [dataset.name for dataset in spec.datasets] == ["pats"]
-    assert spec.requirements[0].guarantee == of_one_person(ApproxDP(1.0, 1e-5), 50).under(spec.datasets[0].adjacency)
+    assert spec.requirements[0].guarantee == for_one_of(ApproxDP(1.0, 1e-5), 50).under(spec.datasets[0].adjacency)
     plan, alone = make_plan(UNITS, sizes={"pats": 100}), make_plan(STUDY, sizes={"pats": 100})
     assert plan.draws[0].scale > 40 * alone.draws[0].scale
     assert any("whole centres: (1, 1e-05)-DP" in text for text in plan.assumptions)

@@ -10,11 +10,11 @@ import pytest
 
 from sfumato import make_plan, run_plan
 from sfumato.core import ApproxDP, GaussianDP, PureDP
+from sfumato.core.one_of_several import for_one_of
 from sfumato.errors import InputError, StudyError
 from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
 from sfumato.lang import load
-from sfumato.network.owners import for_one_thing
 from sfumato.release import OwnedTotal
 from sfumato.release import flow as flow_module
 from sfumato.release.flow import largest_total
@@ -217,5 +217,5 @@ def test_what_is_not_known_of_owners_is_refused(old, new, said):
 
 
 def test_what_one_thing_may_cost():
-    assert for_one_thing(PureDP(1.0), 4).epsilon(0.0) == pytest.approx(0.25)
-    assert for_one_thing(ApproxDP(1.0, 1e-6), 3).mu == pytest.approx(0.2367 / 3, rel=1e-3)
+    assert for_one_of(PureDP(1.0), 4).epsilon(0.0) == pytest.approx(0.25)
+    assert for_one_of(ApproxDP(1.0, 1e-6), 3).mu == pytest.approx(0.2367 / 3, rel=1e-3)

@@ -14,8 +14,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.one_of_several import for_one_of
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import CentrePromise, Dataset, Requirement
 from sfumato.lang.term import Position, indicator
@@ -23,10 +22,9 @@ from sfumato.lang.term import Position, indicator
 if TYPE_CHECKING:
     from sfumato.lang.declared import Declared
 
-__all__ = ["of_one_person", "protect_centres"]
+__all__ = ["protect_centres"]
 
 _CENTRE = "centre/1"
-_DOWN = 1 - 1e-12
 
 
 def protect_centres(declared: Declared) -> Iterator[Problem]:
@@ -50,7 +48,7 @@ def _rewrite_all(declared: Declared, units: dict[str, Dataset]) -> Iterator[Prob
 def _rewritten(declared: Declared, requirement: Requirement, owner: Dataset) -> str | None:
     """Puts the requirement on one person in the place of that on a centre; why not, where there is none."""
     most = declared.persons_per_centre[owner.name]
-    part = of_one_person(requirement.guarantee, most)
+    part = for_one_of(requirement.guarantee, most)
     if part is None:
         return "a promise to centres is dp(…), gdp(…) or zcdp(…)"
     declared.centre_promises.append(CentrePromise(requirement.name, requirement.guarantee, owner.name, most))
@@ -68,24 +66,6 @@ def _wrong(declared: Declared, unit: Dataset, people: list[Dataset]) -> str:
     if people[0].name not in declared.persons_per_centre:
         return f"nothing says how many of {people[0].name} a centre has at most"
     return ""
-
-
-def of_one_person(guarantee: Guarantee, most: int) -> Guarantee | None:
-    """What each of `most` individuals must be promised so that all of them together are promised this.
-
-    >>> of_one_person(PureDP(1.0), 100).eps < 0.01
-    True
-    """
-    match guarantee:
-        case PureDP(eps=eps):
-            return PureDP(eps / most * _DOWN)
-        case ApproxDP(eps=eps, delta_=delta):
-            return GaussianDP(gaussian_mu(eps, delta) / most * _DOWN)
-        case GaussianDP(mu=mu):
-            return GaussianDP(mu / most * _DOWN)
-        case ZCDP(rho=rho):
-            return ZCDP(rho / most**2 * _DOWN)
-    return None
 
 
 def _problem(message: str, position: Position | None) -> Problem:

@@ -32,7 +32,6 @@ from sfumato.network.tables import layout_of
 from sfumato.questions.axis import Axis
 from sfumato.questions.bought import Bought, power_axis
 from sfumato.questions.form import Place
-from sfumato.questions.quantile import Quantiles
 from sfumato.questions.question import Question
 
 __all__ = ["aggregate_bounds", "aggregates_of"]
@@ -111,7 +110,7 @@ def _kind(
     if share is not None:
         return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
     further: dict[str, Any] = {"calendar": _calendar_of(domains[0])} if entry.question.locates and domains else {}
-    if issubclass(entry.question, Quantiles):
+    if entry.question.has_places:
         further["step"] = _step_of(spec, values[0], groups)
     return entry.question, (), further
 

@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from sfumato.core.gaussian import gaussian_mu
+from sfumato.core import ApproxDP, Guarantee, PureDP
+from sfumato.core.one_of_several import for_one_of
 from sfumato.lang.spec import Requirement, Spec
 from sfumato.lang.whose import Owner
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableRoom, plain_type
 
-__all__ = ["for_one_thing", "most_things", "with_owners"]
-
-_DOWN = 1 - 1e-12
+__all__ = ["most_things", "with_owners"]
 
 
 def with_owners(spec: Spec, tables: Mapping[str, Any]) -> Spec:
@@ -85,7 +83,7 @@ def _is_for_the_same(other: Requirement, one: Requirement) -> bool:
 
 
 def _shares(own: Sequence[Requirement], most: Mapping[str, int]) -> list[Guarantee | None]:
-    shares = [for_one_thing(other.guarantee, most[str(other.owner)]) for other in own]
+    shares = [for_one_of(other.guarantee, most[str(other.owner)]) for other in own]
     if any(isinstance(share, PureDP) for share in shares):  # a pure ε keeps an (ε, δ) too
         return [_pure(other.guarantee, most[str(other.owner)]) for other in own]
     return shares
@@ -105,25 +103,4 @@ def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[
 
 def _pure(guarantee: Guarantee, number: int) -> Guarantee | None:
     known = isinstance(guarantee, PureDP | ApproxDP)
-    return for_one_thing(PureDP(guarantee.eps, adjacency=guarantee.adjacency), number) if known else None
-
-
-def for_one_thing(guarantee: Guarantee, number: int) -> Guarantee | None:
-    """What one thing may cost, for `number` of them at once to keep the guarantee; None where nothing is known.
-
-    >>> print(for_one_thing(PureDP(1.0), 4).epsilon(0.0) <= 0.25)
-    True
-    """
-    if number == 1 and not isinstance(guarantee, ApproxDP):
-        return guarantee
-    part = _DOWN / number
-    match guarantee:
-        case PureDP(eps=eps) | ApproxDP(eps=eps, delta_=0.0):
-            return PureDP(eps * part, adjacency=guarantee.adjacency)
-        case ApproxDP(eps=eps, delta_=delta):
-            return GaussianDP(gaussian_mu(eps, delta) * part, adjacency=guarantee.adjacency)
-        case GaussianDP(mu=mu):
-            return GaussianDP(mu * part, adjacency=guarantee.adjacency)
-        case ZCDP(rho=rho):
-            return ZCDP(rho * part**2, adjacency=guarantee.adjacency)
-    return None
+    return for_one_of(PureDP(guarantee.eps, adjacency=guarantee.adjacency), number) if known else None

@@ -186,6 +186,7 @@ class Quantiles(Question):
 
     of_expectations: ClassVar[bool] = False
     locates: ClassVar[bool] = True
+    has_places: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.bounded and (not self.axes or self.axes[-1].variable != self.values[0]):

@@ -68,6 +68,8 @@ class Question(ABC):
     only_drawn: ClassVar[bool] = False
     #: Whether what is drawn for it are sums all the same, one after the other: several centres can add them up.
     drawn_as_sums: ClassVar[bool] = False
+    #: Whether its answer is one of public places, a `step` apart.
+    has_places: ClassVar[bool] = False
     #: Whether its cells are the texts that occur, of which no list is public.
     of_texts: ClassVar[bool] = False
     #: Whether it asks for a place among the values: of days it is a day.
