@@ -97,3 +97,25 @@ def test_means_of_days_are_no_days():
     averaged = study.replace("rows_per_person(t, 1).", "each_person(t, mean).").replace("EXACT", "1000000")
     question = make_plan(averaged, sizes={"people": len(frame)}).questions["q"]
     assert question.step is None
+
+
+@pytest.mark.parametrize(
+    ("said", "by"),
+    [
+        ("range(v(P), [1, 7000000]).", ""),
+        ("range(v(P), date(1000, 1, 1), date(9000, 1, 1)).", ""),
+        ("range(v(P), date(1900, 1, 1), date(2030, 1, 1)).", f", by([g(P): {list(range(1, 900))}])"),
+    ],
+)
+def test_places_stay_few_enough_to_count_at(said, by):
+    """A list of two far numbers, days of eight thousand years, many groups: all are planned, on coarser places."""
+    study = f"""
+        source(t, 't.csv'). column(t, id, p(P)). column(t, v, v(P)). column(t, g, g(P)).
+        rows_per_person(t, 1). missing(t, never). random(v(P)) :- p(P). random(g(P)) :- p(P).
+        range(g(P), 0, 900). {said} dataset(people, domain(P, p(P))).
+        privacy_requirement(o(public), people, dp(1)).
+        median(q, v(P), p(P){by}). publish(x, q, o(public)).
+    """
+    question = next(node.question for node in make_plan(study, sizes={"people": 5000}).network.aggregates)
+    assert question.step is None
+    assert question.places.count * question.parted <= 10 * max(1 << 16, question.parted << 12) + question.parted

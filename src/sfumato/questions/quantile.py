@@ -158,10 +158,14 @@ def strategy_of(bins: int, pure: bool) -> Toeplitz | CountTree:
     return CountTree(bins) if pure else Toeplitz(bins)
 
 
+def _least_places(groups: int) -> int:
+    """At how many places rows of each group are counted at least; at most ten times as many."""
+    return max(_PLACES // groups, _FEWEST_PLACES)
+
+
 @lru_cache(maxsize=64)
 def _grid(low: float, high: float, step: float | None, groups: int) -> QuantileGrid | None:
-    least = max(_PLACES // groups, _FEWEST_PLACES)
-    return QuantileGrid.between(low, high, step, least) if low < high else None
+    return QuantileGrid.between(low, high, step, _least_places(groups)) if low < high else None
 
 
 @lru_cache(maxsize=64)
@@ -179,7 +183,7 @@ def _cuts(places: QuantileGrid | None) -> tuple[float, ...]:
 class Quantiles(Question):
     """What `wanted` shares of the rows lie below. The last axis sorts rows by place; those before it are groups.
 
-    `step` is the distance between places where it is not left to the range.
+    `step` is the distance between places where it is not left to the range; it is where there would be too many.
     """
 
     step: float | None = None
@@ -190,8 +194,10 @@ class Quantiles(Question):
 
     def __post_init__(self) -> None:
         if self.bounded and (not self.axes or self.axes[-1].variable != self.values[0]):
-            low, high = self.ranges[0]
-            cuts = _cuts(_grid(low, high, self.step, math.prod(axis.size for axis in self.axes)))
+            (low, high), groups = self.ranges[0], math.prod(axis.size for axis in self.axes)
+            if self.step is not None and high - low > self.step * 10 * _least_places(groups):
+                object.__setattr__(self, "step", None)  # too many places to count rows at, in every group
+            cuts = _cuts(_grid(low, high, self.step, groups))
             object.__setattr__(self, "axes", (*self.axes, Axis(self.values[0], (), cuts, low, high)))
 
     @property
